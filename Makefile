@@ -39,8 +39,7 @@ gangs: venv ## tests that train for real; as root on Debian also on a virtual cl
 
 # What takes minutes for one promise, and is part of nothing else.
 long: venv ## tests that take minutes each
-	sh tests/cluster/install.sh chromium chromium fc-list fontconfig slurmdbd slurmdbd \
-	    mariadbd mariadb-server-core mariadb mariadb-client-core
+	sh tests/cluster/install.sh chromium chromium fc-list fontconfig
 	$(PYTEST) -n $(WORKERS) -m long
 
 # On the lowest version of each dependency that pyproject.toml allows, in a venv of its own.
@@ -70,7 +69,7 @@ engines: venv ## what depends on Docker, with another Docker
 SLURM ?= slurm-25-11-7-1
 OTHER_SLURM ?= /opt/$(SLURM)
 slurm: venv ## what depends on Slurm, with another Slurm
-	sh tests/cluster/install.sh slurmdbd slurmdbd mariadbd mariadb-server-core mariadb mariadb-client-core
+	sh tests/cluster/install.sh
 	sh tests/cluster/other_slurm.sh $(SLURM) $(OTHER_SLURM)
 	OTHER_BIN=$(OTHER_SLURM)/bin:$(OTHER_SLURM)/sbin PATH=$(OTHER_SLURM)/bin:$(OTHER_SLURM)/sbin:$$PATH \
 	    $(PYTEST) -n $(WORKERS) tests/on_cluster/test_slurm*.py

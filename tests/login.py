@@ -1,12 +1,13 @@
 """A person on the login node of the virtual cluster's Slurm: files, commands, what they leave."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from tests import TESTS, commands
 from tests.cluster import Cluster
-from tests.cluster.slurm import Slurm, environment
+from tests.cluster.slurm import PARTITION, Slurm, call, environment
 from tests.events import events
 from tests.waiting import wait_for
 
@@ -115,6 +116,22 @@ class Login:
         """The id of the one job that runs."""
         (job,) = [job for job, state in self.slurm.jobs().items() if state == "RUNNING"]
         return job
+
+    @contextlib.contextmanager
+    def crashed(self, name: str) -> Iterator[None]:
+        """A node that is switched off; afterwards it is up again, and idle."""
+        (node,) = (node for node in self.cluster.nodes if node.name == name)
+        node.power_off()
+        try:
+            yield
+        finally:
+            node.power_on()
+            idle = ("sinfo", "-h", "-t", "idle", "-n", name, "-p", PARTITION, "-o", "%D")
+            wait_for(lambda: call(self.cluster.place, *idle).stdout.strip(), f"{name} idle")
+
+    def batch_host(self, job: str) -> str:
+        """The node that runs a job's script."""
+        return self.slurm.ask("squeue", "-h", "-j", job, "-o", "%B").strip()
 
     def steps(self) -> bool:
         """Whether an open attempt's leader shows iterations."""

@@ -15,7 +15,6 @@ from orchestrator.model.node import NodeEntry
 from orchestrator.model.text import is_name
 
 MOST = 10_000  # hosts of one range
-_PAIR = re.compile(r'(\w+)=("[^"]*"|\S*)')
 _SLOTS = frozenset({"slots", "count", "cpu"})
 _LIMITS = frozenset({"max_slots", "max-slots"})  # of ranks, where mpirun places them
 
@@ -128,16 +127,8 @@ def scontrol(output: str, shown: str) -> HostList:
     Args:
         shown: where the text comes from, for messages.
     """
-    nodes: list[dict[str, str]] = []
-    for line in output.replace("\\\n", " ").splitlines():
-        pairs = [] if line.lstrip().startswith("#") else _PAIR.findall(line)
-        for place, (key, value) in enumerate(pairs):
-            if key.casefold() == "nodename" and place == 0:
-                nodes.append({})
-            if nodes:  # the first of a key counts: a Reason is free text
-                nodes[-1].setdefault(key.casefold(), value.strip('"'))
     found, default = HostList(shown), dict[str, str]()
-    for node in nodes:
+    for node in slurm.records(output, "nodename"):
         if node["nodename"].casefold() == "default":
             default |= node
         else:

@@ -22,7 +22,7 @@ from orchestrator.model.image import Image, Program
 from orchestrator.model.text import Conflict, Noun, is_name
 from orchestrator.planning import bind, environment, matrix, plan
 from orchestrator.planning.plan import Recipe
-from orchestrator.schedulers import given_nodes
+from orchestrator.schedulers import slurm_queue
 from orchestrator.workloads import Workload
 
 N = TypeVar("N", bound=Noun)
@@ -48,7 +48,7 @@ def cluster(name: str) -> tuple[Cluster, Path]:
         UsageError: NO-FILE.
     """
     path = _found("inventory", name)
-    return given_nodes.given(judged_cluster(yaml_reader.read(path))), path
+    return slurm_queue.given(judged_cluster(yaml_reader.read(path))), path
 
 
 def judged_cluster(document: Document) -> Cluster:

@@ -1,7 +1,9 @@
 """What an inventory says of Slurm: where jobs are submitted, and for how long."""
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 from orchestrator.model.text import Conflict, Count, Matching, Name, Noun
@@ -27,10 +29,24 @@ NOT_GIVEN = (
     "W", "wrap",
 )  # fmt: skip
 
+LEAST_S = 300
+# Of a job's time, beside what a trial may take: until its nodes have been looked at, and for ending
+# what runs in good order.
+BEGIN_S, END_S = 60, 90
+
 # As in `gpu:h100:8(S:0-1),nvme:1`, `gpu:8`.
 _GPUS = re.compile(r"(?:^|,)gpu:(?:[^:,()]+:)*(\d+)")
-# By which the user asks for GPUs; beside one of them the program does not.
+# By which the user asks for memory or GPUs, where the program does not then, or names a QOS, which
+# may lift limits of the partition.
+OF_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+OF_QOS = ("qos", "q")
 OF_GPUS = ("gres", "gpus", "G", "gpus-per-node", "gpus-per-socket", "gpus-per-task")
+
+
+def walltime(seconds: float) -> str:
+    """Return a time as Slurm reads it; parts of a second count as a whole one."""
+    whole = math.ceil(seconds)
+    return f"{whole // 3600:02}:{whole % 3600 // 60:02}:{whole % 60:02}"
 
 
 class Slurm(Noun):
@@ -47,10 +63,9 @@ class Slurm(Noun):
     extra: tuple[Argument, ...] = ()
     """Further options of sbatch, one word each."""
 
-    @property
-    def asks_gpus(self) -> bool:
-        """Return True if the further options ask for GPUs."""
-        return any(argument.partition("=")[0].lstrip("-") in OF_GPUS for argument in self.extra)
+    def asks(self, options: tuple[str, ...]) -> bool:
+        """Return True if one of these options is among the further ones."""
+        return any(argument.partition("=")[0].lstrip("-") in options for argument in self.extra)
 
     @property
     def time_s(self) -> int:
@@ -59,6 +74,23 @@ class Slurm(Noun):
         assert match is not None
         hours = 24 * int(match["days"] or 0) + int(match["hours"])
         return (60 * hours + int(match["minutes"])) * 60 + int(match["seconds"])
+
+    def shortage(self, time_limit_s: float) -> tuple[str, str] | None:
+        """Return why no trial fits into a job's time, and what to write; None where one fits.
+
+        Args:
+            time_limit_s: the playbook's ``method.time_limit_s``.
+        """
+        needed_s = time_limit_s + BEGIN_S + END_S
+        if self.time_s >= needed_s:
+            return None
+        limit, needed = walltime(time_limit_s), walltime(needed_s)
+        seen = (
+            f"a job has {walltime(self.time_s)}; needed {needed} for one trial: {limit} by"
+            f" method.time_limit_s, {BEGIN_S} s until it begins and {END_S} s to end in good order"
+        )
+        time, fits_s = walltime(60 * math.ceil(needed_s / 60)), self.time_s - BEGIN_S - END_S
+        return seen, f'write slurm.time: "{time}" or more, or method.time_limit_s: {fits_s} or less'
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield everything about these settings that cannot hold together."""
@@ -82,7 +114,76 @@ class Slurm(Noun):
                 )
 
 
-LEAST_S = 300
+# Words of a node's state with which Slurm starts no job there, as in `IDLE+DRAIN`, `DOWN*`.
+_UNUSABLE = frozenset(
+    (
+        *("DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "FAILING", "FUTURE"),
+        *("INVAL", "INVALID_REG", "NOT_RESPONDING", "UNKNOWN"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmNode:
+    """A node as ``scontrol show nodes`` prints it.
+
+    Args:
+        reason: why an administrator or Slurm itself took it out of service.
+    """
+
+    name: str
+    address: str
+    gpus: int
+    state: str
+    reason: str
+    partitions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, record: Mapping[str, str]) -> "SlurmNode":
+        """Return the node of a record."""
+        name = record["nodename"]
+        return cls(
+            name=name,
+            address=record.get("nodeaddr", name),
+            gpus=gpus(record.get("gres", "")),
+            state=record.get("state", ""),
+            reason=record.get("reason", ""),
+            partitions=tuple(record.get("partitions", "").split(",")),
+        )
+
+    @property
+    def is_up(self) -> bool:
+        """Return True if Slurm may start jobs on the node, now or once others have ended."""
+        return "*" not in self.state and not _UNUSABLE & set(self.state.split("+"))
+
+    @property
+    def condition(self) -> str:
+        """Return its state, and why it is out of service."""
+        return f"{self.state}, {self.reason}" if self.reason else self.state
+
+
+_PAIR = re.compile(r'(\w+)=("[^"]*"|\S*)')
+# `Reason=Not responding [slurm@2026-11-27T18:16:07]`, which may contain blanks
+_REASON = re.compile(r"\bReason=(.*?)\s*(?:\[[^\]]*\]|$)")
+
+
+def records(output: str, first: str) -> list[dict[str, str]]:
+    """Return the records of ``scontrol show``, with or without ``-o``, or of lines of slurm.conf.
+
+    Args:
+        first: the key that begins a record, in lower case, as all keys of the answer are.
+    """
+    found: list[dict[str, str]] = []
+    for line in output.replace("\\\n", " ").splitlines():
+        pairs = [] if line.lstrip().startswith("#") else _PAIR.findall(line)
+        if pairs and pairs[0][0].casefold() == first:
+            found.append({})
+        if pairs and found:
+            if reason := _REASON.search(line):
+                found[-1].setdefault("reason", reason[1])
+            for key, value in pairs:  # the first of a key counts: a Reason is free text
+                found[-1].setdefault(key.casefold(), value.strip('"'))
+    return found
 
 
 def gpus(gres: str) -> int:

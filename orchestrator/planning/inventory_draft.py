@@ -46,6 +46,7 @@ class Jobs:
 
     Args:
         has_pyxis: whether its srun starts containers.
+        down: the nodes of the partition that no job gets, with what Slurm says of them.
     """
 
     partition: str
@@ -53,6 +54,7 @@ class Jobs:
     time: str
     nodes: int
     has_pyxis: bool
+    down: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ def _settings(node: DraftNode, draft: Draft) -> dict[str, str]:
             f", model: {scalar(str(*models))}" if len(models) == 1 and None not in models else ""
         )
         said["gpus"] = f"{{count: {len(found.gpu.gpus)}{model}}}"
+    elif draft.jobs and node.claimed_gpus:
+        said["gpus"] = f"{{count: {node.claimed_gpus}}}"
     said |= fabric_draft.settings(found)
     if interface := _interface(node, found):
         said["interface"] = scalar(interface)
@@ -183,21 +187,28 @@ def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
 def _notes(draft: Draft) -> Iterator[str]:
     if draft.jobs:
         yield f"# {draft.nodes[0].name} was asked, and stands for all nodes of the partition."
+        if draft.jobs.down:
+            yield f"# Not counted in `nodes`: {words.printable(draft.jobs.down)}"
     yield from (f"# {words.printable(reason)}" for reason in draft.left_out)
     for node in draft.nodes:
         notes = [f"not taken from the list: {_line(setting)}" for setting in node.ignored]
         if node.found is None:
             notes.append(f"was not asked: {_line(node.why)}")
         else:
-            notes += _of_node(node.found, draft)
+            notes += _of_node(node, node.found, draft)
         yield from (f"# {node.name}: {note}" for note in notes)
 
 
-def _of_node(found: Discovered, draft: Draft) -> Iterator[str]:
+def _of_node(node: DraftNode, found: Discovered, draft: Draft) -> Iterator[str]:
     runtime = _runtime(draft)
     if found.docker is None and not found.sudo and runtime != "pyxis":
         yield f"no Docker ({_line(found.why_no_docker)}): {_WITHOUT_DOCKER[runtime]}"
-    if found.gpu is None:
+    if found.gpu is None and node.claimed_gpus and draft.jobs:
+        yield (
+            f"Slurm gives {node.claimed_gpus} GPUs, and nvidia-smi names none: see whether the"
+            " driver runs there; without GPUs remove `gpus`"
+        )
+    elif found.gpu is None:
         yield "nvidia-smi names no GPU; playbooks need `device: cpu` there"
     elif len({gpu.model for gpu in found.gpu.gpus}) > 1:
         yield "GPUs of several models; choose by gpus: {use: [...]}"

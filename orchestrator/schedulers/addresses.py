@@ -20,7 +20,7 @@ def numbers(nodes: Sequence[Node]) -> dict[str, str]:
         return found
     found |= {
         answer.node: answer.checked()
-        for answer in ask_all(named, lambda name: _look_up(found[name]))
+        for answer in ask_all(named, lambda name: look_up(found[name]))
     }
     others = [address for address in found.values() if ip(address) and not _is_loopback(address)]
     here = [node for node in nodes if node.name in named and _is_loopback(found[node.name])]
@@ -28,7 +28,7 @@ def numbers(nodes: Sequence[Node]) -> dict[str, str]:
     return found | {node.name: own or node.address for node in here}
 
 
-def _look_up(name: str) -> str:
+def look_up(name: str) -> str:
     """Return the first address of a host; IPv4 before IPv6, since not every launcher has that."""
     try:
         known = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)

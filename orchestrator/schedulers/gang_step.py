@@ -1,6 +1,7 @@
 """A gang as one step of a Slurm job: its gate and its end are lines on srun's standard input."""
 
 import contextlib
+import re
 import subprocess
 import threading
 import time
@@ -9,19 +10,31 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
-from orchestrator.model.attempt import Attempt, TaskEnd
-from orchestrator.schedulers import slurm_ends, slurm_nodes, slurm_queue
+from orchestrator.model.attempt import Attempt
+from orchestrator.schedulers import slurm_nodes, slurm_queue
 from orchestrator.transports.steps import Steps
 
 LOOK_S = 1.0
 # Answers of squeue without a step until it counts as gone: one may be wrong.
 ABSENT = 3
-# After its step has gone, until a task without an end file counts as lost: on a healthy node after
-# the silent one, so that the trial names the node that is to blame.
-BLAME_S = 1.5
+# From the end of its step until a task without an end file counts as lost: on a healthy node later
+# than on one that is down, at once, so that the trial names the latter.
+LAST_WORDS_S = 1.5
 # From the end of a task's program to that of its step: Docker removes the container in between.
 ENDING_S = 2.0
+_BY_STEPD = b"DUE TO PREEMPTION"
+_OOM = re.compile(r"^srun: error: (\S+): tasks? \S+: Out Of Memory", re.MULTILINE)
 HEARD_S = 0.2  # between two looks at what tasks print when they end
+
+
+def short_of_memory(said: bytes) -> frozenset[str]:
+    """Return the nodes where Slurm's limit of memory ended a process of a step that is over.
+
+    Args:
+        said: what its srun printed, at its end: of tasks by node, however the tasks exited.
+    """
+    folded = _OOM.findall(said.decode(errors="replace"))
+    return frozenset(name for part in folded for name in slurm_queue.names(part))
 
 
 def name_of(attempt: Attempt) -> str:
@@ -42,7 +55,7 @@ class GangStep:
         self._over_at = 0.0
         self._lines: list[tuple[float, str]] = []
         self._opened = self._told = False
-        self._gone_at = self._failed_at = 0.0
+        self._gone_at = 0.0
         self._looked_at = self._states_at = 0.0
         self._absent = 0
         self._states: Mapping[str, str] = {}
@@ -158,6 +171,8 @@ class GangStep:
         while ids := self._ids():
             for step in ids:
                 slurm_queue.cancel(step)
+            if self.any_down():
+                break  # Slurm shows the step until its silent node answers, or the job ends
             if time.monotonic() > deadline:
                 raise errors.LeftoverError(
                     f"step {ids[0]} of Slurm's does not end",
@@ -181,7 +196,7 @@ class GangStep:
         if self._srun is None and not self._is_absent():
             return None
         # One that was found may have gone long ago: nobody's last words are waited for.
-        self._gone_at = time.monotonic() - (0.0 if self._srun is not None else 2 * BLAME_S)
+        self._gone_at = time.monotonic() - (0.0 if self._srun is not None else LAST_WORDS_S)
         return time.monotonic() - self._gone_at
 
     def state(self, node: str) -> str:
@@ -196,37 +211,29 @@ class GangStep:
                     self._states = slurm_nodes.health(job, self._attempt.nodes)
         return self._states.get(node, "")
 
-    def lost(self, node: str) -> bool:
-        """Whether Slurm has given up a node by now, or taken it from the job."""
+    def down(self) -> frozenset[str]:
+        """Return the nodes of the gang that Slurm has given up by now, or taken from the job."""
         self._states_at = 0.0
-        return slurm_nodes.is_down(self.state(node))
-
-    def holds_back(self, end: TaskEnd | None) -> bool:
-        """Whether a task's failure is to be told after that of a node which Slurm gave up just now.
-
-        Ranks that lost a peer fail at once, and Slurm may stop the other tasks of the step; the
-        trial should name the node.
-        """
-        if end is None or end.why not in ("exited", "stopped") or end.status == 0 or self._told:
-            return False
-        if not self._failed_at:
-            self._failed_at, self._states_at = time.monotonic(), 0.0
-        return self.any_down() and time.monotonic() - self._failed_at < BLAME_S
+        return frozenset(
+            node for node in self._attempt.nodes if slurm_nodes.is_down(self.state(node))
+        )
 
     def was_preempted(self) -> bool:
-        """Whether its tasks were told to end to make room for another job; asked once."""
+        """Return True if its tasks were told to end to make room for another job; asked once."""
         with self._lock:
             if self._preempted is None:
-                self._preempted = False
-                with contextlib.suppress(errors.LocalError):
-                    self._preempted = slurm_ends.was_preempted(self._attempt.handle, self.printed())
+                # srun's output is the one place that tells of a job that was queued again.
+                self._preempted = _BY_STEPD in self.printed()
+                with contextlib.suppress(errors.LocalError, errors.UnfitError):
+                    job = slurm_queue.shown(self._attempt.handle, patience_s=0.0)
+                    self._preempted |= slurm_queue.is_preempted(job)
             return self._preempted
 
     def short_of_memory(self) -> frozenset[str]:
         """The nodes where Slurm's limit of memory ended some process; asked once all have ended."""
         if self._srun is not None:
             self._over.wait(ENDING_S)
-        return slurm_ends.short_of_memory(self.printed())
+        return short_of_memory(self.printed())
 
     def any_down(self) -> bool:
         """Whether Slurm counts on some node of the gang no more."""
@@ -249,7 +256,8 @@ class GangStep:
             self._looked_at = now
             with contextlib.suppress(errors.LocalError):
                 self._absent = 0 if self._ids() else self._absent + 1
-                if self._absent and slurm_queue.is_over(self._attempt.handle):
+                jobs = slurm_queue.jobs(ids=(self._attempt.handle,)) if self._absent else ()
+                if self._absent and all(job.ended for job in jobs):
                     self._absent = ABSENT
             return self._absent >= ABSENT
 

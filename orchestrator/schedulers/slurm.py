@@ -17,12 +17,12 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
+from orchestrator.model.slurm import END_S
 from orchestrator.schedulers import (
     Seen,
     Watch,
     _preflight,
     addresses,
-    slurm_ends,
     slurm_nodes,
     slurm_queue,
     strays,
@@ -31,8 +31,6 @@ from orchestrator.schedulers.gangs import Gangs
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
-
-LEFT_S = 90  # of the job's time, beside what an attempt may take
 
 
 class Slurm:
@@ -53,6 +51,7 @@ class Slurm:
         self._lock = threading.Lock()
         self._taken: set[str] = set()
         self._lost: set[str] = set()
+        self._has_given = False
         self._looks = slurm_nodes.Looks()
 
     def __enter__(self) -> "Slurm":
@@ -79,7 +78,12 @@ class Slurm:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """The allocation itself keeps others off."""
-        self._inside()
+        if not self._job:
+            raise errors.UnfitError(
+                "this is not inside a job of Slurm's; needed one, whose nodes are used",
+                code="NO-ALLOCATION",
+                fix="run it on a login node without SLURM_JOB_ID, where it submits itself",
+            )
         yield
 
     def check(self) -> None:
@@ -106,6 +110,7 @@ class Slurm:
             if len(given) < request.nodes:
                 return None
             self._taken |= {seat.node for seat in given}
+            self._has_given = True
         names = [seat.node for seat in given]
         try:
             busy = self._looks.take(names)
@@ -193,21 +198,13 @@ class Slurm:
             free = [seat for seat in healthy if seat.node not in self._taken]
         return len(request.seated(free)) < request.nodes <= len(request.seated(healthy))
 
-    def _inside(self) -> None:
-        if not self._job:
-            raise errors.UnfitError(
-                "this is not inside a job of Slurm's; needed one, whose nodes are used",
-                code="NO-ALLOCATION",
-                fix="run it on a login node without SLURM_JOB_ID, where it submits itself",
-            )
-
     def _of(self, attempt: Attempt) -> Gangs:
         """The gangs, also of nodes that an earlier job had."""
         return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
 
     def _suffices(self, request: Request, job: Mapping[str, str]) -> None:
         """Refuse an attempt that the job's end would cut off."""
-        if slurm_ends.is_preempted(job):
+        if slurm_queue.is_preempted(job):
             raise errors.TimeOver(
                 "Slurm ends the job soon, to make room for one of higher priority",
                 code="PREEMPTED",
@@ -215,14 +212,13 @@ class Slurm:
                 fix="run the same command again: it goes on in another job",
             )
         left_s = slurm_queue.time_left_s(job)
-        needed_s = request.time_s + LEFT_S
+        needed_s = request.time_s + END_S
         if left_s is None or left_s >= needed_s:
             return
-        needed = f"an attempt may take {words.limit(request.time_s)}, and {LEFT_S} s are for ending"
-        limit_s = slurm_queue.time_limit_s(job)
-        if limit_s is not None and limit_s < needed_s:
+        needed = f"an attempt may take {words.limit(request.time_s)}, and {END_S} s are for ending"
+        if not self._has_given:  # another job like this one would not suffice either
             raise errors.UnfitError(
-                f"jobs have {words.limit(limit_s)}; {needed}",
+                f"the job has {words.limit(left_s)} when its first attempt could begin; {needed}",
                 code="WALLTIME",
                 trial=request.trial,
                 fix="allow more with slurm.time, or less with method.time_limit_s",

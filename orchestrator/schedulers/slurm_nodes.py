@@ -132,6 +132,13 @@ def is_down(state: str) -> bool:
     return state.startswith(_DOWN) or state.endswith("*")
 
 
+def are_down(listed: str) -> bool:
+    """Return True if Slurm can rely on none of these nodes, listed as squeue prints them."""
+    nodes = slurm_queue.names(listed)
+    states = node_states(nodes) if nodes else {}
+    return bool(states) and all(map(is_down, states.values()))
+
+
 def _docker(fleet: Fleet, node: str) -> str:
     return " ".join(fleet.engines[node].command) if node in fleet.engines else ""
 

@@ -1,6 +1,5 @@
 """Slurm's queue as its own commands tell it: jobs, steps, states of nodes, the allocation."""
 
-import contextlib
 import os
 import subprocess
 import time
@@ -9,6 +8,8 @@ from dataclasses import dataclass
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, QUEUE_S
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.slurm import SlurmNode, records
 
 AGAIN_S = 1.0
 # States in which a job is over for good; every other one, also one not known here, is not.
@@ -44,6 +45,7 @@ class Job:
 
     Args:
         reason: why it waits or how it ended; ``None`` in Slurm's own words for nothing.
+        batch_host: the node that runs its script.
     """
 
     id: str
@@ -52,11 +54,32 @@ class Job:
     name: str
     comment: str
     nodes: str
+    batch_host: str = ""
 
     @property
     def ended(self) -> bool:
-        """Whether it is over for good."""
+        """Return True if the job is over for good."""
         return self.state in ENDED
+
+    @property
+    def lost_host(self) -> str:
+        """Return the node that ran the job's script, if Slurm has taken it from the job.
+
+        With ``--no-kill`` such a job stays RUNNING on its other nodes until its time limit, and
+        jobs of the same name wait behind it.
+        """
+        left = self.state == "RUNNING" and self.batch_host and self.nodes
+        return self.batch_host if left and self.batch_host not in names(self.nodes) else ""
+
+    @property
+    def summary(self) -> str:
+        """Return the job in a line: its state, or why it waits in Slurm's own words."""
+        if self.state == "PENDING":
+            why = "" if self.reason == "None" else f": {self.reason}"
+            return f"job {self.id} waits{why}"
+        on = f" on {self.nodes}" if self.nodes else ""
+        lost = f", without {self.lost_host}, which ran its script" if self.lost_host else ""
+        return f"job {self.id} is {self.state.lower()}{on}{lost}"
 
 
 def call(*argv: str, patience_s: float = QUEUE_S) -> str:
@@ -109,12 +132,12 @@ def jobs(*, ids: Collection[str] = (), name: str = "") -> list[Job]:
     chosen = ("--jobs", ",".join(ids)) if ids else ("--me",)
     named = ("--name", name) if name else ()
     try:
-        said = call("squeue", "-h", "-t", "all", *chosen, *named, "-o", "%A|%T|%r|%N|%j|%k")
+        said = call("squeue", "-h", "-t", "all", *chosen, *named, "-o", "%A|%T|%r|%N|%B|%j|%k")
     except errors.UnfitError as error:
         if UNKNOWN_JOB in error.cause:
             return []
         raise
-    found = [_job(line) for line in said.splitlines() if line.count("|") >= 5]
+    found = [_job(line) for line in said.splitlines() if line.count("|") >= 6]
     return [job for job in found if not ids or job.id in ids]
 
 
@@ -143,23 +166,12 @@ def steps(job: str) -> dict[str, str]:
     return {step.strip(): name.strip() for step, _, name in lines}
 
 
-def batch_host(job: str) -> str:
-    """The node on which a job's script runs; empty where there is none."""
-    with contextlib.suppress(errors.UnfitError):
-        return shown(job).get("BatchHost", "")
-    return ""
+def is_preempted(job: Mapping[str, str]) -> bool:
+    """Return True if a job, by its fields, must make room for another when its grace ends.
 
-
-def is_over(job: str) -> bool:
-    """Whether Slurm says for certain that a job runs no more, or knows no such job."""
-    found = jobs(ids=(job,))
-    return not found or found[0].ended
-
-
-def runs(job: str) -> bool:
-    """Whether steps of a job may be started: it is neither over nor waiting."""
-    found = jobs(ids=(job,))
-    return bool(found) and found[0].state == "RUNNING"
+    Its steps are told at once, its script and its time limit are not.
+    """
+    return job.get("PreemptTime", "")[:1].isdigit()
 
 
 def cancel(target: str, *more: str) -> None:
@@ -177,10 +189,38 @@ def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     Raises:
         LocalError, UnfitError: Slurm does not say.
     """
-    nodes = environ.get("SLURM_JOB_NODELIST", "")
-    said = call("scontrol", "-o", "show", "node", nodes)
-    found = dict(_address(line) for line in said.splitlines() if line.strip())
-    return {name: found.get(name, name) for name in names(nodes)}
+    listed = environ.get("SLURM_JOB_NODELIST", "")
+    found = {node.name: node.address for node in nodes(listed)}
+    return {name: found.get(name, name) for name in names(listed)}
+
+
+def given(cluster: Cluster) -> Cluster:
+    """Return the cluster with the nodes of the job that this program runs in.
+
+    Outside of one they are stand-ins, for plans alone. Other clusters are as their inventory says.
+
+    Raises:
+        LocalError, UnfitError: Slurm does not say which.
+    """
+    if cluster.slurm is None:
+        return cluster
+    return cluster.given(allocated()) if job_id() else stand_ins(cluster)
+
+
+def stand_ins(cluster: Cluster) -> Cluster:
+    """Return the cluster with as many nodes as Slurm will give, under names of their own."""
+    count = cluster.slurm.nodes if cluster.slurm else 0
+    return cluster.given({f"node{number}": f"node{number}" for number in range(1, count + 1)})
+
+
+def nodes(listed: str = "", patience_s: float = QUEUE_S) -> list[SlurmNode]:
+    """Return what Slurm knows of these nodes, listed as it writes them; of all without a list.
+
+    Raises:
+        LocalError, UnfitError: Slurm does not say.
+    """
+    said = call("scontrol", "-o", "show", "nodes", *filter(None, [listed]), patience_s=patience_s)
+    return [SlurmNode.of(record) for record in records(said, "nodename")]
 
 
 def names(listed: str) -> tuple[str, ...]:
@@ -193,14 +233,9 @@ def job_id(environ: Mapping[str, str] = os.environ) -> str:
     return environ.get("SLURM_JOB_ID", "")
 
 
-def time_limit_s(job: Mapping[str, str]) -> int | None:
-    """Seconds that a job, by its fields, may take in all; None where there is no limit."""
-    return seconds(job.get("TimeLimit", ""))
-
-
 def time_left_s(job: Mapping[str, str]) -> int | None:
     """Seconds until a job's time limit; None where there is none."""
-    limit_s, run_s = time_limit_s(job), seconds(job.get("RunTime", ""))
+    limit_s, run_s = seconds(job.get("TimeLimit", "")), seconds(job.get("RunTime", ""))
     return None if limit_s is None or run_s is None else limit_s - run_s
 
 
@@ -216,14 +251,9 @@ def seconds(words: str) -> int | None:
     return total
 
 
-def _address(line: str) -> tuple[str, str]:
-    words = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
-    return words["NodeName"], words.get("NodeAddr", words["NodeName"])
-
-
 def _job(line: str) -> Job:
-    id_, state, reason, nodes, name, comment = line.split("|", 5)
-    return Job(id_.strip(), state, reason, name, comment, nodes)
+    id_, state, reason, nodes, host, name, comment = line.split("|", 6)
+    return Job(id_.strip(), state, reason, name, comment, nodes, host)
 
 
 def _refused(argv: Sequence[str], said: str) -> errors.UnfitError:
@@ -238,11 +268,8 @@ def _refused(argv: Sequence[str], said: str) -> errors.UnfitError:
 
 
 _FIXES = {
-    "nvalid partition": "name a partition that `sinfo -s` shows under slurm.partition",
     "nvalid account": "name one that `sacctmgr show assoc user=$USER` has under slurm.account",
     "nvalid qos": "leave --qos out of slurm.extra, or name one that the account may use",
     "node configuration is not available": "ask for no more than a node has, of GPUs by gpus.count;"
     " `sinfo -o '%N %G %c %m'` shows it",
-    "ode count specification": "ask for fewer nodes with slurm.nodes",
-    "time limit": "ask for less with slurm.time; `sinfo -o '%P %l'` shows each partition's limit",
 }

@@ -17,7 +17,7 @@ from orchestrator.runtimes.process import inherited_environment, kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.runtimes.step import StepFiles, task_script
 from orchestrator.schedulers import slurm_nodes, slurm_queue
-from orchestrator.schedulers.gang_step import BLAME_S, ENDING_S, GangStep
+from orchestrator.schedulers.gang_step import ENDING_S, LAST_WORDS_S, GangStep
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.steps import Steps
 
@@ -65,10 +65,8 @@ class SlurmTasks:
     def _look(self, attempt: Attempt, task: Task) -> TaskState:
         gang = self._gang(attempt)
         state = self._files.state(attempt, task)
-        if state.phase == "ended" and not gang.holds_back(state.end):
+        if state.phase == "ended":
             return state
-        if state.phase == "ended" and not slurm_nodes.is_down(gang.state(task.node)):
-            return TaskState("running")  # a moment, until the node to blame was looked at
         down = slurm_nodes.is_down(gang.state(task.node))
         gone_s = gang.gone_s()
         if gone_s is None:
@@ -80,7 +78,7 @@ class SlurmTasks:
             return self._lost(attempt, task, "node-down")
         if refusal := self.refusal(attempt, task):
             raise refusal
-        if gone_s < BLAME_S or (gang.any_down() and gone_s < 2 * BLAME_S):
+        if gone_s < LAST_WORDS_S:
             return TaskState("running" if state.phase == "absent" else state.phase)
         return self._lost(attempt, task, "lost")
 
@@ -88,8 +86,13 @@ class SlurmTasks:
         """How a gang ended, by what Slurm says of its step once all of its tasks have ended.
 
         A process that its limit of memory ended counts also where the program went on, as in
-        containers.
+        containers. Where a node is down, the others' ranks failed for want of their peer, often
+        long before Slurm noticed it.
         """
+        down = self._gang(attempt).down() if gang.reason in ("failed", "lost") else ()
+        lost = next((end for end in gang.ends if end.node in down), None)
+        if lost is not None:
+            return replace(gang, reason="node-down", first=replace(lost, why="node-down"))
         nodes = self._gang(attempt).short_of_memory()
         short = next((end for end in gang.ends if end.node in nodes), None)
         if short is None or gang.reason == "stopped":
@@ -129,7 +132,8 @@ class SlurmTasks:
                     steps = slurm_queue.steps(self._job)
                     image_files.remove_left(self._way, transport, self._job, steps, **where)
         except errors.NodeUnreachable:
-            if slurm_queue.runs(self._job) and not gang.lost(task.node):
+            states = [job.state for job in slurm_queue.jobs(ids=(self._job,))]
+            if states == ["RUNNING"] and task.node not in gang.down():
                 raise
             # the job was cancelled or queued again, or has lost the node: Slurm ends all
 

@@ -9,15 +9,12 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.schedulers import slurm_ends, slurm_queue
+from orchestrator.schedulers import slurm_nodes, slurm_queue
 from orchestrator.signals import Stopped
-from orchestrator.submitting import waits
 
 LOOK_S, QUEUE_EVERY_S = 0.5, 5.0
 # Answers of squeue without the job until it counts as over: one alone means nothing.
 ABSENT = 4
-# For how long every pass of the scheduler (60 s apart by default) must find the same reason anew.
-ANEW_S = 150.0
 CODE_S = 10.0  # for the file with its exit code to be seen here, after its end
 KILLED = 137  # the controller ended without a word of its own
 NOT_RUN = (126, 127)  # of the shell of the job's script: the program is not there
@@ -35,22 +32,6 @@ OUTCOMES: dict[str, tuple[str, str]] = {
 
 
 @dataclass(slots=True)
-class _Tail:
-    """A file that grows, copied as it comes."""
-
-    path: Path
-    to: int
-    offset: int = 0
-
-    def copy(self) -> None:
-        with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:
-            file.seek(self.offset)
-            while piece := file.read(1 << 16):
-                self.offset += len(piece)
-                os.write(self.to, piece)
-
-
-@dataclass(slots=True)
 class _Seen:
     """What was last heard of the job."""
 
@@ -58,24 +39,23 @@ class _Seen:
     absent: int = 0
     said: str = ""
     at: float = 0.0
-    never_since: float = 0.0
 
 
 def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
     """Tell what becomes of a job until it is over; the exit code of what it ran.
 
     Raises:
-        UnfitError: QUEUE-NEVER; it was cancelled, since it could never start. NOT-SHARED.
-        NodeError, LocalError: it ended without an exit code of ours; says how.
+        UnfitError: NOT-SHARED.
+        NodeError, LocalError: it ended without an exit code of ours; says how. NODE-DOWN; it
+            was cancelled, since the node that ran it died.
         Interrupted: by the user; the job goes on.
     """
     sys.stdout.flush()
-    tails = (_Tail(folder / f"{job.id}.log", 2), _Tail(folder / f"{job.id}.out", 1))
+    offsets: dict[str, int] = {}
     seen = _Seen(job)
     try:
         while not _over(seen, folder, voice):
-            for tail in tails:
-                tail.copy()
+            _copy(folder / job.id, offsets)
             time.sleep(LOOK_S)
     except Stopped as stopped:
         raise errors.Interrupted(stopped.number, job.id) from None
@@ -84,9 +64,18 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
             job, str(folder), "work in a folder that all nodes see, or name one with --state"
         )
     code = _code(folder / f"{job.id}.code")
-    for tail in tails:
-        tail.copy()
+    _copy(folder / job.id, offsets)
     return _told(seen.job, code, voice)
+
+
+def _copy(job: Path, offsets: dict[str, int]) -> None:
+    """Copy what the job has printed since the last time to this program's own streams."""
+    for ending, to in ((".log", 2), (".out", 1)):
+        with contextlib.suppress(FileNotFoundError), open(f"{job}{ending}", "rb") as file:
+            file.seek(offsets.get(ending, 0))
+            while piece := file.read(1 << 16):
+                os.write(to, piece)
+            offsets[ending] = file.tell()
 
 
 def _told(job: slurm_queue.Job, code: int | None, voice: Voice) -> int:
@@ -94,11 +83,10 @@ def _told(job: slurm_queue.Job, code: int | None, voice: Voice) -> int:
     if code in NOT_RUN:
         raise _not_shared(job, sys.executable, "install dlperf-orch where all nodes see it")
     if code is None or code == KILLED:
-        raise _outcome(job, _state(job))
+        raise _outcome(job)
     words = f"has ended, exit {code}"
     if code == 143:
-        state = _state(job)
-        why = f" ({state})" if _name(state) in OUTCOMES else ""
+        why = f" ({job.state})" if job.state in OUTCOMES else ""
         words = f"ended in good order{why}; the same command goes on in another job"
     voice.line(f"job {job.id} {words}")
     return code
@@ -119,24 +107,39 @@ def _over(seen: _Seen, folder: Path, voice: Voice) -> bool:
 
 
 def _say(seen: _Seen, voice: Voice) -> None:
-    """Say every new state until it ends, and why it waits; end what can never start."""
+    """Say every new state until the job ends, and why it waits; end a job whose node died."""
     job = seen.job
     if job.ended or job.state == "COMPLETING":
         return
-    fix = waits.never(job.reason) if job.state == "PENDING" else ""
-    seen.never_since = (seen.never_since or time.monotonic()) if fix else 0.0
-    lasts = not waits.anew(job.reason) or time.monotonic() - seen.never_since >= ANEW_S
-    if fix and lasts:
-        slurm_queue.cancel(job.id)
-        raise errors.UnfitError(
-            f"job {job.id} can never start: {job.reason}; it was cancelled",
-            code="QUEUE-NEVER",
-            fix=fix,
-        )
-    words = waits.told(job)
+    words = job.summary
+    if job.state == "RUNNING" and not job.lost_host and _is_silent(job.batch_host):
+        words += f"; Slurm hears nothing of {job.batch_host}, which runs its script"
     if words != seen.said:
         voice.line(words)
         seen.said = words
+    if job.lost_host:
+        _give_up(job, voice)
+
+
+def _is_silent(host: str) -> bool:
+    with contextlib.suppress(errors.DlperfError):
+        return slurm_nodes.are_down(host)
+    return False
+
+
+def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
+    """Queue a job again whose batch host died, if it may be; else cancel it."""
+    if slurm_queue.shown(job.id).get("Requeue") == "1":
+        slurm_queue.call("scontrol", "requeue", job.id)
+        voice.line(f"job {job.id} is queued again, since {job.lost_host} is down")
+        return
+    slurm_queue.cancel(job.id)
+    raise errors.NodeError(
+        f"Slurm gave up the node that ran job {job.id}; the job was cancelled",
+        code="NODE-DOWN",
+        node=job.lost_host,
+        fix="run the same command again: it goes on in another job, on other nodes",
+    )
 
 
 def _code(path: Path) -> int | None:
@@ -148,25 +151,14 @@ def _code(path: Path) -> int | None:
     return None
 
 
-def _state(job: slurm_queue.Job) -> str:
-    """How it ended: by accounting, which also knows who cancelled it; else as the queue had it."""
-    found = slurm_ends.recorded(job).replace(" by ", " by uid ")
-    if found:
-        return found
-    return f"{job.state}, {job.reason}" if job.reason not in ("None", "") else job.state
-
-
-def _name(state: str) -> str:
-    return state.replace(",", " ").partition(" ")[0]
-
-
 def _not_shared(job: slurm_queue.Job, path: str, fix: str) -> errors.UnfitError:
     seen = f"job {job.id} could not begin; needed {path} on its nodes, at this very path"
     return errors.UnfitError(seen, code="NOT-SHARED", fix=fix)
 
 
-def _outcome(job: slurm_queue.Job, state: str) -> errors.DlperfError:
-    code, words = OUTCOMES.get(_name(state), ("JOB-LOST", "its controller left no exit code"))
+def _outcome(job: slurm_queue.Job) -> errors.DlperfError:
+    code, words = OUTCOMES.get(job.state, ("JOB-LOST", "its controller left no exit code"))
+    state = job.state if job.reason in ("None", "") else f"{job.state}, {job.reason}"
     kind = errors.NodeError if code in ("NODE-FAIL", "PREEMPTED", "JOB-LOST") else errors.LocalError
     return kind(
         f"job {job.id} ended ({state}): {words}",

@@ -8,7 +8,7 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.process import Holder
-from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers import slurm_nodes, slurm_queue
 from orchestrator.state.store import Store
 from orchestrator.submitting import script
 
@@ -18,36 +18,30 @@ AGAIN_S = 0.5
 
 
 def alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
-    """The jobs of this state folder on a cluster that are not over; none where Slurm is silent."""
-    if cluster.slurm is None:
-        return []
+    """Return the jobs of this state folder on a cluster that are not over."""
     name = script.job_name(cluster.name, str(store.root.resolve()))
-    with contextlib.suppress(errors.DlperfError):
-        return [job for job in slurm_queue.jobs(name=name) if not job.ended]
-    return []
+    return [job for job in _of_state(store) if job.name == name and not job.ended]
 
 
 def waiting(store: Store) -> list[slurm_queue.Job]:
-    """The jobs of this state folder that have not begun, on any cluster; none without Slurm."""
-    return _in_state(store, "PENDING")
+    """Return the jobs of this state folder that have not begun, on any cluster."""
+    return [job for job in _of_state(store) if job.state == "PENDING"]
 
 
 def begun(store: Store, hosts: Collection[str]) -> list[slurm_queue.Job]:
-    """The jobs of this state folder that have begun, and whose script runs on none of the hosts."""
-    jobs = _in_state(store, "CONFIGURING", "RUNNING")
-    return [job for job in jobs if _host(slurm_queue.batch_host(job.id)) not in map(_host, hosts)]
+    """Return the jobs that have begun, and whose script runs on none of the hosts."""
+    others = [job for job in _of_state(store) if job.state in ("CONFIGURING", "RUNNING")]
+    return [job for job in others if _host(job.batch_host) not in map(_host, hosts)]
 
 
-def _in_state(store: Store, *states: str) -> list[slurm_queue.Job]:
+def _of_state(store: Store) -> list[slurm_queue.Job]:
+    """Return the jobs of this state folder; none without Slurm, or where it does not answer."""
     state = store.root.resolve()
     if not (state / FOLDER).is_dir():
         return []
     with contextlib.suppress(errors.DlperfError):
-        return [
-            job
-            for job in slurm_queue.jobs()
-            if job.state in states and script.is_of(str(state), job.name, job.comment)
-        ]
+        found = slurm_queue.jobs()
+        return [job for job in found if script.is_of(str(state), job.name, job.comment)]
     return []
 
 
@@ -69,6 +63,21 @@ def cancel_waiting(store: Store, voice: Voice) -> list[str]:
     return [job.id for job in found]
 
 
+def cancel_headless(store: Store, voice: Voice) -> list[str]:
+    """Cancel the jobs of this state folder whose script died with its node; their ids.
+
+    Raises:
+        LocalError, UnfitError: Slurm does not cancel them.
+    """
+    found = [job for job in _of_state(store) if job.lost_host]
+    for job in found:
+        slurm_queue.cancel(job.id, f"--name={job.name}")
+        voice.line(f"{job.summary}; it is cancelled")
+    for job in found:
+        _wait_for_end(job.id)
+    return [job.id for job in found]
+
+
 def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> str:
     """End the job whose node runs this controller: in good order, else at once; its id.
 
@@ -78,25 +87,34 @@ def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> 
     if holder is None:
         return ""
     host = _host(holder.process.host)
-    jobs = [job for job in alive(store, cluster) if job.state == "RUNNING"]
-    mine = [job for job in jobs if _host(slurm_queue.batch_host(job.id)) == host]
+    running = [job for job in alive(store, cluster) if job.state == "RUNNING"]
+    mine = [job for job in running if _host(job.batch_host) == host]
     if not mine:
         return ""
     job = mine[0].id
-    voice.line(f"job {job} is told to end")
     with contextlib.suppress(errors.DlperfError):  # else it would be queued again
         slurm_queue.call("scontrol", "update", f"JobId={job}", "Requeue=0")
+    voice.line(f"job {job} is told to end")
     slurm_queue.cancel(job, "--batch", "--signal=TERM")
-    if not _over(job, PATIENCE_S):
+    if not _wait_for_end(job):
+        voice.line(f"job {job} does not end by itself; it is cancelled")
         slurm_queue.cancel(job)
-        _over(job, PATIENCE_S)
+        _wait_for_end(job)
     return job
 
 
-def _over(job: str, patience_s: float) -> bool:
-    deadline = time.monotonic() + patience_s
-    while not slurm_queue.is_over(job):
-        if time.monotonic() > deadline:
-            return False
+def _wait_for_end(job: str) -> bool:
+    """Return True once a job is over, or is left on nodes alone that do not answer Slurm.
+
+    Return False if it does not end in time, or the node of its script does not answer.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = slurm_queue.jobs(ids=(job,))
+        if not found or found[0].ended:
+            return True
+        is_ending = found[0].state == "COMPLETING"
+        if slurm_nodes.are_down(found[0].nodes if is_ending else found[0].batch_host):
+            return is_ending
         time.sleep(AGAIN_S)
-    return True
+    return False

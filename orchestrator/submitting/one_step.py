@@ -4,74 +4,84 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator import errors
+from orchestrator import errors, nodeset
 from orchestrator.deadlines import QUEUE_S
-from orchestrator.model import slurm
+from orchestrator.model.slurm import SlurmNode, records
 from orchestrator.schedulers import slurm_queue
 from orchestrator.transports import Completed
 
 NODE_FREE_S = 60
 STEP_MIN = 5
-MOST_S = 4 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """What is known of a partition without a job.
+    """A partition as scontrol shows it.
 
     Args:
-        nodes: how many of its nodes answer.
-        time: four hours, or its limit if that is shorter, as ``slurm.time`` has it.
-        has_pyxis: whether srun here takes container images.
-        gpus: of a node, as far as Slurm gives them.
+        limit_s: of a job's time; None without a limit.
+        most: how many nodes a job may have.
     """
 
     name: str
-    nodes: int
-    time: str
-    has_pyxis: bool
-    gpus: int
+    nodes: tuple[SlurmNode, ...]
+    limit_s: int | None
+    most: int
+
+    @property
+    def gpus(self) -> int:
+        """Return how many GPUs a node has, by the node with the most, as far as Slurm gives them.
+
+        Where Slurm gives GPUs (``GresTypes``), a job has those alone that it asks for, and the
+        others are hidden from it; elsewhere it may not ask, and sees all.
+        """
+        return max((node.gpus for node in self.nodes), default=0)
+
+    @property
+    def up(self) -> tuple[SlurmNode, ...]:
+        """Return the nodes on which Slurm may start jobs."""
+        return tuple(node for node in self.nodes if node.is_up)
+
+    @property
+    def down(self) -> str:
+        """Return the other nodes, with what Slurm says of them."""
+        alike: dict[str, list[str]] = {}
+        for node in self.nodes:
+            if not node.is_up:
+                alike.setdefault(node.condition, []).append(node.name)
+        return ", ".join(f"{nodeset.fold(names)} ({words})" for words, names in alike.items())
 
 
-def partition(name: str) -> Partition:
-    """Ask sinfo.
+def partition(name: str | None, patience_s: float = QUEUE_S) -> Partition:
+    """Return what Slurm knows of a partition, of its default one without a name.
 
     Raises:
-        UnfitError: NO-PARTITION, or QUEUE-NEVER: no node of it answers.
+        UnfitError: NO-PARTITION.
         LocalError: Slurm cannot be asked.
     """
-    lines = slurm_queue.call("sinfo", "-h", "-p", name, "-r", "-o", "%D %l").split("\n")
-    found = [line.split() for line in lines if line.strip()]
-    if not found:
-        raise no_partition(name, "name one of them")
-    nodes = sum(int(count) for count, _ in found)
-    if not nodes:
+    said = slurm_queue.call("scontrol", "-o", "show", "partition", patience_s=patience_s)
+    found = {record["partitionname"]: record for record in records(said, "partitionname")}
+    default = [own for own, record in found.items() if record.get("default") == "YES"]
+    chosen = name or next(iter(default), "")
+    if chosen not in found:
         raise errors.UnfitError(
-            f"no node of partition {name} answers",
-            code="QUEUE-NEVER",
-            fix="see `sinfo -R`, or name another partition",
+            f"there is no {f'partition {chosen}' if chosen else 'default partition'}; there are"
+            f" {', '.join(found)}",
+            code="NO-PARTITION",
+            fix="name one of them",
         )
-    limits = [slurm_queue.seconds(limit) for _, limit in found]
-    seconds = min([limit for limit in limits if limit is not None] + [MOST_S])
-    clock = f"{seconds // 3600:02}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
-    options = slurm_queue.call("srun", "--help")
-    return Partition(name, nodes, clock, "--container-image" in options, gpus(name))
-
-
-def gpus(partition: str | None, patience_s: float = QUEUE_S) -> int:
-    """How many GPUs Slurm can give of a node of a partition, or of the default one.
-
-    Where it gives them (``GresTypes``), a job has those alone that it asks for, and the others are
-    hidden from it; elsewhere it may not ask, and sees all.
-
-    Raises:
-        UnfitError, LocalError: Slurm cannot be asked.
-    """
-    chosen = ("-p", partition) if partition else ()
-    lines = slurm_queue.call("sinfo", "-h", "-o", "%P %G", *chosen, patience_s=patience_s)
-    given = [line.partition(" ") for line in lines.splitlines()]
-    mine = [gres for name, _, gres in given if partition or name.endswith("*")]
-    return max(map(slurm.gpus, mine), default=0)
+    nodes = [
+        node
+        for node in slurm_queue.nodes(patience_s=patience_s)
+        if chosen in node.partitions and node.state != "FUTURE"
+    ]
+    most = found[chosen].get("maxnodes", "")
+    return Partition(
+        name=chosen,
+        nodes=tuple(nodes),
+        limit_s=slurm_queue.seconds(found[chosen].get("maxtime", "")),
+        most=min(int(most), len(nodes)) if most.isdecimal() else len(nodes),
+    )
 
 
 def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Completed:
@@ -103,13 +113,3 @@ def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Compl
             fix="run it again when a node is free (`sinfo`), or name --account or a partition",
         )
     return Completed(done.returncode, done.stdout, done.stderr)
-
-
-def no_partition(name: str, fix: str) -> errors.UnfitError:
-    """That there is none of this name, with the names of those that there are."""
-    named = dict.fromkeys(slurm_queue.call("sinfo", "-h", "-o", "%R").split())
-    return errors.UnfitError(
-        f"there is no partition {name}; there are {', '.join(named)}",
-        code="NO-PARTITION",
-        fix=fix,
-    )

@@ -4,7 +4,7 @@ import hashlib
 import shlex
 from dataclasses import dataclass
 
-from orchestrator.model.slurm import Slurm
+from orchestrator.model.slurm import OF_MEMORY, Slurm
 
 WARNING_S = 120  # before its time limit a job is told, so that it ends in good order
 # The program is a child, so that its exit code can be kept: what Slurm says of a job is lost soon.
@@ -77,6 +77,7 @@ def batch(slurm: Slurm, submission: Submission) -> str:
         f"--nodes={submission.nodes}",
         "--ntasks-per-node=1",
         "--exclusive",
+        *(() if slurm.asks(OF_MEMORY) else ["--mem=0"]),  # all of a node's, whatever the default is
         *([f"--gres=gpu:{submission.gpus}"] if submission.gpus else ()),
         f"--time={slurm.time}",
         f"--signal=B:TERM@{WARNING_S}",

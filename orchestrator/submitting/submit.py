@@ -3,33 +3,18 @@
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import disk, errors, words
 from orchestrator.console import Voice
-from orchestrator.deadlines import QUEUE_S
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import Slurm
+from orchestrator.model.slurm import OF_GPUS, OF_QOS, Slurm, walltime
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
-from orchestrator.submitting import follow, jobs, one_step, script, waits
+from orchestrator.submitting import follow, jobs, one_step, script
 
 KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
-
-
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    """How a command wants its job.
-
-    Args:
-        detach: return once it is submitted.
-        requeue: queue it again when its time is over.
-    """
-
-    detach: bool = False
-    requeue: bool = False
 
 
 def is_needed(cluster: Cluster) -> bool:
@@ -37,9 +22,7 @@ def is_needed(cluster: Cluster) -> bool:
     return cluster.slurm is not None and not slurm_queue.job_id()
 
 
-def submission(
-    store: Store, cluster: Cluster, job_options: JobOptions, gpus: int
-) -> script.Submission:
+def submission(store: Store, cluster: Cluster, gpus: int, *, requeue: bool) -> script.Submission:
     """Return the job of this very command line, with so many GPUs of every node."""
     state = store.root.resolve()
     own = [word for word in sys.argv[1:] if word not in NOT_FOR_JOBS]
@@ -49,7 +32,7 @@ def submission(
         folder=str(state / jobs.FOLDER),
         cwd=str(Path.cwd()),
         nodes=_settings(cluster).nodes,
-        requeue=job_options.requeue,
+        requeue=requeue,
         gpus=gpus,
     )
 
@@ -59,35 +42,53 @@ def is_again() -> bool:
     return os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
 
 
-def show(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> list[str]:
-    """Print the script that would be submitted; also for programs."""
+def show(store: Store, cluster: Cluster, voice: Voice, *, requeue: bool = False) -> list[str]:
+    """Print the script that would be submitted; also for programs.
+
+    Args:
+        requeue: the job is queued again when its time is over.
+
+    Raises:
+        UnfitError: Slurm would never start it.
+    """
+    gpus, slurm = 0, _settings(cluster)
     try:
-        gpus = _gpus(cluster, patience_s=0.0)
-    except errors.DlperfError as error:
-        gpus = 0
-        voice.line(f"not known whether Slurm gives GPUs: {error}")
-    text = script.batch(_settings(cluster), submission(store, cluster, job_options, gpus))
+        partition = one_step.partition(slurm.partition, patience_s=0.0)
+    except errors.LocalError as error:
+        voice.line(f"not known what Slurm has: {error}")
+    else:
+        gpus = _gpus(cluster, partition)
+        refuse_never(slurm, partition, voice)
+    text = script.batch(slurm, submission(store, cluster, gpus, requeue=requeue))
     voice.result(f"would be submitted by sbatch:\n{text}")
     return [text]
 
 
-def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> int:
+def run(
+    store: Store, cluster: Cluster, voice: Voice, *, detach: bool = False, requeue: bool = False
+) -> int:
     """Submit this command line, or find the job that runs it already, and follow it; exit code.
+
+    Args:
+        detach: return once it is submitted.
+        requeue: the job is queued again when its time is over.
 
     Raises:
         UnfitError: Slurm refuses it, or it can never start.
     """
-    new = submission(store, cluster, job_options, _gpus(cluster))
+    partition = one_step.partition(_settings(cluster).partition)
+    new = submission(store, cluster, _gpus(cluster, partition), requeue=requeue)
+    jobs.cancel_headless(store, voice)
     job = _alive(new)
     if job is not None:
         voice.line(f"job {job.id} runs this command already: {job.state}")
     else:
-        _suffices(_settings(cluster), new)
+        refuse_never(_settings(cluster), partition, voice)
         job = _submitted(_settings(cluster), new)
         said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
         voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
-    if job_options.detach:
-        voice.result(waits.told(job))
+    if detach:
+        voice.result(job.summary)
         voice.line("the same command without --detach follows it; `dlperf-orch stop` ends it")
         voice.document({"exit_code": 0, "jobs": [job.id]})
         return 0
@@ -95,13 +96,12 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
     return code if code in errors.PRECEDENCE else 1
 
 
-def _gpus(cluster: Cluster, patience_s: float = QUEUE_S) -> int:
+def _gpus(cluster: Cluster, partition: one_step.Partition) -> int:
     """Return how many GPUs of a node a job asks for: the inventory's, if Slurm gives any."""
     slurm, said = _settings(cluster), cluster.defaults.gpus
-    if said is None or slurm.asks_gpus:
+    if said is None or slurm.asks(OF_GPUS):
         return 0
-    given = one_step.gpus(slurm.partition, patience_s)
-    return (said.count or given) if given else 0
+    return (said.count or partition.gpus) if partition.gpus else 0
 
 
 def _settings(cluster: Cluster) -> Slurm:
@@ -111,28 +111,35 @@ def _settings(cluster: Cluster) -> Slurm:
 
 
 def _alive(submission: script.Submission) -> slurm_queue.Job | None:
-    jobs = slurm_queue.jobs(name=submission.name)
-    mine = (job for job in jobs if job.comment == submission.comment and not job.ended)
-    return next(mine, None)
+    found = slurm_queue.jobs(name=submission.name)
+    lives = (job for job in found if not job.ended and job.state != "COMPLETING")
+    return next((job for job in lives if job.comment == submission.comment), None)
 
 
-def _suffices(slurm: Slurm, submission: script.Submission) -> None:
-    """Refuse what Slurm would take and never start."""
-    chosen = ("-p", slurm.partition) if slurm.partition else ()
-    counts = slurm_queue.call("sinfo", "-h", "-o", "%P %D", *chosen).splitlines()
-    by_partition: dict[str, int] = {}
-    for line in counts:
-        name, _, count = line.rpartition(" ")
-        by_partition[name.strip()] = by_partition.get(name.strip(), 0) + int(count)
-    if slurm.partition and not by_partition:
-        raise one_step.no_partition(slurm.partition, "name one of them under slurm.partition")
-    default = [count for name, count in by_partition.items() if slurm.partition or "*" in name]
-    most = max(default, default=0)
-    if most and submission.nodes > most:
-        raise errors.UnfitError(
-            f"{submission.nodes} nodes are needed; the partition has {most}",
-            code="QUEUE-NEVER",
-            fix="ask for fewer with slurm.nodes, or name another partition",
+def refuse_never(slurm: Slurm, partition: one_step.Partition, voice: Voice) -> None:
+    """Refuse what Slurm would take and never start; name nodes that a job has to wait for.
+
+    Raises:
+        UnfitError: QUEUE-NEVER.
+    """
+    name, by_qos = partition.name, slurm.asks(OF_QOS)
+    most, limit_s = len(partition.nodes) if by_qos else partition.most, partition.limit_s
+    wrong = fix = ""
+    if slurm.nodes > most:
+        wrong = f"{slurm.nodes} nodes are needed; partition {name} has {most} for a job"
+        fix = "ask for fewer with slurm.nodes"
+    elif limit_s is not None and slurm.time_s > limit_s and not by_qos:
+        wrong = f"slurm.time is {slurm.time}; partition {name} allows {walltime(limit_s)}"
+        fix = f'write slurm.time: "{walltime(limit_s)}" or less'
+    if wrong:
+        fix = f"{fix}, or name another partition"
+        raise errors.UnfitError(wrong, code="QUEUE-NEVER", fix=fix)
+    up = len(partition.up)
+    if slurm.nodes > up:
+        voice.line(
+            f"warning NODE-DOWN: {words.count(slurm.nodes, 'node')} are needed, and {up} of"
+            f" partition {name} are up: {partition.down}. Fix: ask for {up} with slurm.nodes,"
+            " or let the job wait until more are up."
         )
 
 

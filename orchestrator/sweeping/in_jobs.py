@@ -8,11 +8,16 @@ from orchestrator.sweeping.requested import Requested
 
 
 def show(store: Store, request: Requested, voice: Voice) -> dict[str, list[str]]:
-    """Print the scripts that would be submitted; by their name in documents, if there are some."""
+    """Print the scripts that would be submitted; by their name in documents, if there are some.
+
+    Raises:
+        UnfitError: WALLTIME; no trial fits into a job's time.
+    """
     if not submit.is_needed(request.cluster):
         return {}
-    options = submit.JobOptions(request.options.detach, request.options.requeue)
-    return {"scripts": submit.show(store, request.cluster, options, voice)}
+    _refuse_short(request)
+    requeue = request.options.requeue
+    return {"scripts": submit.show(store, request.cluster, voice, requeue=requeue)}
 
 
 def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
@@ -20,13 +25,22 @@ def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
 
     Raises:
         UnfitError: its image was not prepared, and no job that may be preparing it lives.
+            WALLTIME; no trial fits into a job's time.
     """
     if not submit.is_needed(request.cluster):
         return None
+    _refuse_short(request)
     try:
         request.refuse_unprepared()
     except errors.UnfitError:
         if not jobs.alive(store, request.cluster):
             raise
-    options = submit.JobOptions(request.options.detach, request.options.requeue)
-    return submit.run(store, request.cluster, options, voice)
+    detach, requeue = request.options.detach, request.options.requeue
+    return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)
+
+
+def _refuse_short(request: Requested) -> None:
+    limit_s = request.playbook.experiment.method.time_limit_s
+    shortage = request.cluster.slurm.shortage(limit_s) if request.cluster.slurm else None
+    if shortage:
+        raise errors.UnfitError(shortage[0], code="WALLTIME", fix=shortage[1])

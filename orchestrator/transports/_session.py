@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import paramiko
 
@@ -16,7 +16,6 @@ from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, SESSION_S, SHELL_S
 from orchestrator.transports import open_files
 from orchestrator.transports._channel import MOST_BYTES, ChannelStream, TooMuch
-from orchestrator.transports._feeder import SCRIPT, Feeder
 from orchestrator.transports._link import Link
 from orchestrator.transports._paramiko import Answered
 from orchestrator.transports._sftp import Lost, Refused, Sftp
@@ -40,16 +39,16 @@ START_FILES = {
 }
 
 
-class Standing(Generic[T]):
-    """A client over a channel that stays open, for one thread at a time."""
+class Standing:
+    """An SFTP client over a channel that stays open, for one thread at a time."""
 
-    def __init__(self, begin: Callable[[], tuple[T, ChannelStream]]) -> None:
+    def __init__(self, begin: Callable[[], tuple[Sftp, ChannelStream]]) -> None:
         self._begin = begin
         self._lock = threading.Lock()
-        self._now: tuple[T, ChannelStream] | None = None
+        self._now: tuple[Sftp, ChannelStream] | None = None
 
     @contextmanager
-    def use(self) -> Iterator[T]:
+    def use(self) -> Iterator[Sftp]:
         """The client, begun if need be; any error but ``Refused`` ends it."""
         with self._lock:
             if self._now is None:
@@ -85,7 +84,6 @@ class Session:
         self._slots = threading.BoundedSemaphore(MOST_CHANNELS)
         self._proving = threading.Lock()
         self._files = Standing(self._begin_files)
-        self._feeder = Standing(self._begin_feeder)
 
     @property
     def alive(self) -> bool:
@@ -135,20 +133,6 @@ class Session:
         """
         with self.ours("a file transfer"), self._files.use() as sftp:
             yield sftp
-
-    def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if nobody reads it.
-
-        Raises:
-            NodeError: it may or may not have been written.
-        """
-        with self.ours("feeding a FIFO"), self._feeder.use() as feeder:
-            return feeder.feed(path, line)
-
-    def make_ready(self) -> None:
-        """Begin the shell that feeds FIFOs, so that opening a gate is one round trip."""
-        with self.ours("feeding a FIFO"), self._feeder.use():
-            return
 
     @contextmanager
     def ours(self, doing: str) -> Iterator[None]:
@@ -217,12 +201,6 @@ class Session:
                 raise missing from error
             raise
 
-    def _begin_feeder(self) -> tuple[Feeder, ChannelStream]:
-        marks = Marks()
-        stream = self.execute(marks, marks.open(("sh", "-c", SCRIPT)), SHELL_S)
-        stream.settimeout(ANSWER_S)
-        return Feeder(stream), stream
-
     def _no_shell(self, ended: str, printed: bytes) -> errors.NodeError:
         """Return the error for a login shell that has started no command."""
         self.prove()
@@ -276,7 +254,6 @@ class Session:
             time.sleep(PAUSE_S * random.SystemRandom().uniform(0.5, 1.5))
             if time.monotonic() > began + GRACE_S:  # it is not only slow to let go of old ones
                 self._files.make_room()
-                self._feeder.make_room()
 
     def _ask(self, channel: Any, ask: Callable[[Any], None], refused: errors.NodeError) -> None:
         try:

@@ -14,6 +14,13 @@ MOST_WORDS = 64 << 10  # bytes that start-up files may print
 # A start-up file may have put zsh in the place of its own shell. bash and ksh take TMOUT, which
 # start-up files export, for the longest wait of `read`.
 HEAD = '[ -z "$ZSH_VERSION" ] || emulate sh\nunset TMOUT\n'
+# $1: a FIFO; $2: what to write into it. A FIFO that is opened for reading too makes nobody wait for
+# a reader; what was opened is looked at again by its descriptor.
+FEED = """
+[ -p "$1" ] && [ ! -L "$1" ] && exec 4<>"$1" 5>>"$1" 4<&- || exit 1
+trap '' PIPE
+[ -p /proc/self/fd/5 ] && printf %s "$2" >&5
+"""
 
 
 class NoShell(Exception):

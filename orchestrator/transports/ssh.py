@@ -15,7 +15,7 @@ from orchestrator.transports import Completed, Stream, _jump
 from orchestrator.transports._cached import Cached
 from orchestrator.transports._session import Session
 from orchestrator.transports._sftp import Refused, Sftp
-from orchestrator.transports._shell import Marks
+from orchestrator.transports._shell import FEED, Marks
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports.known_hosts import HostKey
 from orchestrator.words import limit
@@ -88,7 +88,6 @@ class SshTransport:
             raise errors.UnfitError(
                 f"cannot write {path}: {why}", code="WRITE", node=self.node
             ) from refused
-        session.make_ready()  # whoever puts a task's files opens its gate soon
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
         """The bytes of a file from ``offset`` on, at most 4 MiB; None if there is none.
@@ -114,7 +113,8 @@ class SshTransport:
         Raises:
             NodeError: the connection is lost; the line may or may not have been written.
         """
-        return self._session.get().feed(path, line)
+        words = ("sh", "-c", FEED, "sh", path, line.decode())
+        return self.run(words, timeout_s=COMMAND_S).exit_code == 0
 
     def _read(self, path: str, offset: int, *, own: bool) -> bytes | None:
         session = self._session.get()

@@ -14,7 +14,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, STEP_S
 from orchestrator.transports import Completed, Stream
-from orchestrator.transports._shell import nested
+from orchestrator.transports._shell import FEED, nested
 from orchestrator.transports.local import MOST_BYTES, LocalTransport
 from orchestrator.words import limit
 
@@ -42,9 +42,6 @@ exec 3<"$1" || exit 1
 [ "$3" = any ] || { [ "$1" -ef /proc/self/fd/3 ] && [ ! -L "$1" ] && [ -O "$1" ]; } || exit 44
 tail -c "+$2" <&3 | head -c 4194304
 """
-FEED = (
-    '[ -p "$1" ] && printf %s "$2" | timeout 2 dd of="$1" oflag=nonblock conv=nocreat 2>/dev/null'
-)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image
 from orchestrator.model.text import Noun
-from orchestrator.schedulers import given_nodes
+from orchestrator.schedulers import slurm_queue
 
 KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
@@ -87,7 +87,7 @@ def _together(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[error
         return
     ((path, cluster),) = clusters
     if cluster.slurm is not None:
-        cluster = given_nodes.stand_ins(cluster)
+        cluster = slurm_queue.stand_ins(cluster)
     prepared = [user_files.image(choice)[0].name for choice in cluster.images]
     for playbook in (noun for noun in valid.values() if isinstance(noun, Playbook)):
         try:
@@ -98,6 +98,10 @@ def _together(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[error
             needed = f"needed `images:` of {path} with {playbook.image.name}"
             text = f"its image is not prepared there; {needed}"
             yield playbook.document.mistake(("image",), text)
+        limit_s = playbook.experiment.method.time_limit_s
+        if cluster.slurm is not None and (shortage := cluster.slurm.shortage(limit_s)):
+            text = f"WALLTIME with {path}: {'; '.join(shortage)}"
+            yield playbook.document.mistake(("method", "time_limit_s"), text)
 
 
 def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:

@@ -14,14 +14,17 @@ from orchestrator.fleet import Answer, folded
 from orchestrator.inputs import ansible_hosts, host_lists, sites, user_files
 from orchestrator.inputs.host_lists import HostList, Listed
 from orchestrator.model.endpoint import ip
+from orchestrator.model.slurm import walltime
 from orchestrator.model.text import is_name
 from orchestrator.planning import inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
 from orchestrator.probes.discovery import Discovered
 from orchestrator.provisioning import discovered
+from orchestrator.schedulers import addresses, slurm_queue
 from orchestrator.submitting import one_step
 
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+MOST_S = 4 * 3600  # of a job, unless the user writes more
 _KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 
@@ -188,10 +191,31 @@ def _by_slurm(
             fix="leave out the hosts, whose names Slurm gives, or --slurm",
         )
     partition = one_step.partition(name)
-    voice.line(f"asking one of {words.count(partition.nodes, 'node')} of partition {name} by srun")
+    up = partition.up
+    if not up:
+        raise errors.UnfitError(
+            f"no node of partition {name} is up: {partition.down}",
+            code="QUEUE-NEVER",
+            fix="name another partition, or the same command once a node is up",
+        )
+    voice.line(f"asking one of {words.count(len(up), 'node')} of partition {name} by srun")
     found = discovered.of_partition(partition, sources.account)
-    node = DraftNode(found.host.hostname, "", "", 0, None, False, None)
-    jobs = Jobs(name, sources.account, partition.time, partition.nodes, partition.has_pyxis)
+    host = found.host.hostname
+    known = next((node for node in up if host in (node.name, node.name.partition(".")[0])), None)
+    node = DraftNode(
+        name=host,
+        address=addresses.look_up(known.address) if known else "",
+        user="",
+        port=0,
+        identity=None,
+        is_here=False,
+        found=None,
+        claimed_gpus=(known.gpus if known else partition.gpus) or None,
+    )
+    time = walltime(MOST_S if partition.limit_s is None else min(partition.limit_s, MOST_S))
+    has_pyxis = "--container-image" in slurm_queue.call("srun", "--help")
+    nodes = min(len(up), partition.most)
+    jobs = Jobs(name, sources.account, time, nodes, has_pyxis, partition.down)
     return (node,), [Answer(node.name, found, None, 0.0)], jobs
 
 

@@ -70,7 +70,7 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     """Ask the nodes, and show the actions that would follow; nothing is changed; exit code."""
     request = _request(store, options)
     if submit.is_needed(request.cluster):
-        scripts = submit.show(store, request.cluster, submit.JobOptions(), voice)
+        scripts = submit.show(store, request.cluster, voice)
         voice.document({"exit_code": 0, "scripts": scripts})
         return 0
     with Fleet.of(request.cluster) as fleet:
@@ -99,7 +99,7 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
     """Ask every node, prepare images, check nodes and containers, write the site; exit code."""
     voice, request = caller.voice, _request(store, options)
     if submit.is_needed(request.cluster):
-        return submit.run(store, request.cluster, submit.JobOptions(), voice)
+        return submit.run(store, request.cluster, voice)
     return _provisioned(store, options, request, caller)
 
 

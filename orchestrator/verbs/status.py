@@ -13,7 +13,7 @@ from orchestrator.model.process import Holder
 from orchestrator.model.result import NOT_NEEDED
 from orchestrator.schedulers import Seen
 from orchestrator.state.store import Store
-from orchestrator.submitting import jobs, waits
+from orchestrator.submitting import jobs
 from orchestrator.sweeping import progress
 from orchestrator.sweeping.observed_sweep import Running
 
@@ -115,7 +115,7 @@ def _shown(store: Store, look: _Look, voice: Voice) -> int:
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
     voice.result(f"controller: {look.holder}" if look.holder else _resting(running, states))
     for job in queued:
-        voice.result(waits.told(job))
+        voice.result(job.summary)
     _show(voice, look.rows, look.going)
     if medians:
         head = ("case", "batch", "precision", unit, "trials")
@@ -129,7 +129,7 @@ def _only_waits(store: Store, voice: Voice) -> bool:
     """Show the jobs that are to make the first sweep, where Slurm has begun none of them."""
     queued = jobs.waiting(store) if not store.sweeps() else []
     for job in queued:
-        voice.result(waits.told(job))
+        voice.result(job.summary)
     if queued:
         voice.document({"exit_code": 0, "jobs": [asdict(job) for job in queued]})
     return bool(queued)

@@ -7,7 +7,7 @@ from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.submitting import jobs, waits
+from orchestrator.submitting import jobs
 from orchestrator.sweeping import gather
 from orchestrator.sweeping.observed_sweep import Running
 
@@ -28,6 +28,7 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
         StoreError: LOCKED; the controller runs on another machine.
     """
     cancelled = [] if sweep_id else jobs.cancel_waiting(store, voice)
+    jobs.cancel_headless(store, voice)
     if cancelled and not store.sweeps():
         voice.document({"exit_code": 0, "cancelled": cancelled})
         return 0
@@ -83,7 +84,7 @@ def _begun(store: Store) -> list[str]:
         if processes.is_here(holder.process) and holder.process not in sweeping
     ]
     found = jobs.begun(store, {process.host for process in sweeping})
-    return [*(f"{holder}" for holder in here), *(waits.told(job) for job in found)]
+    return [*(f"{holder}" for holder in here), *(job.summary for job in found)]
 
 
 def _ended_controller(sweep: Sweep) -> int | None:

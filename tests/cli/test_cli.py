@@ -108,6 +108,31 @@ def test_no_job_waits_for_an_image_that_nobody_prepared(
     assert ("its image is not prepared there" in said) == (images == "[]")
 
 
+def test_a_job_too_short_for_a_trial_is_refused_where_it_is_asked_for(place: Place) -> None:
+    """By `check`, `sweep --dry-run` and `sweep` on a login node, with what to write.
+
+    A job would find it out only after it had waited for its nodes.
+    """
+    path = place.folder / "inventory" / "queue.yaml"
+    path.write_text(
+        'name: queue\nscheduler: slurm\nslurm: {time: "00:12:29", nodes: 2}\n'
+        "defaults: {runtime: process}\n"
+    )
+    smoke = str(ROOT / "playbooks" / "smoke.yaml")
+    seen = "a job has 00:12:29; needed 00:12:30 for one trial: 00:10:00 by method.time_limit_s"
+    fix = 'write slurm.time: "00:13:00" or more, or method.time_limit_s: 599 or less'
+    checked = place.must("check", "inventory/queue.yaml", smoke, code=2).stderr
+    assert "playbooks/smoke.yaml:9:" in checked
+    assert f"method.time_limit_s: WALLTIME with inventory/queue.yaml: {seen}" in checked
+    assert fix in checked
+    for words in (("--dry-run",), ()):
+        done = place.must("sweep", "smoke", "--inventory", "queue", *words, PATH="", code=5)
+        assert f"ERROR WALLTIME: {seen}" in done.stderr
+        assert f"Fix: {fix}." in done.stderr
+    path.write_text(path.read_text().replace("00:12:29", "00:12:30"))
+    place.must("check", "inventory/queue.yaml", smoke)
+
+
 def test_json_is_the_only_thing_on_standard_output(place: Place) -> None:
     """Errors too are one JSON document, with code and exit code; words go to standard error."""
     done = place.run("sweep", "smok", "--json")

@@ -8,8 +8,9 @@ from orchestrator import errors
 from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import Slurm
+from orchestrator.model.slurm import OF_QOS, Slurm, SlurmNode, records
 
+SAMPLES = Path(__file__).parents[1] / "samples" / "slurm"
 GOOD = """\
 name: queue
 scheduler: slurm
@@ -120,3 +121,87 @@ def test_without_slurm_there_must_be_nodes(tmp_path: Path) -> None:
     """As ever."""
     with pytest.raises(errors.ConfigError, match="needed `nodes:`"):
         judged("name: empty\n", tmp_path)
+
+
+@pytest.mark.parametrize("options", [("--qos=high",), ("-q=high",)])
+def test_further_options_are_known_by_their_names(options: tuple[str, ...]) -> None:
+    """Whatever their values are."""
+    assert Slurm(time="01:00:00", nodes=1, extra=options).asks(OF_QOS)
+    assert not Slurm(time="01:00:00", nodes=1, extra=("--qosx",)).asks(OF_QOS)
+
+
+@pytest.mark.parametrize(("time", "limit_s"), [("01:02:30", 3600), ("00:05:00", 150)])
+def test_a_trial_fits_into_a_job_with_a_minute_before_it_and_90_s_after(
+    time: str, limit_s: float
+) -> None:
+    """To the second."""
+    slurm = Slurm(time=time, nodes=1)
+    assert slurm.shortage(limit_s) is None
+    assert slurm.shortage(limit_s + 0.5)
+
+
+@pytest.mark.parametrize(
+    ("time", "limit_s", "needed", "write"),
+    [
+        ("01:00:00", 3600.0, "01:02:30 for one trial: 01:00:00", '"01:03:00" or more, or'),
+        ("1-00:00:00", 90_000.0, "25:02:30 for one trial: 25:00:00", '"25:03:00" or more, or'),
+    ],
+)
+def test_a_job_too_short_for_a_trial_says_what_to_write(
+    time: str, limit_s: float, needed: str, write: str
+) -> None:
+    """In whole minutes, since Slurm counts those, and what it says is enough."""
+    slurm = Slurm(time=time, nodes=1)
+    shortage = slurm.shortage(limit_s)
+    assert shortage is not None
+    seen, fix = shortage
+    assert f"needed {needed} by method.time_limit_s, 60 s until it begins and 90 s" in seen
+    assert fix.startswith(f"write slurm.time: {write}")
+    enough = fix.split('"')[1]
+    assert Slurm(time=enough, nodes=1).shortage(limit_s) is None
+    fits_s = float(fix.removesuffix(" or less").rpartition(" ")[2])
+    assert slurm.shortage(fits_s) is None
+    assert slurm.shortage(fits_s + 1)
+
+
+@pytest.mark.parametrize("name", ["22.05.8_show_nodes.txt", "22.05.8_show_nodes_oneline.txt"])
+def test_nodes_are_known_by_what_scontrol_prints(name: str) -> None:
+    """On one line each or on many; a reason has blanks and words with an equals sign."""
+    found = [SlurmNode.of(record) for record in records((SAMPLES / name).read_text(), "nodename")]
+    assert [node.name for node in found] == ["vs001", "vs002", "vs003", "vs004"]
+    assert [node.is_up for node in found] == [True, False, True, False]
+    assert [node.gpus for node in found] == [8] * 4
+    assert found[0].address == "10.11.0.2"
+    assert found[0].partitions == ("main", "high", "debug")
+    assert [node.condition for node in found] == [
+        "ALLOCATED",
+        "DOWN+NOT_RESPONDING, Not responding",
+        "ALLOCATED",
+        "ALLOCATED+DRAIN, fan 3 broken, see ticket=77",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "is_up"),
+    [
+        ("IDLE", True),
+        ("MIXED+CLOUD", True),
+        ("ALLOCATED+COMPLETING", True),
+        ("IDLE+CLOUD+POWERED_DOWN", True),
+        ("IDLE+DRAIN", False),
+        ("DOWN*", False),
+        ("DOWN*+DRAIN", False),
+        ("ALLOCATED*", False),
+        ("IDLE+NOT_RESPONDING", False),
+        ("FUTURE", False),
+    ],
+)
+def test_a_node_is_up_where_slurm_may_start_jobs(state: str, is_up: bool) -> None:
+    """As versions since 20.02 write it; one that is switched off to save power is started."""
+    assert SlurmNode.of({"nodename": "n1", "state": state}).is_up is is_up
+
+
+def test_a_reason_without_its_author_is_taken_whole() -> None:
+    """As an older version, or a person's own list, may have it."""
+    (record,) = records("# NodeName=n0\nNodeName=n1 State=DOWN Reason=no power\n", "nodename")
+    assert record["reason"] == "no power"

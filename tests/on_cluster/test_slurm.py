@@ -4,17 +4,21 @@ What a sweep says of itself is compared with what the nodes' process tables, Slu
 raw logs say.
 """
 
+import contextlib
 import json
 import os
 import re
 import signal
 import statistics
 import subprocess
+import time
+from collections.abc import Iterator
 
 import pytest
 
+from orchestrator.submitting import follow
 from tests.cluster.place import STUBS
-from tests.cluster.slurm import PREEMPTING
+from tests.cluster.slurm import PREEMPTING, call
 from tests.commands import ended, told
 from tests.docs import state_files
 from tests.login import PROGRAM, SLOW, Login
@@ -93,6 +97,61 @@ def test_init_asks_a_node_of_a_partition(login: Login) -> None:
     login.nothing_left()
 
 
+@pytest.fixture
+def drained(login: Login) -> Iterator[str]:
+    """A node that an administrator took out of service."""
+    words = ("scontrol", "update", "NodeName=vs003")
+    login.slurm.ask(*words, "State=DRAIN", "Reason=fan 3 broken")
+    yield "vs003 (IDLE+DRAIN, fan 3 broken)"
+    call(login.cluster.place, *words, "State=RESUME")
+
+
+def test_a_node_that_is_out_of_service_is_named_before_a_job_waits_for_it(
+    login: Login, drained: str
+) -> None:
+    """By sweep and its dry run, with what to write; a job that fits is not held up."""
+    login.inventory(nodes=4)
+    fix = "Fix: ask for 3 with slurm.nodes, or let the job wait until more are up."
+    for words in ("--dry-run", "--detach"):
+        said = login.must("sweep", "toy", words).stderr
+        assert f"4 nodes are needed, and 3 of partition main are up: {drained}. {fix}" in said
+    assert "PENDING" in login.slurm.jobs().values()
+    login.must("stop")
+    login.inventory(nodes=3)
+    assert "NODE-DOWN" not in login.must("sweep", "toy", "--dry-run").stderr
+
+
+def test_init_uses_what_slurm_knows(login: Login, drained: str) -> None:
+    """Its GPUs, the address by which Slurm reaches the node, its reasons and limits."""
+    words = ("scontrol", "update", "PartitionName=main")
+    login.slurm.ask(*words, "MaxTime=30:00", "MaxNodes=2")
+    try:
+        done = login.must("init", "--slurm", "main", "--json")
+        text = json.loads(done.stdout)["inventory"]
+        login.inventory(nodes=2, time="00:30:01")
+        refused = login.must("sweep", "toy", "--dry-run", code=5).stderr
+    finally:
+        login.slurm.ask(*words, "MaxTime=UNLIMITED", "MaxNodes=UNLIMITED")
+    assert 'slurm: {partition: main, time: "00:30:00", nodes: 2}' in text
+    assert "  gpus: {count: 8}\n" in text
+    assert "  interface: ib0\n" in text
+    assert f"# Not counted in `nodes`: {drained}\n" in text
+    assert "QUEUE-NEVER: slurm.time is 00:30:01; partition main allows 00:30:00" in refused
+
+
+def test_a_job_has_all_memory_of_its_nodes(login: Login) -> None:
+    """Also where a site's default is a part for each CPU; a limit that the user asks for counts."""
+    words = ("scontrol", "update", "PartitionName=main")
+    login.slurm.ask(*words, "DefMemPerCPU=10")
+    try:
+        login.must("sweep", "toy", "--detach")
+        job = max(login.slurm.jobs(), key=int)
+        shown = login.slurm.ask("scontrol", "-o", "show", "job", job)
+    finally:
+        login.slurm.ask(*words, "DefMemPerCPU=0")
+    assert ",mem=125G,node=2," in shown, shown
+
+
 def test_a_job_has_the_gpus_of_its_nodes(login: Login) -> None:
     """Where Slurm gives them and the inventory has them; steps see none that were not asked for."""
     path = login.folder / "inventory" / "queue.yaml"
@@ -132,6 +191,49 @@ def test_a_controller_that_is_killed_is_followed_by_another(login: Login) -> Non
     login.nothing_left()
 
 
+@contextlib.contextmanager
+def without_batch_host(login: Login) -> Iterator[tuple[str, str]]:
+    """Have the node of the job's script crash, and Slurm give it up at once; the job and the node.
+
+    Slurm alone would do it after SlurmdTimeout. Afterwards the node is up again.
+    """
+    job = login.running_job()
+    host = login.batch_host(job)
+    with login.crashed(host):
+        login.slurm.ask("scontrol", "update", f"NodeName={host}", "State=DOWN", "Reason=crash")
+        yield job, host
+
+
+def test_a_job_whose_batch_host_dies_is_cancelled(login: Login) -> None:
+    """Its follower says so within a few looks; the same command goes on on nodes that are up."""
+    running = login.sweeping("toy")
+    with without_batch_host(login) as (job, host):
+        begin = time.monotonic()
+        code, said = ended(running)
+        assert time.monotonic() - begin < 4 * follow.QUEUE_EVERY_S
+        assert (code, f"ERROR NODE-DOWN node={host}: Slurm gave up the node" in said) == (4, True)
+        wait_for(lambda: login.slurm.jobs()[job] == "CANCELLED", "a job that is cancelled")
+        login.must("sweep", "toy")
+        login.whole(1)
+    assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
+    login.nothing_left()
+
+
+@pytest.mark.parametrize("words", [("stop",), ("provision", "queue")])
+def test_a_job_without_its_batch_host_holds_nobody_up(login: Login, words: tuple[str, ...]) -> None:
+    """Where nobody follows it: status tells it from a job that runs, and other commands end it."""
+    login.sweeping("toy").kill()
+    with without_batch_host(login) as (job, host):
+        shown = f"job {job} is running on vs002, without {host}, which ran its script"
+        assert shown in login.must("status").stdout
+        begin = time.monotonic()
+        done = login.must(*words)
+        assert time.monotonic() - begin < 30
+        assert f"{shown}; it is cancelled" in done.stderr
+        wait_for(lambda: login.slurm.jobs()[job] == "CANCELLED", "a job that is cancelled")
+    login.nothing_left()
+
+
 def test_cancelled_from_outside_and_stopped_from_inside(login: Login) -> None:
     """Both leave nothing; Ctrl-C on the login node leaves the job, which is found again."""
     first = login.sweeping("toy")
@@ -161,7 +263,7 @@ def test_a_job_that_waits_is_shown_and_cancelled(login: Login) -> None:
     held = login.slurm.ask("sbatch", "--parsable", "--hold", "-J", OTHERS, "--wrap=:").strip()
     login.must("sweep", "toy", "--detach")
     shown = login.run("status")
-    assert (shown.returncode, "it is held" in shown.stdout) == (0, True), shown.stderr
+    assert (shown.returncode, "waits: JobHeldUser" in shown.stdout) == (0, True), shown.stderr
     stopped = login.must("stop")
     (job,) = re.findall(r"job (\d+), which had not begun, is cancelled", stopped.stdout)
     assert login.slurm.jobs()[job] == "CANCELLED"

@@ -116,6 +116,43 @@ def test_a_node_that_goes_down_costs_one_attempt(login: Login) -> None:
     login.nothing_left()
 
 
+def test_a_node_that_crashes_costs_one_attempt(login: Login) -> None:
+    """Its peer fails long before Slurm notices; the trial names the node, and runs on others."""
+    login.inventory(nodes=3)
+    running = login.sweeping("toy")
+    (attempt,) = login.events("intent")
+    record = login.sweep() / "attempts" / attempt["trial"] / "a1" / "attempt.json"
+    _, task = json.loads(record.read_text())["tasks"]
+    with login.crashed(task["node"]):
+        said = told(running)
+        login.whole(1)
+    first, last = [(event["state"], event["code"]) for event in login.events("outcome")]
+    assert first == ("infra-lost", "NODE-DOWN"), said
+    assert last[0] == "valid"
+    login.nothing_left()
+
+
+@pytest.mark.parametrize("requeue", [False, True])
+def test_a_batch_host_that_crashes_ends_its_job(login: Login, requeue: bool) -> None:
+    """Once Slurm has noticed: the job is cancelled, or queued again, where Slurm would keep it."""
+    running = login.sweeping("toy", *(["--requeue"] if requeue else []))
+    job = login.running_job()
+    host = login.batch_host(job)
+    with login.crashed(host):
+        if requeue:
+            login.begin_again(job)
+        code, said = ended(running)
+        words = f"Slurm hears nothing of {host}, which runs its script"
+        assert f"job {job} is running on vs[001-002]; {words}" in said
+        ending = f"job {job} is queued again" if requeue else f"ERROR NODE-DOWN node={host}"
+        assert (code, ending in said) == (0 if requeue else 4, True), said
+        if not requeue:
+            login.must("sweep", "toy")
+        login.whole(1)
+    assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
+    login.nothing_left()
+
+
 def test_what_fits_on_the_nodes_that_are_left_is_measured(login: Login) -> None:
     """Of three nodes one goes down: the trial of all comes last, and needs another job."""
     login.inventory(nodes=3)

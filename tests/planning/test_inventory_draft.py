@@ -281,3 +281,24 @@ def test_pyxis_is_taken_where_srun_has_it() -> None:
     assert "no Docker" not in text
     assert cluster.images == ("reference-rn50",)
     assert "  runtime: process\n" in by_slurm(JOBS, without({}))[0]
+
+
+def test_what_slurm_knows_of_a_node_is_used() -> None:
+    """Its GPUs where nvidia-smi names none, its address for the interface, and nodes that are down.
+
+    The default route is that of another interface, or there is none.
+    """
+    found = without({})
+    known = found.host.addresses or {}
+    (interface, addresses), *_ = [(name, at) for name, at in known.items() if at]
+    asked = DraftNode("gpu07", addresses[0], "", 0, None, False, found, claimed_gpus=8)
+    jobs = replace(JOBS, down="gpu09 is IDLE+DRAIN (fan)")
+    text = inventory_draft.text(Draft("dgx", "dlperf-orch init --slurm gpu", (asked,), jobs=jobs))
+    user_files.judged_cluster(yaml_reader.draft_of(text, "it"))
+    assert "  gpus: {count: 8}\n" in text
+    assert f"  interface: {interface}\n" in text
+    assert "# gpu07: Slurm gives 8 GPUs, and nvidia-smi names none: see whether" in text
+    assert "# Not counted in `nodes`: gpu09 is IDLE+DRAIN (fan)\n" in text
+    by_ssh = inventory_draft.text(Draft("dgx", "dlperf-orch init", (asked,)))
+    assert "count: 8" not in by_ssh
+    assert "nvidia-smi names no GPU; playbooks need `device: cpu`" in by_ssh

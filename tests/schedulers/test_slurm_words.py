@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.schedulers import slurm_ends, slurm_nodes, slurm_queue
+from orchestrator.schedulers import gang_step, slurm_nodes, slurm_queue
 from orchestrator.schedulers.slurm_tasks import least_cpus
 from orchestrator.transports import steps
 
@@ -89,7 +89,7 @@ srun: error: vs002: task 1: Out Of Memory
 )
 def test_nodes_without_memory_are_read_from_what_srun_says(said: bytes, nodes: str) -> None:
     """One line for all tasks that ended alike."""
-    assert slurm_ends.short_of_memory(said) == set(nodes.split())
+    assert gang_step.short_of_memory(said) == set(nodes.split())
 
 
 def test_every_node_has_the_fewest_cpus() -> None:

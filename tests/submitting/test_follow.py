@@ -1,6 +1,8 @@
 """What is said of a job until it is over, from what Slurm's queue and its files have of it."""
 
 import sys
+from collections.abc import Sequence
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from orchestrator.schedulers import slurm_queue
 from orchestrator.submitting import follow
 
 voice = Voice(as_json=False)
-follow.ANEW_S = float(sys.argv[2])
+follow.QUEUE_EVERY_S = 0.1
 try:
     job = slurm_queue.Job("7", "PENDING", "None", "dlperf-queue-1", "dlperf:2", "")
     sys.exit(follow.follow(job, Path(sys.argv[1]), voice))
@@ -26,18 +28,33 @@ except errors.DlperfError as error:
 """
 
 
-def followed(folder: Path, *states: str, anew_s: float = 150.0) -> tuple[int, str]:
-    """Exit code and messages for a job of which squeue says this, time after time."""
-    lines = [f"7|{state}|n1|dlperf-queue-1|dlperf:2\n" for state in states]
-    (folder / "queue").write_text("".join(lines))
-    squeue = folder / "squeue"
-    squeue.write_text(f"#!/bin/sh\nhead -n 1 {folder}/queue\nsed -i '1{{$!d}}' {folder}/queue\n")
-    squeue.chmod(0o755)
-    scancel = folder / "scancel"
-    scancel.write_text(f'#!/bin/sh\necho "$@" >>{folder}/cancelled\n')
-    scancel.chmod(0o755)
+def followed(
+    folder: Path,
+    *states: str,
+    nodes: Sequence[str] = ("n1",),
+    requeue: int = 0,
+    sinfo: str = "n1|ALLOCATED",
+) -> tuple[int, str]:
+    """Exit code and messages for a job of which squeue says this, time after time.
+
+    Args:
+        nodes: those of the job, time after time; its script runs on n1.
+        sinfo: what it prints.
+    """
+    given = chain(nodes, repeat(nodes[-1]))
+    shown = zip(states, given, strict=False)
+    said = [f"7|{state}|{on}|n1|dlperf-queue-1|dlperf:2\n" for state, on in shown]
+    (folder / "queue").write_text("".join(said))
+    for name, body in (
+        ("squeue", f"head -n 1 {folder}/queue\nsed -i '1{{$!d}}' {folder}/queue"),
+        ("scancel", f'echo "$@" >>{folder}/cancelled'),
+        ("scontrol", f'echo "$@" >>{folder}/asked\necho "JobId=7 Requeue={requeue}"'),
+        ("sinfo", f"echo '{sinfo}'"),
+    ):
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / name).chmod(0o755)
     done = commands.run(
-        [sys.executable, "-c", FOLLOW, folder, str(anew_s)], env={"PATH": f"{folder}:/usr/bin:/bin"}
+        [sys.executable, "-c", FOLLOW, folder], env={"PATH": f"{folder}:/usr/bin:/bin"}
     )
     return done.returncode, done.stderr
 
@@ -50,27 +67,45 @@ def test_an_end_is_said_after_the_last_line(tmp_path: Path) -> None:
     assert said == (0, "[1/1] valid\njob 7 has ended, exit 0\n")
 
 
-@pytest.mark.parametrize("reason", ["InvalidAccount", "(InvalidQOS)"])
-def test_a_reason_that_the_next_pass_may_not_find_cancels_nothing(
-    reason: str, tmp_path: Path
-) -> None:
-    """As 23.11 without accounting says it of jobs that it starts a moment later."""
+def test_why_a_job_waits_is_shown_in_slurms_words(tmp_path: Path) -> None:
+    """Once a reason, and nothing is cancelled for one: Slurm's scheduler may find otherwise."""
     (tmp_path / "7.code").write_text("0\n")
-    code, said = followed(tmp_path, f"PENDING|{reason}", "RUNNING|None", "COMPLETED|None")
+    states = ("PENDING|InvalidAccount", "PENDING|Resources", "RUNNING|None", "COMPLETED|None")
+    code, said = followed(tmp_path, *states)
     assert code == 0, said
-    assert f"job 7 waits: {reason.strip('()')}: Slurm finds no such" in said
+    assert "job 7 waits: InvalidAccount\njob 7 waits: Resources\njob 7 is running on n1\n" in said
     assert not (tmp_path / "cancelled").exists()
 
 
-@pytest.mark.parametrize(
-    ("reason", "anew_s"), [("InvalidAccount", 0.6), ("PartitionNodeLimit", 150.0)]
-)
-def test_a_reason_that_lasts_cancels_the_job(reason: str, anew_s: float, tmp_path: Path) -> None:
-    """At once, or where Slurm still says so after some passes of its scheduler."""
+@pytest.mark.parametrize("nodes", ["n2", "n[2-3]"])
+def test_a_job_whose_batch_host_died_is_cancelled(nodes: str, tmp_path: Path) -> None:
+    """It would stay RUNNING on its other nodes until its time limit."""
+    code, said = followed(tmp_path, "RUNNING|None", "RUNNING|None", nodes=("n[1-3]", nodes))
+    assert code == 4, said
+    assert f"job 7 is running on {nodes}, without n1, which ran its script\n" in said
+    assert "ERROR NODE-DOWN node=n1: Slurm gave up the node that ran job 7; the job was" in said
+    assert "Fix: run the same command again: it goes on in another job, on other nodes." in said
+    assert (tmp_path / "cancelled").read_text() == "7\n"
+
+
+def test_a_job_whose_batch_host_died_is_queued_again_where_it_may_be(tmp_path: Path) -> None:
+    """With ``--requeue``, which Slurm itself ignores for a job with ``--no-kill``."""
     (tmp_path / "7.code").write_text("0\n")
-    code, said = followed(tmp_path, *[f"PENDING|{reason}"] * 9, anew_s=anew_s)
-    assert (code, f"QUEUE-NEVER: job 7 can never start: {reason}" in said) == (5, True), said
-    assert "7" in (tmp_path / "cancelled").read_text()
+    states = ("RUNNING|None", "PENDING|BeginTime", "RUNNING|None", "COMPLETED|None")
+    code, said = followed(tmp_path, *states, nodes=("n2", "", "n1", "n1"), requeue=1)
+    assert code == 0, said
+    assert "job 7 is queued again, since n1 is down\njob 7 waits: BeginTime\n" in said
+    assert (tmp_path / "asked").read_text() == "-o show job 7\nrequeue 7\n"
+    assert not (tmp_path / "cancelled").exists()
+
+
+def test_a_batch_host_that_slurm_does_not_hear_is_named(tmp_path: Path) -> None:
+    """Long before Slurm gives it up, after SlurmdTimeout: five minutes by default."""
+    (tmp_path / "7.code").write_text("0\n")
+    states = ("RUNNING|None", "COMPLETED|None")
+    code, said = followed(tmp_path, *states, sinfo="n1|ALLOCATED*")
+    assert code == 0, said
+    assert "job 7 is running on n1; Slurm hears nothing of n1, which runs its script\n" in said
 
 
 @pytest.mark.parametrize(

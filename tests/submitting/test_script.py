@@ -1,4 +1,4 @@
-"""The batch script, word for word, and what Slurm's reasons for waiting mean."""
+"""The batch script, word for word, and how a job is shown."""
 
 import subprocess
 from dataclasses import replace
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model.slurm import Slurm
+from orchestrator.model.slurm import OF_GPUS, Slurm
 from orchestrator.schedulers import slurm_queue
-from orchestrator.submitting import one_step, script, waits
+from orchestrator.submitting import script
 from tests import commands
 
 SLURM = Slurm(partition="gpu", account="perf", time="04:00:00", nodes=4, extra=("--qos=high day",))
@@ -29,6 +29,7 @@ HEAD = """\
 #SBATCH --nodes=4
 #SBATCH --ntasks-per-node=1
 #SBATCH --exclusive
+#SBATCH --mem=0
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:TERM@120
 #SBATCH --no-kill
@@ -54,31 +55,19 @@ def test_the_script_is_this_one() -> None:
 def test_the_script_asks_for_gpus_where_slurm_gives_them() -> None:
     """Beside whole nodes, and before what the user adds."""
     text = script.batch(SLURM, replace(SUBMISSION, gpus=8))
-    assert "#SBATCH --exclusive\n#SBATCH --gres=gpu:8\n#SBATCH --time" in text
-    assert not SLURM.asks_gpus
+    assert "#SBATCH --mem=0\n#SBATCH --gres=gpu:8\n#SBATCH --time" in text
+    assert not SLURM.asks(OF_GPUS)
     for option in ("--gres=gpu:h100:8", "--gpus-per-node=8", "-G=8"):
-        assert SLURM.model_copy(update={"extra": ("--qos=high", option)}).asks_gpus
+        assert SLURM.model_copy(update={"extra": ("--qos=high", option)}).asks(OF_GPUS)
 
 
-@pytest.mark.parametrize(
-    ("said", "count"),
-    [
-        ("gpu* gpu:h100:8(S:0-1),nvme:1\ncpu (null)", 8),
-        ("cpu* (null)\ngpu gpu:8", 0),
-        ("gpu* gpu:4\ngpu* gpu:a100:4(S:0),gpu:a100:4(S:1)", 8),
-        ("gpu* shard:16,gpu:h100:no_consume:2", 2),
-        ("", 0),
-    ],
-)
-def test_gpus_of_a_node_are_those_that_sinfo_shows(
-    said: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the default partition, all types of a node; the node with the most."""
-    sinfo = tmp_path / "sinfo"
-    sinfo.write_text(f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n")
-    sinfo.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert one_step.gpus(None) == count
+@pytest.mark.parametrize("option", ["--mem=400G", "--mem-per-cpu=2G", "--mem-per-gpu=100G"])
+def test_a_job_has_all_memory_of_its_nodes_unless_its_user_asks_for_less(option: str) -> None:
+    """A site's DefMemPerCPU would give it a part, and end what needs more."""
+    assert "#SBATCH --mem=0\n" in script.batch(SLURM, SUBMISSION)
+    own = SLURM.model_copy(update={"extra": (option,)})
+    text = script.batch(own, SUBMISSION)
+    assert ("--mem=0" in text, f"#SBATCH {option}\n" in text) == (False, True)
 
 
 @pytest.mark.parametrize("code", [0, 3, 143])
@@ -104,28 +93,21 @@ def test_one_command_has_one_comment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "fix"), [("Resources", ""), ("PartitionTimeLimit", "slurm.time"), ("(Priority)", "")]
-)
-def test_reasons_that_never_pass_say_what_to_do(reason: str, fix: str) -> None:
-    """Only those; a maintenance window passes."""
-    assert (fix in waits.never(reason)) if fix else waits.never(reason) == ""
-    assert waits.words(reason)
-
-
-@pytest.mark.parametrize(
-    ("state", "reason", "words"),
+    ("state", "reason", "nodes", "words"),
     [
-        ("PENDING", "None", "job 7 waits: Slurm has not looked at it yet"),
-        ("PENDING", "Resources", "job 7 waits: Resources: its nodes are in use"),
-        ("PENDING", "QOSMaxNodePerUserLimit", "QOSMaxNodePerUserLimit: a limit of the account or"),
-        ("PENDING", "Licenses", "job 7 waits: Licenses"),
-        ("RUNNING", "None", "job 7 is running on n[1-2]"),
+        ("PENDING", "None", "", "job 7 waits"),
+        ("PENDING", "ReqNodeNotAvail, May be", "", "job 7 waits: ReqNodeNotAvail, May be"),
+        ("RUNNING", "None", "n[1-2]", "job 7 is running on n[1-2]"),
+        ("RUNNING", "None", "n[2,4]", "job 7 is running on n[2,4], without n1, which ran its"),
+        ("COMPLETING", "None", "n2", "job 7 is completing on n2"),
+        ("CONFIGURING", "None", "", "job 7 is configuring"),
     ],
 )
-def test_a_job_is_told_in_a_line(state: str, reason: str, words: str) -> None:
-    """Its state, or why it waits, with the name that Slurm's own manual explains."""
-    job = slurm_queue.Job("7", state, reason, "name", "comment", "n[1-2]" * (state == "RUNNING"))
-    assert words in waits.told(job)
+def test_a_job_is_shown_in_a_line(state: str, reason: str, nodes: str, words: str) -> None:
+    """Its state, or why it waits, as Slurm's own manual explains it."""
+    job = slurm_queue.Job("7", state, reason, "name", "comment", nodes, "n1")
+    assert job.summary.startswith(words)
+    assert bool(job.lost_host) == ("without" in words)
 
 
 @pytest.mark.parametrize(
