@@ -75,13 +75,21 @@ def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, swee
 
 
 def first(recipe: Recipe, trial: Trial, seats: Iterable[Seat]) -> Attempt:
-    """The first attempt as it would be bound if all these seats were free, for --dry-run.
+    """Return the first attempt as it would be if all these seats were free, for --dry-run.
+
+    Its folders belong to no sweep, and an image that was not provisioned is called by its name.
 
     Raises:
         UsageError: a launcher cannot start a gang on such nodes.
     """
     needed = request(recipe, trial, 1)
-    return bind(recipe, trial, Allocation(needed.seated(seats), needed.ports[0]), 1, "")
+    given = Allocation(needed.seated(seats), needed.ports[0])
+    attempt = bind(recipe, trial, given, 1, "dry-run")
+    return replace(
+        attempt,
+        folders={seat.node: f"{seat.root}/dry-run/{trial.name}" for seat in given.seats},
+        image=attempt.image or recipe.experiment.image,
+    )
 
 
 def anonymised(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, ...]:

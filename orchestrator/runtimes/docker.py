@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, Limits
-from orchestrator.model.plan import Mount, Task
+from orchestrator.model.plan import Task
 from orchestrator.model.process import ProcessIdentity
 from orchestrator.retries import CONTAINER_MAKES
 from orchestrator.runtimes import TaskState, observer
@@ -18,7 +18,7 @@ from orchestrator.runtimes._ends import verdict
 from orchestrator.runtimes._files import TaskFiles, script
 from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.grants import Grants
+from orchestrator.runtimes.grants import NodeGrants, pairs
 from orchestrator.runtimes.images import Images
 from orchestrator.runtimes.once import Once
 from orchestrator.runtimes.settings import ContainerSettings
@@ -59,7 +59,7 @@ class DockerRuntime:
         self._transport = transport
         self._node = transport.node
         self._settings = settings
-        self._grants = Grants(transport, engine, settings)
+        self._grants = NodeGrants(transport, engine, settings)
         self._engine = engine
         self._containers = Containers(engine)
         self._images = Images(engine)
@@ -92,22 +92,12 @@ class DockerRuntime:
             UnfitError, ImageError: the node lacks what the settings ask for, or the image.
             NodeError: it does not answer.
         """
-        folder = Mount(attempt.folder(task), attempt.folder(task), read_only=False)
-        gpus = bool(task.gpus)
-        host = self._grants.host_config(
-            (folder, *task.mounts), gpus=gpus, capabilities=task.capabilities
-        )
-        env = {**self._grants.environment(attempt.folder(task), gpus=gpus), **task.env}
-        config = {
-            "Image": self._image(attempt),
-            "User": self._grants.user,
-            "WorkingDir": attempt.folder(task),
-            "Env": _pairs(env),
+        started = {
             "Entrypoint": self._argv(attempt, task, limits),
             "Cmd": [],
             "Labels": {**_labels(attempt, task), **_deadline(limits)},
         }
-        return host, config
+        return self._grants.request(attempt, task, self._image(attempt), started)
 
     def start(self, attempt: Attempt, task: Task) -> bool:
         """Open the task's gate; False if nothing waits there."""
@@ -231,7 +221,7 @@ class DockerRuntime:
         config = {
             "Image": self._settings.image,
             "User": self._grants.user,
-            "Env": _pairs(self._grants.environment("/", gpus=gpus)),
+            "Env": pairs(self._grants.environment("/", gpus=gpus)),
             # By a shell, so that a missing command has exit code 127 here too.
             "Entrypoint": ["sh", "-c", 'exec "$@"', "sh", *argv],
             "Labels": {f"{LABEL}probe": self._node},
@@ -338,10 +328,6 @@ def _deadline(limits: Limits) -> dict[str, str]:
 
 def _script(attempt: Attempt, task: Task) -> str:
     return f"{attempt.folder(task)}/supervise.sh"
-
-
-def _pairs(env: Mapping[str, str]) -> list[str]:
-    return [f"{name}={value}" for name, value in env.items()]
 
 
 def _taken(name: str, task: Task) -> errors.UnfitError:

@@ -1,20 +1,27 @@
 """What a container is granted of its node: user, devices, GPUs, memory and limits."""
 
-from typing import Any
-
-from docker.utils import parse_bytes
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
-from orchestrator.model.plan import Mount
-from orchestrator.runtimes.engine import Engine, EngineFacts
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.plan import Mount, Task
+from orchestrator.model.site import DockerFacts
+from orchestrator.model.text import size_bytes
 from orchestrator.runtimes.once import Once
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Transport
 
+if TYPE_CHECKING:  # a dry run does not wait for Docker's library
+    from orchestrator.runtimes.engine import Engine, EngineFacts
+
 DEVICE_REQUESTS_API = (1, 40)
+# The nvidia runtime first: CDI descriptions of a driver since replaced are still found.
+WAYS = ("runtime", "gpus", "cdi")
 USER = "id -u; id -g"
-HCA_DEVICES = 'for path in /dev/infiniband/*; do [ -c "$path" ] && echo "$path"; done; true'
+HCA_FOLDER = "/dev/infiniband"
+HCA_DEVICES = f'for path in {HCA_FOLDER}/*; do [ -c "$path" ] && echo "$path"; done; true'
 GPU_HOOK = "command -v nvidia-container-runtime-hook"
 CDI_SPECS = "grep -ls nvidia.com/gpu /etc/cdi/* /var/run/cdi/*"
 # One file of bounded size: what counts is the raw log in the attempt's folder.
@@ -22,15 +29,55 @@ LOG = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "1"}}
 
 
 class Grants:
-    """What containers get on one node; the node is asked once for each fact."""
+    """Describes containers by facts that are known already, as a dry run knows them.
 
-    def __init__(self, transport: Transport, engine: Engine, settings: ContainerSettings) -> None:
-        self._transport = transport
-        self._engine = engine
+    Args:
+        user: uid:gid of the user on the node, who owns the attempt's folder.
+        gpu_access: how GPUs come into containers there: runtime, gpus, cdi, or none.
+    """
+
+    def __init__(self, settings: ContainerSettings, user: str = "", gpu_access: str = "") -> None:
         self._settings = settings
-        self._user = Once(self._node_user)
-        self._gpu_access = Once(self._way_of_gpus)
-        self._hca_devices = Once(self._node_hca_devices)
+        self._known = user, gpu_access
+
+    @property
+    def user(self) -> str:
+        """Return uid:gid of the user on the node, who owns the attempt's folder."""
+        return self._known[0]
+
+    @property
+    def gpu_access(self) -> str:
+        """Return how GPUs come into containers there: runtime, gpus, cdi, or none.
+
+        Raises:
+            UnfitError: GPU-RUNTIME; the engine has none of the ways that were tried.
+        """
+        return self._known[1]
+
+    def require_hcas(self) -> None:
+        """Check that the node has devices of HCAs.
+
+        Raises:
+            UnfitError: IB-DEVICES.
+        """
+
+    def request(
+        self, attempt: Attempt, task: Task, image: str, started: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return ``HostConfig`` of Docker's API for a task's container, and the rest.
+
+        Args:
+            started: ``Entrypoint``, ``Cmd`` and ``Labels``.
+
+        Raises:
+            UnfitError: the node lacks what the settings ask for.
+        """
+        folder, gpus = attempt.folder(task), bool(task.gpus)
+        mounts = (Mount(folder, folder, read_only=False), *task.mounts)
+        host = self.host_config(mounts, gpus=gpus, capabilities=task.capabilities)
+        env = {**self.environment(folder, gpus=gpus), **task.env}
+        config = {"Image": image, "User": self.user, "WorkingDir": folder, "Env": pairs(env)}
+        return host, {**config, **started}
 
     def host_config(
         self, mounts: tuple[Mount, ...], *, gpus: bool, capabilities: tuple[str, ...] = ()
@@ -54,7 +101,7 @@ class Grants:
             **self._rights(capabilities),
         }
         if self._settings.shm_size is not None:
-            config["ShmSize"] = parse_bytes(self._settings.shm_size)
+            config["ShmSize"] = size_bytes(self._settings.shm_size)
         if gpus and self.gpu_access == "runtime":
             config["Runtime"] = "nvidia"
         elif gpus and self.gpu_access != "none":
@@ -78,19 +125,45 @@ class Grants:
             env["NVIDIA_DRIVER_CAPABILITIES"] = "compute,utility"
         return env
 
+    def _rights(self, capabilities: tuple[str, ...]) -> dict[str, Any]:
+        if self._settings.privileged:
+            return {"Privileged": True}
+        rights: dict[str, Any] = {"CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"]}
+        added = ["IPC_LOCK"] if self._settings.has_hcas else []
+        if added or capabilities:
+            rights["CapAdd"] = [*added, *capabilities]
+        if self._settings.has_hcas:
+            self.require_hcas()
+            # Docker grants each device that a folder contains (moby, daemon/oci_utils.go).
+            paths = {"PathOnHost": HCA_FOLDER, "PathInContainer": HCA_FOLDER}
+            rights["Devices"] = [{**paths, "CgroupPermissions": "rw"}]
+        return rights
+
+
+class NodeGrants(Grants):
+    """Describes containers by facts of one node, which is asked once for each."""
+
+    def __init__(self, transport: Transport, engine: "Engine", settings: ContainerSettings) -> None:
+        super().__init__(settings)
+        self._transport = transport
+        self._engine = engine
+        self._user = Once(self._node_user)
+        self._gpu_access = Once(self._way_of_gpus)
+        self._hca_devices = Once(self._node_hca_devices)
+
     @property
     def user(self) -> str:
-        """uid:gid of the user that we are on the node, who owns the attempt's folder."""
+        """See ``Grants``."""
         return self._user.get()
 
     @property
     def gpu_access(self) -> str:
-        """How GPUs come into containers here: runtime, gpus, cdi, or none.
-
-        Raises:
-            UnfitError: GPU-RUNTIME; the engine has none of the ways that were tried.
-        """
+        """See ``Grants``."""
         return self._gpu_access.get()
+
+    def require_hcas(self) -> None:
+        """See ``Grants``."""
+        self._hca_devices.get()
 
     def _node_user(self) -> str:
         return ":".join(self._lines(USER))
@@ -100,8 +173,7 @@ class Grants:
         if requested == "none":
             return requested
         facts = self._engine.facts()
-        # The nvidia runtime first: CDI descriptions of a driver since replaced are still found.
-        ways = ("runtime", "gpus", "cdi") if requested == "auto" else (requested,)
+        ways = WAYS if requested == "auto" else (requested,)
         for way in ways:
             if self._has(way, facts):
                 return way
@@ -124,21 +196,7 @@ class Grants:
             )
         return devices
 
-    def _rights(self, capabilities: tuple[str, ...]) -> dict[str, Any]:
-        if self._settings.privileged:
-            return {"Privileged": True}
-        rights: dict[str, Any] = {"CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"]}
-        added = ["IPC_LOCK"] if self._settings.has_hcas else []
-        if added or capabilities:
-            rights["CapAdd"] = [*added, *capabilities]
-        if self._settings.has_hcas:
-            rights["Devices"] = [
-                {"PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rw"}
-                for path in self._hca_devices.get()
-            ]
-        return rights
-
-    def _has(self, way: str, facts: EngineFacts) -> bool:
+    def _has(self, way: str, facts: "EngineFacts") -> bool:
         if way == "runtime":
             return "nvidia" in facts.runtimes
         api = tuple(int(part) for part in facts.api_version.split("."))
@@ -152,6 +210,18 @@ class Grants:
     def _lines(self, script: str) -> tuple[str, ...]:
         done = self._transport.run(("sh", "-c", script), timeout_s=COMMAND_S)
         return tuple(done.stdout.decode(errors="replace").split())
+
+
+def way_of_gpus(requested: str, facts: DockerFacts | None) -> str:
+    """Return the way that a node will choose, by what provision saw; else Docker's --gpus."""
+    there = facts.gpu_ways if facts else ()
+    known = (way for way in WAYS if way in there)
+    return next(known, "gpus") if requested == "auto" else requested
+
+
+def pairs(env: Mapping[str, str]) -> list[str]:
+    """Return the variables as Docker's API and ``env`` take them."""
+    return [f"{name}={value}" for name, value in env.items()]
 
 
 def _mount(mount: Mount) -> dict[str, Any]:

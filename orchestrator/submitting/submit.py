@@ -1,6 +1,7 @@
 """Finding the job of a command, or submitting it."""
 
 import os
+import shlex
 import sys
 import time
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from orchestrator.state.store import Store
 from orchestrator.submitting import follow, jobs, one_step, script, waits
 
 KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
+SBATCH = ("sbatch", "--parsable")
+END = "END_OF_SCRIPT"
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
 
 
@@ -59,16 +62,20 @@ def is_again() -> bool:
     return os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
 
 
-def show(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> list[str]:
-    """Print the script that would be submitted; also for programs."""
+def show(
+    store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice
+) -> tuple[str, tuple[str, ...]]:
+    """Print a line that submits the script; return the script and what it asks Slurm for."""
     try:
         gpus = _gpus(cluster, patience_s=0.0)
     except errors.DlperfError as error:
         gpus = 0
         voice.line(f"not known whether Slurm gives GPUs: {error}")
-    text = script.batch(_settings(cluster), submission(store, cluster, job_options, gpus))
-    voice.result(f"would be submitted by sbatch:\n{text}")
-    return [text]
+    slurm, new = _settings(cluster), submission(store, cluster, job_options, gpus)
+    text = script.batch(slurm, new)
+    pasted = f"mkdir -p {shlex.quote(new.folder)} && {shlex.join(SBATCH)} <<'{END}'"
+    voice.result(f"would be submitted by sbatch:\n{pasted}\n{text}{END}")
+    return text, script.asking(slurm, new)
 
 
 def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> int:
@@ -143,7 +150,7 @@ def _submitted(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(folder)
         path.write_text(script.batch(slurm, submission))
-    said = slurm_queue.call("sbatch", "--parsable", str(path), patience_s=0.0)
+    said = slurm_queue.call(*SBATCH, str(path), patience_s=0.0)
     job = said.strip().partition(";")[0]
     deadline = time.monotonic() + KNOWN_S
     while time.monotonic() < deadline:

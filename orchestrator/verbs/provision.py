@@ -70,8 +70,8 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     """Ask the nodes, and show the actions that would follow; nothing is changed; exit code."""
     request = _request(store, options)
     if submit.is_needed(request.cluster):
-        scripts = submit.show(store, request.cluster, submit.JobOptions(), voice)
-        voice.document({"exit_code": 0, "scripts": scripts})
+        script, _ = submit.show(store, request.cluster, submit.JobOptions(), voice)
+        voice.document({"exit_code": 0, "scripts": [script]})
         return 0
     with Fleet.of(request.cluster) as fleet:
         site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
