@@ -20,8 +20,9 @@ from orchestrator.schedulers import Seen, Watch, _preflight, addresses, locks, s
 from orchestrator.schedulers.gangs import Gangs
 from orchestrator.transports import Completed
 
-SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")  # read as files, which starts no process there
-LISTENS = b"0A"
+# Prints the rows of the kernel's tables, which are long on a busy node, that listen at a port.
+LISTENING = "^ *[0-9]+: [0-9A-F]+:{port:04X} [0-9A-F]+:[0-9A-F]+ 0A "
+SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")
 # $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
 FORGET = """
 [ -f "$1" ] && [ ! -L "$1" ] && exit 0
@@ -266,12 +267,12 @@ class Fanout:
         )
 
     def _busy(self, seats: Sequence[Seat], port: int) -> list[str]:
-        """The nodes where somebody listens at a port."""
+        """Return the nodes where somebody listens at a port."""
+        argv = ("grep", "-shE", LISTENING.format(port=port), *SOCKETS)
 
         def look(node: str) -> bool:
-            get = self._fleet.transports[node].get
-            tables = REPEATABLE.call(lambda: [get(path) or b"" for path in SOCKETS])
-            return any(_listens(table, port) for table in tables)
+            run = self._fleet.transports[node].run
+            return bool(REPEATABLE.call(lambda: run(argv, timeout_s=COMMAND_S)).stdout)
 
         answers = ask_all([seat.node for seat in seats], look)
         settled(answers)
@@ -284,13 +285,6 @@ def places(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     return tuple(
         node.seat(here if node.is_here else node.folder, at[node.name]) for node in cluster.members
     )
-
-
-def _listens(table: bytes, port: int) -> bool:
-    """Whether somebody listens at a port; the kernel writes ports in hexadecimal."""
-    local = b":%04X" % port
-    rows = (line.split() for line in table.splitlines()[1:])
-    return any(row[1].endswith(local) and row[3] == LISTENS for row in rows if len(row) > 3)
 
 
 def _paths(attempt: Attempt, task: Task, names: Iterable[str]) -> list[str]:

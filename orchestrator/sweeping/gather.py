@@ -136,6 +136,8 @@ def forget(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
 
 def forget_closed(campaign: Campaign, whole: Plan) -> None:
     """Remove the folders of ended attempts that a killed controller left on nodes."""
+    if not any(history.closed for history in campaign.histories.values()):
+        return
     trials = {trial.name: trial for trial in whole.trials}
     for name, number in sorted(campaign.scheduler.attempts(campaign.sweep.id)):
         if name in trials and number in campaign.history(trials[name]).closed:
