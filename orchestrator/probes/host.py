@@ -20,7 +20,8 @@ read -r type <$system/ostype && read -r release <$system/osrelease && say kernel
 read -r boot_id <$system/random/boot_id && say boot_id "$boot_id"
 sed -n '/^PRETTY_NAME=/{s//system /;s/"//g;p;}
     s/^MemTotal: *\([0-9]*\) kB/memory_kib \1/p
-    /^model name/{s/[^:]*: */cpu_model /p;q;}' /etc/os-release /proc/meminfo /proc/cpuinfo 2>/dev/null
+    /^model name/{s/[^:]*: */cpu_model /p;q;}
+' /etc/os-release /proc/meminfo /proc/cpuinfo 2>/dev/null
 say cpus "$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT && exec nproc)"
 df -Pk "$folder" /dev/shm 2>/dev/null | {
     read -r _; read -r _ _ _ free _; say free_disk_kib "$free"
