@@ -18,7 +18,7 @@ from orchestrator.runtimes._ends import verdict
 from orchestrator.runtimes._files import TaskFiles, script
 from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.grants import NodeGrants, pairs
+from orchestrator.runtimes.grants import of_node, pairs
 from orchestrator.runtimes.images import Images
 from orchestrator.runtimes.once import Once
 from orchestrator.runtimes.settings import ContainerSettings
@@ -59,7 +59,7 @@ class DockerRuntime:
         self._transport = transport
         self._node = transport.node
         self._settings = settings
-        self._grants = NodeGrants(transport, engine, settings)
+        self._grants = of_node(transport, engine, settings)
         self._engine = engine
         self._containers = Containers(engine)
         self._images = Images(engine)
@@ -220,7 +220,7 @@ class DockerRuntime:
         name = f"dlp-probe-{secrets.token_hex(6)}"
         config = {
             "Image": self._settings.image,
-            "User": self._grants.user,
+            "User": self._grants.user(),
             "Env": pairs(self._grants.environment("/", gpus=gpus)),
             # By a shell, so that a missing command has exit code 127 here too.
             "Entrypoint": ["sh", "-c", 'exec "$@"', "sh", *argv],

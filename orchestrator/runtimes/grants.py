@@ -1,6 +1,6 @@
 """What a container is granted of its node: user, devices, GPUs, memory and limits."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import errors
@@ -29,37 +29,23 @@ LOG = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "1"}}
 
 
 class Grants:
-    """Describes containers by facts that are known already, as a dry run knows them.
+    """Describes containers by facts of a node, each of which is asked when it is needed.
 
     Args:
-        user: uid:gid of the user on the node, who owns the attempt's folder.
-        gpu_access: how GPUs come into containers there: runtime, gpus, cdi, or none.
+        user: returns uid:gid of the user there, who owns the attempt's folder.
+        gpu_access: returns how GPUs come into containers there: runtime, gpus, cdi, or none.
+        require_hcas: raises IB-DEVICES where the node has no devices of HCAs.
     """
 
-    def __init__(self, settings: ContainerSettings, user: str = "", gpu_access: str = "") -> None:
-        self._settings = settings
-        self._known = user, gpu_access
-
-    @property
-    def user(self) -> str:
-        """Return uid:gid of the user on the node, who owns the attempt's folder."""
-        return self._known[0]
-
-    @property
-    def gpu_access(self) -> str:
-        """Return how GPUs come into containers there: runtime, gpus, cdi, or none.
-
-        Raises:
-            UnfitError: GPU-RUNTIME; the engine has none of the ways that were tried.
-        """
-        return self._known[1]
-
-    def require_hcas(self) -> None:
-        """Check that the node has devices of HCAs.
-
-        Raises:
-            UnfitError: IB-DEVICES.
-        """
+    def __init__(
+        self,
+        settings: ContainerSettings,
+        user: Callable[[], str],
+        gpu_access: Callable[[], str],
+        require_hcas: Callable[[], object] = tuple,
+    ) -> None:
+        self._settings, self._require_hcas = settings, require_hcas
+        self.user, self._gpu_access = user, gpu_access
 
     def request(
         self, attempt: Attempt, task: Task, image: str, started: Mapping[str, Any]
@@ -76,7 +62,7 @@ class Grants:
         mounts = (Mount(folder, folder, read_only=False), *task.mounts)
         host = self.host_config(mounts, gpus=gpus, capabilities=task.capabilities)
         env = {**self.environment(folder, gpus=gpus), **task.env}
-        config = {"Image": image, "User": self.user, "WorkingDir": folder, "Env": pairs(env)}
+        config = {"Image": image, "User": self.user(), "WorkingDir": folder, "Env": pairs(env)}
         return host, {**config, **started}
 
     def host_config(
@@ -102,10 +88,10 @@ class Grants:
         }
         if self._settings.shm_size is not None:
             config["ShmSize"] = size_bytes(self._settings.shm_size)
-        if gpus and self.gpu_access == "runtime":
+        if gpus and self._gpu_access() == "runtime":
             config["Runtime"] = "nvidia"
-        elif gpus and self.gpu_access != "none":
-            config["DeviceRequests"] = [_gpu_request(self.gpu_access)]
+        elif gpus and self._gpu_access() != "none":
+            config["DeviceRequests"] = [_gpu_request(self._gpu_access())]
         return config
 
     def environment(self, home: str, *, gpus: bool) -> dict[str, str]:
@@ -115,10 +101,10 @@ class Grants:
             home: ``HOME`` of a user whom the image does not know.
         """
         env = {}
-        if self.user.split(":")[0] != "0":
+        if self.user().split(":")[0] != "0":
             # A user without a name in the image has no home, and getpass.getuser() fails.
             env = {"HOME": home, "USER": "dlperf"}
-        if gpus and self.gpu_access == "runtime":
+        if gpus and self._gpu_access() == "runtime":
             # All of the node's GPUs, here as in _gpu_request: CUDA_VISIBLE_DEVICES of the plan
             # chooses, so that plan and provenance hold the node's own indices.
             env["NVIDIA_VISIBLE_DEVICES"] = "all"
@@ -133,42 +119,32 @@ class Grants:
         if added or capabilities:
             rights["CapAdd"] = [*added, *capabilities]
         if self._settings.has_hcas:
-            self.require_hcas()
+            self._require_hcas()
             # Docker grants each device that a folder contains (moby, daemon/oci_utils.go).
             paths = {"PathOnHost": HCA_FOLDER, "PathInContainer": HCA_FOLDER}
             rights["Devices"] = [{**paths, "CgroupPermissions": "rw"}]
         return rights
 
 
-class NodeGrants(Grants):
-    """Describes containers by facts of one node, which is asked once for each."""
+def of_node(transport: Transport, engine: "Engine", settings: ContainerSettings) -> Grants:
+    """Return the grants of a node that is asked once for each fact."""
+    node = _Node(transport, engine, settings)
+    questions = (node.user, node.gpu_access, node.hca_devices)
+    return Grants(settings, *(Once(question).get for question in questions))
+
+
+class _Node:
+    """A node that is asked what its containers can be granted."""
 
     def __init__(self, transport: Transport, engine: "Engine", settings: ContainerSettings) -> None:
-        super().__init__(settings)
-        self._transport = transport
-        self._engine = engine
-        self._user = Once(self._node_user)
-        self._gpu_access = Once(self._way_of_gpus)
-        self._hca_devices = Once(self._node_hca_devices)
+        self._transport, self._engine, self._settings = transport, engine, settings
 
-    @property
     def user(self) -> str:
-        """See ``Grants``."""
-        return self._user.get()
-
-    @property
-    def gpu_access(self) -> str:
-        """See ``Grants``."""
-        return self._gpu_access.get()
-
-    def require_hcas(self) -> None:
-        """See ``Grants``."""
-        self._hca_devices.get()
-
-    def _node_user(self) -> str:
+        """Return uid:gid of the user that we are there."""
         return ":".join(self._lines(USER))
 
-    def _way_of_gpus(self) -> str:
+    def gpu_access(self) -> str:
+        """Return the way that the engine has, or raise GPU-RUNTIME."""
         requested = self._settings.gpu_access
         if requested == "none":
             return requested
@@ -185,7 +161,8 @@ class NodeGrants(Grants):
             fix="install the NVIDIA container toolkit on the node, or set container.gpu_access",
         )
 
-    def _node_hca_devices(self) -> tuple[str, ...]:
+    def hca_devices(self) -> tuple[str, ...]:
+        """Return the devices of HCAs, or raise IB-DEVICES."""
         devices = self._lines(HCA_DEVICES)
         if not devices:
             raise errors.UnfitError(

@@ -72,8 +72,10 @@ def _pasted(
     if node.has_engine:
         known = facts.get(node.name)
         settings = ContainerSettings.of(cluster)
-        access = way_of_gpus(settings.gpu_access, known.docker if known else None)
-        grants = Grants(settings, _user(node), access)
+        facts_there = known.docker if known else None
+        grants = Grants(
+            settings, lambda: _user(node), lambda: way_of_gpus(settings.gpu_access, facts_there)
+        )
         image = attempt.images.get(node.name) or attempt.image
         started = {"Cmd": task.argv, "Labels": {}}
         docker = ("sudo", "-n", "docker") if node.sudo else ("docker",)
