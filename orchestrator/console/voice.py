@@ -211,7 +211,6 @@ class Voice:
 
 
 def _method(method: "Method") -> str:
-    """How trials are measured, by the keys of a playbook's ``method:``."""
     values = method.model_dump(exclude_none=True)
     shown = {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
     return ", ".join(f"{key}: {value}" for key, value in shown.items())

@@ -207,7 +207,6 @@ def _of_node(found: Discovered, draft: Draft) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """Return the text as one line of a comment."""
     return words.cut(words.printable(" ".join(text.split())))
 
 

@@ -83,7 +83,6 @@ def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
 
 
 def _names(points: Sequence[Point], workload: Workload) -> list[tuple[str, ...]]:
-    """Placements of cases, with their own names where they have some."""
     return [(point.case.placement, *_own_name(point.case, workload)) for point in points]
 
 
@@ -109,7 +108,6 @@ def _points(experiment: Experiment) -> Iterator[Point]:
 
 
 def _written(experiment: Experiment) -> Iterator[Point]:
-    """Every point, those that ``exclude`` leaves out among them."""
     for index, entry in enumerate(experiment.cases or ()):
         yield Point(("cases", index), entry, _case(entry, experiment))
     if experiment.grid is not None:
@@ -218,7 +216,6 @@ def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
 
 
 def _doubles(points: Sequence[Point]) -> Iterator[Conflict]:
-    """An error per case that ``cases`` has a second time."""
     seen: dict[Case, Point] = {}
     for point in points:
         if point.path[0] == "cases" and seen.setdefault(point.case, point) is not point:

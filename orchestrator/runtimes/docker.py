@@ -20,9 +20,9 @@ from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.grants import of_node, pairs
 from orchestrator.runtimes.images import Images
-from orchestrator.runtimes.once import Once
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
+from orchestrator.transports.cached import Cached
 
 LABEL = "dlperf."
 LOOK_S = 0.2
@@ -63,7 +63,7 @@ class DockerRuntime:
         self._engine = engine
         self._containers = Containers(engine)
         self._images = Images(engine)
-        self._entrypoints: dict[str, Once[tuple[str, ...]]] = {}
+        self._entrypoints: dict[str, Cached[tuple[str, ...]]] = {}
         self._seen: dict[str, _Seen] = {}  # by token
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
@@ -148,7 +148,6 @@ class DockerRuntime:
     def _asked(
         self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen
     ) -> TaskState:
-        """The state of a task that is not known to be alive, by the engine."""
         container = self._found(attempt, task)
         if container is None or container.finished:
             try:
@@ -277,7 +276,7 @@ class DockerRuntime:
         return attempt.images.get(self._node) or attempt.image or self._settings.image
 
     def _entrypoint(self, image: str) -> tuple[str, ...]:
-        ask = Once(partial(self._image_entrypoint, image))
+        ask = Cached(partial(self._image_entrypoint, image))
         return self._entrypoints.setdefault(image, ask).get()
 
     def _image_entrypoint(self, image: str) -> tuple[str, ...]:
@@ -321,7 +320,6 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
 
 
 def _deadline(limits: Limits) -> dict[str, str]:
-    """When the container must have ended, by the clock of this machine."""
     seconds = time.time() + limits.create_s + limits.time_s + limits.grace_s
     return {f"{LABEL}deadline": f"{seconds:.0f}"}
 

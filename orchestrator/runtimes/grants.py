@@ -9,9 +9,9 @@ from orchestrator.model.attempt import Attempt
 from orchestrator.model.plan import Mount, Task
 from orchestrator.model.site import DockerFacts
 from orchestrator.model.text import size_bytes
-from orchestrator.runtimes.once import Once
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Transport
+from orchestrator.transports.cached import Cached
 
 if TYPE_CHECKING:  # a dry run does not wait for Docker's library
     from orchestrator.runtimes.engine import Engine, EngineFacts
@@ -130,7 +130,7 @@ def of_node(transport: Transport, engine: "Engine", settings: ContainerSettings)
     """Return the grants of a node that is asked once for each fact."""
     node = _Node(transport, engine, settings)
     questions = (node.user, node.gpu_access, node.hca_devices)
-    return Grants(settings, *(Once(question).get for question in questions))
+    return Grants(settings, *(Cached(question).get for question in questions))
 
 
 class _Node:

@@ -89,7 +89,6 @@ class Wait:
         )
 
     def _rest(self, pause_s: float) -> None:
-        """Wait until an answer comes, or for so long."""
         if self._answered.wait(pause_s):
             time.sleep(GATHER_S * len(self._watched))
         self._answered.clear()
@@ -197,6 +196,5 @@ def _unknown(task: Task, why: str) -> TaskEnd:
 
 
 def _is_read(watched: _Watched, end: TaskEnd) -> bool:
-    """Whether the whole log was read, or too much is left, by the size that its supervisor gave."""
     left = end.size_bytes - watched.read
     return bool(end.sha256) and (left <= 0 or left > BEHIND_BYTES)

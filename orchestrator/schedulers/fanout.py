@@ -233,7 +233,6 @@ class Fanout:
         settled(ask_all([name for name in self._fleet.transports if name not in self._here], send))
 
     def _reachable(self, attempt: Attempt) -> list[Task]:
-        """The tasks whose node the inventory still has and --nodes does not leave out."""
         return [task for task in attempt.tasks if task.node in self._fleet.transports]
 
     def _take(self, seats: Iterable[Seat], port: int) -> None:
@@ -267,7 +266,6 @@ class Fanout:
         )
 
     def _busy(self, seats: Sequence[Seat], port: int) -> list[str]:
-        """Return the nodes where somebody listens at a port."""
         argv = ("grep", "-shE", LISTENING.format(port=port), *SOCKETS)
 
         def look(node: str) -> bool:

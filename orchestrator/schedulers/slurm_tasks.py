@@ -141,7 +141,6 @@ class SlurmTasks:
         return {} if self._containers or self._way else self._gang(attempt).clean()
 
     def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
-        """What becomes the task on its node."""
         if self._way is not None:
             return image_files.script(self._way, attempt, task, limits)
         if task.node not in self._containers:

@@ -4,7 +4,6 @@ import os
 import shlex
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import disk, errors, words
@@ -22,27 +21,12 @@ END = "END_OF_SCRIPT"
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    """How a command wants its job.
-
-    Args:
-        detach: return once it is submitted.
-        requeue: queue it again when its time is over.
-    """
-
-    detach: bool = False
-    requeue: bool = False
-
-
 def is_needed(cluster: Cluster) -> bool:
     """Return True if a command on this cluster must be submitted: outside of a job of Slurm's."""
     return cluster.slurm is not None and not slurm_queue.job_id()
 
 
-def submission(
-    store: Store, cluster: Cluster, job_options: JobOptions, gpus: int
-) -> script.Submission:
+def submission(store: Store, cluster: Cluster, gpus: int, *, requeue: bool) -> script.Submission:
     """Return the job of this very command line, with so many GPUs of every node."""
     state = store.root.resolve()
     own = [word for word in sys.argv[1:] if word not in NOT_FOR_JOBS]
@@ -52,7 +36,7 @@ def submission(
         folder=str(state / jobs.FOLDER),
         cwd=str(Path.cwd()),
         nodes=_settings(cluster).nodes,
-        requeue=job_options.requeue,
+        requeue=requeue,
         gpus=gpus,
     )
 
@@ -63,7 +47,7 @@ def is_again() -> bool:
 
 
 def show(
-    store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice
+    store: Store, cluster: Cluster, voice: Voice, *, requeue: bool = False
 ) -> tuple[str, tuple[str, ...]]:
     """Print a line that submits the script; return the script and what it asks Slurm for."""
     try:
@@ -71,20 +55,26 @@ def show(
     except errors.DlperfError as error:
         gpus = 0
         voice.line(f"not known whether Slurm gives GPUs: {error}")
-    slurm, new = _settings(cluster), submission(store, cluster, job_options, gpus)
+    slurm, new = _settings(cluster), submission(store, cluster, gpus, requeue=requeue)
     text = script.batch(slurm, new)
     pasted = f"mkdir -p {shlex.quote(new.folder)} && {shlex.join(SBATCH)} <<'{END}'"
     voice.result(f"would be submitted by sbatch:\n{pasted}\n{text}{END}")
     return text, script.asking(slurm, new)
 
 
-def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -> int:
+def run(
+    store: Store, cluster: Cluster, voice: Voice, *, detach: bool = False, requeue: bool = False
+) -> int:
     """Submit this command line, or find the job that runs it already, and follow it; exit code.
+
+    Args:
+        detach: return once it is submitted.
+        requeue: queue it again when its time is over.
 
     Raises:
         UnfitError: Slurm refuses it, or it can never start.
     """
-    new = submission(store, cluster, job_options, _gpus(cluster))
+    new = submission(store, cluster, _gpus(cluster), requeue=requeue)
     job = _alive(new)
     if job is not None:
         voice.line(f"job {job.id} runs this command already: {job.state}")
@@ -93,7 +83,7 @@ def run(store: Store, cluster: Cluster, job_options: JobOptions, voice: Voice) -
         job = _submitted(_settings(cluster), new)
         said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
         voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
-    if job_options.detach:
+    if detach:
         voice.result(waits.told(job))
         voice.line("the same command without --detach follows it; `dlperf-orch stop` ends it")
         voice.document({"exit_code": 0, "jobs": [job.id]})

@@ -17,8 +17,8 @@ def show(
     """
     if not submit.is_needed(request.cluster):
         return {}, ()
-    options = submit.JobOptions(request.options.detach, request.options.requeue)
-    text, asking = submit.show(store, request.cluster, options, voice)
+    requeue = request.options.requeue
+    text, asking = submit.show(store, request.cluster, voice, requeue=requeue)
     return {"scripts": [text]}, asking
 
 
@@ -35,5 +35,5 @@ def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
     except errors.UnfitError:
         if not jobs.alive(store, request.cluster):
             raise
-    options = submit.JobOptions(request.options.detach, request.options.requeue)
-    return submit.run(store, request.cluster, options, voice)
+    detach, requeue = request.options.detach, request.options.requeue
+    return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)

@@ -70,7 +70,7 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     """Ask the nodes, and show the actions that would follow; nothing is changed; exit code."""
     request = _request(store, options)
     if submit.is_needed(request.cluster):
-        script, _ = submit.show(store, request.cluster, submit.JobOptions(), voice)
+        script, _ = submit.show(store, request.cluster, voice)
         voice.document({"exit_code": 0, "scripts": [script]})
         return 0
     with Fleet.of(request.cluster) as fleet:
@@ -99,7 +99,7 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
     """Ask every node, prepare images, check nodes and containers, write the site; exit code."""
     voice, request = caller.voice, _request(store, options)
     if submit.is_needed(request.cluster):
-        return submit.run(store, request.cluster, submit.JobOptions(), voice)
+        return submit.run(store, request.cluster, voice)
     return _provisioned(store, options, request, caller)
 
 
@@ -181,7 +181,6 @@ def _asking(store: Store, request: _Request) -> "observe.Asking":
 def _prepared(
     store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
-    """The site with its images, the same on all nodes, and what was done for that."""
     options = request.images
     if request.cluster.from_files:
         state = store.root.resolve()
@@ -222,7 +221,6 @@ def _looked_into(
 def _measured(
     store: Store, options: ProvisionOptions, playbooks: Sequence[str], caller: Caller
 ) -> tuple[int, dict[str, object]]:
-    """Exit code, and by playbook what it found."""
     from orchestrator.sweeping import node_speed, speeds_shown  # a tenth of what loading takes
 
     whose = node_speed.Whose(options.inventory, options.nodes)

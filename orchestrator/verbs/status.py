@@ -90,7 +90,6 @@ def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -
 
 
 def _shown(store: Store, look: _Look, voice: Voice) -> int:
-    """Show a look at a sweep; exit code."""
     running, states = look.running, look.states
     unit, medians = progress.results(running)
     code = errors.joined(failure.exit_code for failure in look.failures)
@@ -155,7 +154,6 @@ def _folded(rows: Sequence[_TaskRow]) -> list[tuple[str, ...]]:
 
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:
-    """The line about a sweep without a controller."""
     if _all_valid(states):
         needed = " that is needed" if NOT_NEEDED in states.values() else ""
         return f"not running; every trial{needed} is valid"

@@ -89,7 +89,6 @@ def _look(target: SshTarget) -> _Shown:
 
 
 def _settled(shown: Sequence[_Shown], voice: Voice, fingerprints: Sequence[str]) -> list[_Shown]:
-    """The same keys, each new one now trusted or not."""
     rows = [
         (
             host_key.target.name,

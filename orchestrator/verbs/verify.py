@@ -91,7 +91,6 @@ def _render(sweep: Sweep, place: Folder, outcomes: Mapping[str, Mapping[str, obj
 def _compare_outcomes(
     place: Folder, again: Report, outcomes: Mapping[str, Mapping[str, object]]
 ) -> None:
-    """Compare recorded outcomes with the same logs measured again."""
     for trial in again.trials:
         outcome = outcomes.get(trial.trial)
         if outcome is None or trial.evidence is None:
@@ -126,7 +125,6 @@ def _compare_outcome(
 
 
 def _compare(place: Folder, name: str, content: bytes) -> None:
-    """Compare a file of a report with the bytes that it should have."""
     findings = place.findings
     try:
         present = (place.path / name).read_bytes()
