@@ -129,8 +129,8 @@ class Grants:
 def of_node(transport: Transport, engine: "Engine", settings: ContainerSettings) -> Grants:
     """Return the grants of a node that is asked once for each fact."""
     node = _Node(transport, engine, settings)
-    questions = (node.user, node.gpu_access, node.hca_devices)
-    return Grants(settings, *(Cached(question).get for question in questions))
+    user, gpu_access = Cached(node.user), Cached(node.gpu_access)
+    return Grants(settings, user.get, gpu_access.get, Cached(node.hca_devices).get)
 
 
 class _Node:
