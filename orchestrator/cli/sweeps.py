@@ -93,7 +93,7 @@ def sweep(
     """Run every trial that has no valid outcome yet, then collect."""
     left = _left(shared)
     forks = detach and not dry_run and not _is_queued(shared, playbook, inventory)
-    begun = _detached(shared, left) if forks else _nothing
+    begun = _detached(shared, left) if forks else (lambda _: None)
 
     def work(voice: "Voice") -> int:
         from orchestrator.sweeping.caller import Caller
@@ -239,10 +239,6 @@ def _begins_again() -> bool:
     from orchestrator.submitting import submit
 
     return submit.is_again()
-
-
-def _nothing(_: "Sweep") -> None:
-    """Do nothing: the sweep runs in the foreground."""
 
 
 def _detached(shared: Shared, left: LeftoverCheck) -> "Callable[[Sweep], None]":

@@ -139,7 +139,11 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
 def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
     """The plan as --dry-run shows it: each trial with port and tasks of its first attempt."""
     trials = [
-        {**_trial(trial), **_port_and_tasks(attempt)}
+        {
+            **_trial(trial),
+            "port": attempt.port,
+            "tasks": shape(tuple[Task, ...]).dump_python(attempt.tasks, mode="json"),
+        }
         for trial, attempt in zip(built.trials, attempts, strict=True)
     ]
     return {**shape(Plan).dump_python(built, mode="json"), "trials": trials}
@@ -187,13 +191,6 @@ def _trial(trial: Trial) -> dict[str, JSON]:
     unsaid = {"ordinal"} if trial.canary else {"ordinal", "canary"}
     fields: dict[str, JSON] = shape(Trial).dump_python(trial, mode="json", exclude=unsaid)
     return fields
-
-
-def _port_and_tasks(attempt: Attempt) -> dict[str, JSON]:
-    return {
-        "port": attempt.port,
-        "tasks": shape(tuple[Task, ...]).dump_python(attempt.tasks, mode="json"),
-    }
 
 
 def _experiment(recipe: Recipe) -> JSON:

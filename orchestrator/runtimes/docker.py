@@ -92,10 +92,11 @@ class DockerRuntime:
             UnfitError, ImageError: the node lacks what the settings ask for, or the image.
             NodeError: it does not answer.
         """
+        deadline = time.time() + limits.create_s + limits.time_s + limits.grace_s
         started = {
             "Entrypoint": self._argv(attempt, task, limits),
             "Cmd": [],
-            "Labels": {**_labels(attempt, task), **_deadline(limits)},
+            "Labels": {**_labels(attempt, task), f"{LABEL}deadline": f"{deadline:.0f}"},
         }
         return self._grants.request(attempt, task, self._image(attempt), started)
 
@@ -317,11 +318,6 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
         **({"job": attempt.handle} if attempt.handle else {}),
     }
     return {f"{LABEL}{name}": value for name, value in labels.items()}
-
-
-def _deadline(limits: Limits) -> dict[str, str]:
-    seconds = time.time() + limits.create_s + limits.time_s + limits.grace_s
-    return {f"{LABEL}deadline": f"{seconds:.0f}"}
 
 
 def _script(attempt: Attempt, task: Task) -> str:

@@ -114,8 +114,8 @@ class Wait:
             else:
                 watched.rests_until = now + AGAIN_S
                 watched.silence = error.code.lower() if error.code in ENGINE_SILENT else ""
-        since = watched.unheard_since
-        if watched.end is None and since is not None and now - since > _patience_s(watched):
+        since, limit_s = watched.unheard_since, ENGINE_LOST_S if watched.silence else NODE_LOST_S
+        if watched.end is None and since is not None and now - since > limit_s:
             self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
 
     def _ask(self, watched: _Watched) -> tuple[bytes, TaskState]:
@@ -185,10 +185,6 @@ class Wait:
         for watched in self._watched:
             if watched.end is None:
                 self._pool.submit(partial(say, watched.task))
-
-
-def _patience_s(watched: _Watched) -> float:
-    return ENGINE_LOST_S if watched.silence else NODE_LOST_S
 
 
 def _unknown(task: Task, why: str) -> TaskEnd:

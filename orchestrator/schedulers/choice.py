@@ -17,7 +17,8 @@ from orchestrator.schedulers import Scheduler, slurm, slurm_tasks
 from orchestrator.schedulers.fanout import Fanout, places
 from orchestrator.schedulers.slurm import Slurm
 
-ASKED_USER = "$(id -u):$(id -g)"
+_ASKED = "$(id -u):$(id -g)"
+_QUOTED, _ASKING = f"'--user={_ASKED}'", f'--user="{_ASKED}"'
 
 
 def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Scheduler:
@@ -52,47 +53,32 @@ def pasted(
         facts: by node, as far as nodes were provisioned.
         asking: options of a job, where Slurm is to give the nodes.
     """
-    nodes = {node.name: node for node in cluster.members}
-    return {
-        task.node: _pasted(cluster, nodes[task.node], attempt, task, facts, asking)
-        for task in attempt.tasks
-    }
+    nodes, lines = {node.name: node for node in cluster.members}, dict[str, list[str]]()
+    for task in attempt.tasks:
+        folder, node = shlex.quote(attempt.folder(task)), nodes[task.node]
+        before = ["mkdir", "-p", folder, "&&"]
+        if node.has_engine:
+            program = _docker(cluster, node, attempt, task, facts.get(node.name))
+        else:
+            program = (*(("env", *pairs(task.env)) if task.env else ()), *task.argv)
+            before += [] if cluster.slurm else ["cd", folder, "&&"]
+        if cluster.slurm is not None:
+            program = slurm_tasks.pasted(cluster, attempt, task, program, asking)
+        # What only the node's shell can find out is left to it.
+        words = [shlex.quote(word).replace(_QUOTED, _ASKING) for word in program]
+        lines[node.name] = before + words
+    return lines
 
 
-def _pasted(
-    cluster: Cluster,
-    node: Node,
-    attempt: Attempt,
-    task: Task,
-    facts: Mapping[str, NodeFacts],
-    asking: Sequence[str],
-) -> list[str]:
-    folder = shlex.quote(attempt.folder(task))
-    before = ["mkdir", "-p", folder, "&&"]
-    if node.has_engine:
-        known = facts.get(node.name)
-        settings = ContainerSettings.of(cluster)
-        facts_there = known.docker if known else None
-        grants = Grants(
-            settings, lambda: _user(node), lambda: way_of_gpus(settings.gpu_access, facts_there)
-        )
-        image = attempt.images.get(node.name) or attempt.image
-        started = {"Cmd": task.argv, "Labels": {}}
-        docker = ("sudo", "-n", "docker") if node.sudo else ("docker",)
-        program = (*docker, *docker_run.words(*grants.request(attempt, task, image, started)))
-    else:
-        program = (*(("env", *pairs(task.env)) if task.env else ()), *task.argv)
-        if cluster.slurm is None:
-            before += ["cd", folder, "&&"]
-    if cluster.slurm is not None:
-        program = tuple(slurm_tasks.pasted(cluster, attempt, task, program, asking))
-    asked = shlex.quote(f"--user={ASKED_USER}")
-    quoted = [shlex.quote(word) for word in program]
-    return before + [f'--user="{ASKED_USER}"' if word == asked else word for word in quoted]
-
-
-def _user(node: Node) -> str:
-    """Return uid:gid of the user who logs in, or what the node's shell has to find out."""
+def _docker(
+    cluster: Cluster, node: Node, attempt: Attempt, task: Task, known: NodeFacts | None
+) -> Sequence[str]:
+    user = _ASKED if node.user != "root" else "0:0"
     if node.shares_files:
-        return f"{os.getuid()}:{os.getgid()}"
-    return "0:0" if node.user == "root" else ASKED_USER
+        user = f"{os.getuid()}:{os.getgid()}"
+    settings = ContainerSettings.of(cluster)
+    access = way_of_gpus(settings.gpu_access, known.docker if known else None)
+    grants = Grants(settings, lambda: user, lambda: access)
+    image = attempt.images.get(node.name) or attempt.image
+    request = grants.request(attempt, task, image, {"Cmd": task.argv, "Labels": {}})
+    return (*(("sudo", "-n") if node.sudo else ()), "docker", *docker_run.words(*request))

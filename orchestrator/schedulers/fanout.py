@@ -193,7 +193,10 @@ class Fanout:
     def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
         """Remove files on all nodes at once."""
         argv = {
-            task.node: ("rm", "-f", "--", *_paths(attempt, task, names[task.node_rank]))
+            task.node: (
+                *("rm", "-f", "--"),
+                *(f"{attempt.folder(task)}/{name}" for name in names[task.node_rank]),
+            )
             for task in self._reachable(attempt)
             if names.get(task.node_rank)
         }
@@ -283,10 +286,6 @@ def places(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     return tuple(
         node.seat(here if node.is_here else node.folder, at[node.name]) for node in cluster.members
     )
-
-
-def _paths(attempt: Attempt, task: Task, names: Iterable[str]) -> list[str]:
-    return [f"{attempt.folder(task)}/{name}" for name in names]
 
 
 def _forget(attempt: Attempt, task: Task, fetched: Collection[int]) -> tuple[str, ...]:

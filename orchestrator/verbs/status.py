@@ -158,12 +158,9 @@ def _resting(running: Running, states: Mapping[str, str]) -> str:
         needed = " that is needed" if NOT_NEEDED in states.values() else ""
         return f"not running; every trial{needed} is valid"
     unfinished = [trial for trial, state in states.items() if state == "open"]
-    seen = f"its controller ended before {_names(unfinished)} had an outcome"
+    names = unfinished[0] if len(unfinished) == 1 else words.count(len(unfinished), "trial")
+    seen = f"its controller ended before {names} had an outcome"
     return f"{seen if unfinished else 'not running'}; continue with: {_again(running)}"
-
-
-def _names(trials: Sequence[str]) -> str:
-    return trials[0] if len(trials) == 1 else words.count(len(trials), "trial")
 
 
 def _all_valid(states: Mapping[str, str]) -> bool:

@@ -20,7 +20,7 @@ from orchestrator.state.opened import OpenedSweep, opened
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.verifying import chain, formulas
-from orchestrator.verifying.findings import Difference, Findings, at, codes, items, text
+from orchestrator.verifying.findings import Findings, at, codes, items, text
 from orchestrator.verifying.folder import Folder
 
 MOST = 12
@@ -170,19 +170,15 @@ def _read(path: Path) -> object:
 
 
 def _show(opening: OpenedSweep, findings: Findings, voice: Voice) -> None:
-    for difference in findings.differences:
-        voice.result(_line(difference))
+    for it in findings.differences:
+        where = f"{it.file}: {it.place}" if it.place else it.file
+        voice.result(f"DIFFERS {where}: written: {it.written}; derived: {it.derived}")
     if left := ", ".join(findings.not_derived):
         voice.line(f"not derived: {left}; --json says why, and docs/verify.md")
     seen = f"{words.count(findings.files, 'file')}, {words.count(findings.numbers, 'number')}"
     count = len(findings.differences)
     differences = words.count(count, "difference") if count else "no difference"
     voice.result(f"{opening.name}: {differences} ({seen} checked)")
-
-
-def _line(difference: Difference) -> str:
-    where = f"{difference.file}: {difference.place}" if difference.place else difference.file
-    return f"DIFFERS {where}: written: {difference.written}; derived: {difference.derived}"
 
 
 def _document(findings: Findings) -> dict[str, object]:
