@@ -100,8 +100,10 @@ def test_lines_of_a_dry_run_are_taken_by_slurm(login: Login) -> None:
     assert gang.returncode == 0, gang.stderr
     assert gang.stdout.count(" Iteration: ") == 10  # of rank 0
     script = done.stdout[done.stdout.index("mkdir ") :].partition("\nplaybook ")[0]
-    told(login.start("sh", "-c", script))
-    wait_for(lambda: not login.slurm.jobs(), "the end of the job")
+    submitted = login.cluster.run("sh", "-c", script, cwd=login.folder, env=login.env)
+    assert submitted.returncode == 0, submitted.stderr
+    job = submitted.stdout.strip()
+    wait_for(lambda: login.slurm.jobs()[job] == "COMPLETED", "the end of the job")
     login.whole(2)
     login.nothing_left()
 

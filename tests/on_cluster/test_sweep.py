@@ -123,7 +123,8 @@ def inspected(node: Node, name: str) -> Any:
     """Return what a container was made of, its folder and what a sweep adds left out."""
     said = node.must(f"docker inspect {name}")
     folder = json.loads(said)[0]["Config"]["WorkingDir"]
-    (found,) = json.loads(said.replace(folder, "FOLDER"))
+    # The docker command writes a capability with CAP_, which old engines refuse from the API.
+    (found,) = json.loads(said.replace(folder, "FOLDER").replace('"CAP_', '"'))
     config, host = found["Config"], found["HostConfig"]
     granted = ("CapAdd", "CapDrop", "DeviceRequests", "Devices", "Mounts", "NetworkMode", "Runtime")
     more = ("LogConfig", "Privileged", "SecurityOpt", "ShmSize", "Ulimits")
