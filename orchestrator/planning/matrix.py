@@ -56,7 +56,8 @@ def conflicts(
         conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
     conflicts += _unable(points, experiment, workload, cluster)
     conflicts += _unfit_device(experiment, workload)
-    conflicts += canary.conflicts(experiment.method.watch, _names(points, workload))
+    names = [(point.case.placement, *_own_name(point.case, workload)) for point in points]
+    conflicts += canary.conflicts(experiment.method.watch, names)
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
         conflicts += [*_device(experiment, cluster), *_room(running, workload, cluster)]
@@ -80,10 +81,6 @@ def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
     if grid and like in grid.placement:
         grid = grid.model_copy(update={"placement": (*grid.placement, placement)})
     return experiment.model_copy(update={"cases": (*written, *more) or None, "grid": grid})
-
-
-def _names(points: Sequence[Point], workload: Workload) -> list[tuple[str, ...]]:
-    return [(point.case.placement, *_own_name(point.case, workload)) for point in points]
 
 
 def _own_name(case: Case, workload: Workload) -> tuple[str, ...]:

@@ -208,7 +208,12 @@ class DockerRuntime:
                     raise
                 reason = error.cause
                 time.sleep(LOOK_S)
-        raise _unkillable(name, reason, task)
+        raise errors.LeftoverError(
+            f"container {name} does not end: {reason}",
+            code="UNKILLABLE",
+            node=task.node,
+            fix=f"docker rm --force {name}",
+        )
 
     def run_once(self, argv: tuple[str, ...], *, gpus: bool, timeout_s: float) -> Completed:
         """Run a command in a container with the settings of tasks, and remove the container.
@@ -254,7 +259,12 @@ class DockerRuntime:
             if there is not None and self._is_ours(there, attempt, task):
                 return there.id
             if there is not None and f"{LABEL}sweep" not in there.labels:
-                raise _taken(name, task)
+                raise errors.UnfitError(
+                    f"a container {name} exists that this program did not create",
+                    code="NAME-TAKEN",
+                    node=task.node,
+                    fix=f"find out whose it is and rename it (docker rename {name} ...)",
+                )
             if there is not None:
                 self._containers.remove(name)
         raise errors.NodeError(
@@ -322,21 +332,3 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
 
 def _script(attempt: Attempt, task: Task) -> str:
     return f"{attempt.folder(task)}/supervise.sh"
-
-
-def _taken(name: str, task: Task) -> errors.UnfitError:
-    return errors.UnfitError(
-        f"a container {name} exists that this program did not create",
-        code="NAME-TAKEN",
-        node=task.node,
-        fix=f"find out whose it is and rename it (docker rename {name} ...)",
-    )
-
-
-def _unkillable(name: str, reason: str, task: Task) -> errors.LeftoverError:
-    return errors.LeftoverError(
-        f"container {name} does not end: {reason}",
-        code="UNKILLABLE",
-        node=task.node,
-        fix=f"docker rm --force {name}",
-    )

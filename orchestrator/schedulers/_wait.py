@@ -135,8 +135,10 @@ class Wait:
                 watch(piece)
         if state.phase == "absent":
             self._end(watched, _unknown(watched.task, "lost"))
-        elif state.end is not None and (not piece or _is_read(watched, state.end)):
-            self._end(watched, state.end)
+        elif state.end is not None:
+            left = state.end.size_bytes - watched.read  # by the size that its supervisor gave
+            if not piece or (state.end.sha256 and (left <= 0 or left > BEHIND_BYTES)):
+                self._end(watched, state.end)
 
     def _end(self, watched: _Watched, end: TaskEnd) -> None:
         watched.end = end
@@ -189,8 +191,3 @@ class Wait:
 
 def _unknown(task: Task, why: str) -> TaskEnd:
     return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)
-
-
-def _is_read(watched: _Watched, end: TaskEnd) -> bool:
-    left = end.size_bytes - watched.read
-    return bool(end.sha256) and (left <= 0 or left > BEHIND_BYTES)

@@ -41,7 +41,16 @@ def verify(store: Store, name: str | None, voice: Voice) -> int:
         findings = check_sweep(opening.sweep)
         code = 3 if findings.differences else 0
         _show(opening, findings, voice)
-        voice.document({"exit_code": code, "sweep": opening.sweep.id, **_document(findings)})
+        voice.document(
+            {
+                "exit_code": code,
+                "sweep": opening.sweep.id,
+                "differences": [asdict(difference) for difference in findings.differences],
+                "not_derived": {what: list(why) for what, why in findings.not_derived.items()},
+                "files_checked": findings.files,
+                "numbers_checked": findings.numbers,
+            }
+        )
     return code
 
 
@@ -179,12 +188,3 @@ def _show(opening: OpenedSweep, findings: Findings, voice: Voice) -> None:
     count = len(findings.differences)
     differences = words.count(count, "difference") if count else "no difference"
     voice.result(f"{opening.name}: {differences} ({seen} checked)")
-
-
-def _document(findings: Findings) -> dict[str, object]:
-    return {
-        "differences": [asdict(difference) for difference in findings.differences],
-        "not_derived": {what: list(why) for what, why in findings.not_derived.items()},
-        "files_checked": findings.files,
-        "numbers_checked": findings.numbers,
-    }
