@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -20,9 +20,8 @@ def fold(names: Iterable[str]) -> str:
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in dict.fromkeys(names):
-        match = _NUMBERED.fullmatch(name)
-        around = (match["before"], match["after"]) if match else (name,)
-        groups.setdefault(around, []).extend([match["number"]] if match else [])
+        around, number = _split(name)
+        groups.setdefault(around, []).extend([number] if number else [])
     return ",".join(_group(around, numbers) for around, numbers in groups.items())
 
 
@@ -60,6 +59,61 @@ def unfold_all(text: str, most: int) -> list[str]:
         ValueError: see ``unfold``.
     """
     return [name for part in _BETWEEN.split(text) for name in unfold(part, most)]
+
+
+def fold_lines(lines: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Yield nodes and the text for them; lines that differ in numbers alone are shown once.
+
+    Of the others of that kind only words that differ are named. Their values are ranges in the
+    order of the nodes: on ``n[2-4]``, ``RANK=[1-3]`` is 2 on ``n3``. Where the order is another
+    one, each node is named alone.
+
+    Args:
+        lines: words by node.
+    """
+    kinds: dict[tuple[object, ...], list[list[tuple[str, ...]]]] = {}
+    for node, words in lines.items():
+        kind = tuple(_split(word)[0] for word in words)
+        runs = kinds.setdefault(kind, [])
+        if len(runs) > 1 and _goes_on(runs[-1], (node, *words)):
+            runs[-1].append((node, *words))
+        else:
+            runs.append([(node, *words)])
+    for first, *runs in kinds.values():
+        ((node, *words),) = first
+        yield node, f":\n{' '.join(words)}"
+        for run in runs:
+            nodes, *columns = (fold(column) for column in zip(*run, strict=True))
+            differing = [
+                f"{option} {word}" if option.startswith("-") and "=" not in word else word
+                for option, word, plain in zip(("", *words), columns, words, strict=False)
+                if word != plain
+            ]
+            yield nodes, f" the same, but {' '.join(differing)}" if differing else " the same"
+
+
+def _goes_on(run: Sequence[Sequence[str]], further: Sequence[str]) -> bool:
+    """Return True if node and words of a further node continue the ranges of a run."""
+    steps = _steps(run[-1], further)
+    if min(steps) < 0 or steps[0] == 0:
+        return False
+    return len(run) == 1 or steps == _steps(run[-2], run[-1])
+
+
+def _steps(before: Sequence[str], after: Sequence[str]) -> list[int]:
+    """Return by how much each word's last number grows; -1 where words differ otherwise."""
+    steps = []
+    for old, new in zip(before, after, strict=True):
+        (old_around, old_number), (new_around, new_number) = _split(old), _split(new)
+        alike = old_around == new_around
+        steps.append(0 if old == new else int(new_number) - int(old_number) if alike else -1)
+    return steps
+
+
+def _split(word: str) -> tuple[tuple[str, ...], str]:
+    """Return the text around the last number of a word, and that number."""
+    match = _NUMBERED.fullmatch(word)
+    return ((match["before"], match["after"]), match["number"]) if match else ((word,), "")
 
 
 def _numbers(text: str, most: int) -> list[str]:

@@ -91,7 +91,6 @@ def _wrong_usage(error: typer.BadParameter) -> None:
 
 
 def _unknown(error: typer.BadParameter) -> tuple[str, str, list[str]] | None:
-    """What no command or option is called: its kind, its name, and the names that there are."""
     context = error.ctx
     if context is None:
         return None
@@ -104,7 +103,6 @@ def _unknown(error: typer.BadParameter) -> tuple[str, str, list[str]] | None:
 
 
 def _end(error: errors.DlperfError) -> NoReturn:
-    """Print an error that ends the program beside a command, and exit with its code."""
     from orchestrator.console import Voice
 
     Voice(as_json=_wants_json()).error(error)

@@ -108,43 +108,38 @@ class Face:
 
 
 def command(
-    app: typer.Typer, name: str | None = None, *, has_state: bool = True, nodes: bool = False
+    app: typer.Typer,
+    name: str | None = None,
+    *,
+    has_state: bool = True,
+    nodes: bool = False,
+    json_only: bool = False,
+    runs_itself: bool = False,
 ) -> Callable[[Made], Made]:
     """Make a command of a function that is given a ``Face`` and its own options.
 
     Args:
         has_state: whether it knows a state folder (``--state``).
         nodes: whether it may reach nodes: it has a debug log, and ``--verbose``.
+        json_only: its only output is JSON.
+        runs_itself: it is given ``Shared`` instead, and calls ``Shared.run``.
     """
+    more = [_option("as_json", False, AlwaysJson if json_only else Json)]
+    more += [_option("state", DEFAULT_STATE, State)] if has_state else []
+    more += [_option("verbose", False, Verbose)] if nodes else []
 
     def decorated(body: Made) -> Made:
-        def work(shared: Shared, **own: Any) -> None:
+        def called(
+            as_json: bool = False, state: Path = DEFAULT_STATE, verbose: bool = False, **own: Any
+        ) -> None:
+            shared = Shared(as_json or json_only, state, verbose, logged=nodes)
+            if runs_itself:
+                body(shared, **own)
             shared.run(lambda voice: body(Face(voice, shared), **own))
 
-        return _added(app, name, body, _with_shared(body, work, has_state, nodes))
-
-    return decorated
-
-
-def shared_command(app: typer.Typer) -> Callable[[Made], Made]:
-    """Make a command of a function that is given ``Shared`` and calls ``Shared.run`` itself."""
-
-    def decorated(body: Made) -> Made:
-        return _added(app, None, body, _with_shared(body, body, True, True))
-
-    return decorated
-
-
-def json_command(app: typer.Typer) -> Callable[[Made], Made]:
-    """Make a command whose only output is JSON."""
-
-    def decorated(body: Made) -> Made:
-        def called(_json: bool = False, **own: Any) -> None:
-            shared = Shared(True, DEFAULT_STATE, verbose=False, logged=False)
-            shared.run(lambda voice: body(Face(voice, shared), **own))
-
-        more = [inspect.Parameter("_json", _KEYWORD, default=False, annotation=AlwaysJson)]
-        return _added(app, None, body, _signed(called, body, more))
+        _sign(called, body, more)
+        app.command(name, epilog=examples.epilog(body.__name__))(called)
+        return body
 
     return decorated
 
@@ -175,37 +170,17 @@ def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) ->
     return reported.exit_code
 
 
-def _with_shared(
-    body: Callable[..., Any], work: Callable[..., None], has_state: bool, nodes: bool
-) -> Callable[..., None]:
-    def called(
-        as_json: bool = False, state: Path = DEFAULT_STATE, verbose: bool = False, **own: Any
-    ) -> None:
-        work(Shared(as_json, state, verbose, logged=nodes), **own)
-
-    more = [inspect.Parameter("as_json", _KEYWORD, default=False, annotation=Json)]
-    if has_state:
-        more += [inspect.Parameter("state", _KEYWORD, default=DEFAULT_STATE, annotation=State)]
-    if nodes:
-        more += [inspect.Parameter("verbose", _KEYWORD, default=False, annotation=Verbose)]
-    return _signed(called, body, more)
+def _option(name: str, default: object, annotation: object) -> inspect.Parameter:
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
 
 
-def _signed(
-    called: Callable[..., None],
-    body: Callable[..., Any],
-    more: list[inspect.Parameter],
-) -> Callable[..., None]:
-    """``called`` with the signature of ``body`` without its first parameter, and with ``more``."""
+def _sign(
+    called: Callable[..., None], body: Callable[..., Any], more: list[inspect.Parameter]
+) -> None:
+    """Give ``called`` the signature of ``body`` without its first parameter, and with ``more``."""
     _, *own = inspect.signature(body, eval_str=True).parameters.values()
     functools.update_wrapper(called, body, assigned=("__module__", "__name__", "__doc__"))
     del called.__dict__["__wrapped__"]
     parameters = [*(parameter.replace(kind=_KEYWORD) for parameter in own), *more]
     called.__dict__["__signature__"] = inspect.Signature(parameters)
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return called
-
-
-def _added(app: typer.Typer, name: str | None, body: Made, called: Callable[..., None]) -> Made:
-    app.command(name, epilog=examples.epilog(body.__name__))(called)
-    return body

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator import errors
-from orchestrator.cli.command import Face, command, json_command
+from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import WORKLOADS, Window, among, whole, window
 from orchestrator.model.log import Rule
 
@@ -29,7 +29,9 @@ def published(
     """List published results of these benchmarks, with their sources."""
     from orchestrator.verbs import published as verb
 
-    return verb.list_published(verb.Filter(framework, model, precision, hardware), face.voice)
+    return verb.list_published(
+        face.voice, framework=framework, model=model, precision=precision, hardware=hardware
+    )
 
 
 @command(app, has_state=False)
@@ -77,25 +79,25 @@ def _inspect(face: Face, kind: str, file: str) -> int:
     return verb.inspect_text(kind, file, face.voice)
 
 
-@json_command(inspecting)
+@command(inspecting, has_state=False, json_only=True)
 def topology(face: Face, file: FileOrDash) -> int:
     """Read `nvidia-smi topo -m`."""
     return _inspect(face, "topology", file)
 
 
-@json_command(inspecting)
+@command(inspecting, has_state=False, json_only=True)
 def ibstat(face: Face, file: FileOrDash) -> int:
     """Read `ibstat`."""
     return _inspect(face, "ibstat", file)
 
 
-@json_command(inspecting)
+@command(inspecting, has_state=False, json_only=True)
 def gpu(face: Face, file: FileOrDash) -> int:
     """Read `nvidia-smi -q -x`."""
     return _inspect(face, "gpu", file)
 
 
-@json_command(inspecting)
+@command(inspecting, has_state=False, json_only=True)
 def log(
     face: Face,
     file: FileOrDash,

@@ -20,17 +20,17 @@ _SECONDS = re.compile(r"[0-9]{1,4}([.][0-9]{1,9})?")
 
 def _shipped(kind: "shipped.Kind") -> Callable[[], list[str]]:
     def names() -> list[str]:
-        from orchestrator.verbs import complete
+        from orchestrator.files import shipped
 
-        return complete.shipped_names(kind)
+        return list(shipped.names(kind))
 
     return names
 
 
 def _workloads() -> list[str]:
-    from orchestrator.verbs import complete
+    from orchestrator import workloads
 
-    return complete.workload_names()
+    return list(workloads.names())
 
 
 def _sweeps(context: typer.Context) -> list[str]:

@@ -55,7 +55,7 @@ def init(
 
     sources = verb.Sources(tuple(hosts or ()), hostfile, ansible, scontrol, slurm, account, nodes)
     login = verb.Login(user, port, identity, agent, known_hosts, jump)
-    return verb.init(sources, login, verb.Target(out, force, name), face.voice)
+    return verb.init(sources, login, face.voice, out, name, force)
 
 
 @command(app, nodes=True)

@@ -13,7 +13,6 @@ from orchestrator.cli.command import (
     Shared,
     command,
     looked,
-    shared_command,
     stopped_code,
     typed,
 )
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-@shared_command(app)
+@command(app, nodes=True, runs_itself=True)
 def sweep(
     shared: Shared,
     playbook: Annotated[
@@ -94,7 +93,7 @@ def sweep(
     """Run every trial that has no valid outcome yet, then collect."""
     left = _left(shared)
     forks = detach and not dry_run and not _is_queued(shared, playbook, inventory)
-    begun = _detached(shared, left) if forks else _nothing
+    begun = _detached(shared, left) if forks else (lambda _: None)
 
     def work(voice: "Voice") -> int:
         from orchestrator.sweeping.caller import Caller
@@ -158,10 +157,14 @@ def logs(
     ] = None,
 ) -> int:
     """Print a trial's raw log. Default: the trial that runs, else the last one."""
+    from orchestrator.sweeping.observed_sweep import Running
     from orchestrator.verbs import logs as verb
 
-    options = verb.LogOptions(sweep_id, trial, attempt, rank, grep)
-    return looked(face, lambda: verb.logs(face.store, options, face.voice, follow=follow))
+    def show() -> int:
+        running = Running.of(face.store, sweep_id)
+        return verb.logs(running, trial, attempt, rank, face.voice, grep=grep, follow=follow)
+
+    return looked(face, show)
 
 
 @command(app, nodes=True)
@@ -233,14 +236,9 @@ def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:
 
 
 def _begins_again() -> bool:
-    """Whether this is a job that Slurm has started before, which goes on with its new sweep."""
     from orchestrator.submitting import submit
 
     return submit.is_again()
-
-
-def _nothing(_: "Sweep") -> None:
-    """Do nothing: the sweep runs in the foreground."""
 
 
 def _detached(shared: Shared, left: LeftoverCheck) -> "Callable[[Sweep], None]":

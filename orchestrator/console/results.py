@@ -39,7 +39,6 @@ def tables_of(report: Report) -> Iterable[Shown]:
 
 
 def _published_results(report: Report) -> Shown:
-    """Of cases that have one, the published result to compare with first."""
     rows = [
         _published(first, result, len(report.published_for(result)) - 1)
         for result in report.results
@@ -50,7 +49,6 @@ def _published_results(report: Report) -> Shown:
 
 
 def _canary(report: Report, watched: Watched) -> Shown:
-    """What it measured at the start, in the middle and at the end."""
     case = watched.case
     title = f"Canary {case.placement}, batch {case.micro_batch_size}, {case.precision}"
     rows = [
@@ -83,7 +81,6 @@ def _number(value: float | None) -> str:
 
 
 def _distinct_params(report: Report, result: Result) -> Iterable[str]:
-    """The parameters of a case that are not the same in every case."""
     for name, value in result.case.params:
         if any(dict(other.case.params).get(name) != value for other in report.results):
             yield f"{name}={value}"

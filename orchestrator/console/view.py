@@ -170,7 +170,6 @@ class View:
         return sum(row.share for row in self._rows)
 
     def __rich__(self) -> Group:
-        """What the terminal shows now."""
         left = self._left()
         head = (
             f"{self._name}: {self._done()} of {self._total} trials"

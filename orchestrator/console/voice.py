@@ -5,7 +5,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -173,16 +173,27 @@ class Voice:
         head = ("severity", "code", "node", "seen", "expected", "what to do")
         self.table("Findings", head, rows)
 
-    def plan(self, plan: "Plan", attempts: "Iterable[Attempt]") -> None:
-        """Print every trial's first attempt: command lines, environments, mounts, node ranks."""
+    def plan(
+        self,
+        plan: "Plan",
+        attempts: "Iterable[Attempt]",
+        lines: Iterable[Mapping[str, Sequence[str]]],
+    ) -> None:
+        """Print the lines that run every trial's first attempt, each on its node.
+
+        Args:
+            lines: of each trial, by node.
+        """
         self.result(f"playbook {plan.experiment} on cluster {plan.cluster}")
         locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
         self.result(f"workload {plan.workload}, image {plan.image} ({locked})")
         self.result(f"{words.count(len(plan.trials), 'trial')}; {_method(plan.method)}")
-        for trial, attempt in zip(plan.trials, attempts, strict=True):
+        for trial, attempt, by_node in zip(plan.trials, attempts, lines, strict=True):
             self.result(f"\ntrial {trial.name} -> logs/{trial.log}")
-            for line in _tasks(attempt):
-                self.result(line)
+            for nodes, text in nodeset.fold_lines(by_node):
+                self.result(f"  on {nodes}{text}")
+            if files := nodeset.fold(file for task in attempt.tasks for file in task.files):
+                self.result(f"  a sweep writes these files first: {files}")
 
     def results(self, report: "Report") -> None:
         """Print the tables of what was measured."""
@@ -199,19 +210,7 @@ class Voice:
         return View(self.line, self._err if live else None, name, total, done)
 
 
-def _tasks(attempt: "Attempt") -> Iterable[str]:
-    for task in attempt.tasks:
-        yield f"  node {task.node}, node_rank {task.node_rank}, gpus {list(task.gpus) or 'none'}"
-        yield f"    argv   {json.dumps(list(task.argv))}"
-        for name, value in task.env.items():
-            yield f"    env    {name}={value}"
-        for mount in task.mounts:
-            mode = "ro" if mount.read_only else "rw"
-            yield f"    mount  {mount.source} -> {mount.target} ({mode})"
-
-
 def _method(method: "Method") -> str:
-    """How trials are measured, by the keys of a playbook's ``method:``."""
     values = method.model_dump(exclude_none=True)
     shown = {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
     return ", ".join(f"{key}: {value}" for key, value in shown.items())

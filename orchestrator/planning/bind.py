@@ -75,13 +75,21 @@ def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, swee
 
 
 def first(recipe: Recipe, trial: Trial, seats: Iterable[Seat]) -> Attempt:
-    """The first attempt as it would be bound if all these seats were free, for --dry-run.
+    """Return the first attempt as it would be if all these seats were free, for --dry-run.
+
+    Its folders belong to no sweep, and an image that was not provisioned is called by its name.
 
     Raises:
         UsageError: a launcher cannot start a gang on such nodes.
     """
     needed = request(recipe, trial, 1)
-    return bind(recipe, trial, Allocation(needed.seated(seats), needed.ports[0]), 1, "")
+    given = Allocation(needed.seated(seats), needed.ports[0])
+    attempt = bind(recipe, trial, given, 1, "dry-run")
+    return replace(
+        attempt,
+        folders={seat.node: f"{seat.root}/dry-run/{trial.name}" for seat in given.seats},
+        image=attempt.image or recipe.experiment.image,
+    )
 
 
 def anonymised(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, ...]:
@@ -131,7 +139,11 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
 def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
     """The plan as --dry-run shows it: each trial with port and tasks of its first attempt."""
     trials = [
-        {**_trial(trial), **_port_and_tasks(attempt)}
+        {
+            **_trial(trial),
+            "port": attempt.port,
+            "tasks": shape(tuple[Task, ...]).dump_python(attempt.tasks, mode="json"),
+        }
         for trial, attempt in zip(built.trials, attempts, strict=True)
     ]
     return {**shape(Plan).dump_python(built, mode="json"), "trials": trials}
@@ -179,13 +191,6 @@ def _trial(trial: Trial) -> dict[str, JSON]:
     unsaid = {"ordinal"} if trial.canary else {"ordinal", "canary"}
     fields: dict[str, JSON] = shape(Trial).dump_python(trial, mode="json", exclude=unsaid)
     return fields
-
-
-def _port_and_tasks(attempt: Attempt) -> dict[str, JSON]:
-    return {
-        "port": attempt.port,
-        "tasks": shape(tuple[Task, ...]).dump_python(attempt.tasks, mode="json"),
-    }
 
 
 def _hardware(cluster: Cluster) -> JSON:

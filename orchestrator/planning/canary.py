@@ -24,7 +24,8 @@ def with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
     if watch is None:
         return tuple(trials)
     first = [trial for trial in trials if trial.repeat == 1]
-    case = smallest([trial.case for trial in first if fits(watch, _names(trial))])
+    fitting = (it for it in first if fits(watch, (it.case.placement, it.name_of_case)))
+    case = smallest([trial.case for trial in fitting])
     model = next(trial for trial in first if trial.case == case)
     certain = sum(trial.repeat <= method.least for trial in trials)
     before = {"start": 0, "middle": certain // 2, "end": len(trials)}
@@ -51,10 +52,6 @@ def conflicts(watch: Canary | None, names: Sequence[Iterable[str]]) -> Iterator[
     if watch is not None and names and not any(fits(watch, own) for own in names):
         text = f"{watch.case!r} is no case; needed a placement or name of one, maybe with `*`"
         yield Conflict(("method", "canary", "case"), text)
-
-
-def _names(trial: Trial) -> tuple[str, ...]:
-    return (trial.case.placement, trial.name_of_case or trial.case.placement)
 
 
 def _trial(model: Trial, place: str) -> Trial:

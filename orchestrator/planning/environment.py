@@ -79,7 +79,9 @@ def taken(
     Args:
         cluster: where it is to run; None looks at the playbook alone.
     """
-    own = workload.env(case, _anywhere(case), _seat(case))
+    seats = (_seat(case),) * case.nodes
+    anywhere = Placement(seats, case.gpus_per_node, 0, "PROGRAM", "PYTHON")
+    own = workload.env(case, anywhere, seats[0])
     for name in own.keys() & experiment.env.keys():
         yield Conflict(("env", name), _sets(workload, name))
     inventory: Mapping[str, EnvValue] = cluster.env if cluster else {}
@@ -96,7 +98,3 @@ def _sets(workload: Workload, name: str) -> str:
 def _seat(case: Case) -> Seat:
     gpus = tuple(range(case.gpus_per_node))
     return Seat("n1", "a1", gpus, "eth0", ("mlx5_0",), {}, gid_index=0, traffic_class=0)
-
-
-def _anywhere(case: Case) -> Placement:
-    return Placement((_seat(case),) * case.nodes, case.gpus_per_node, 0, "PROGRAM", "PYTHON")

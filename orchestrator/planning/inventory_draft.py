@@ -218,7 +218,6 @@ def _of_node(node: DraftNode, found: Discovered, draft: Draft) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """Return the text as one line of a comment."""
     return words.cut(words.printable(" ".join(text.split())))
 
 

@@ -55,7 +55,8 @@ def conflicts(
         conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
     conflicts += _unable(points, experiment, workload, cluster)
     conflicts += _unfit_device(experiment, workload)
-    conflicts += canary.conflicts(experiment.method.watch, _names(points, workload))
+    names = [(point.case.placement, *_own_name(point.case, workload)) for point in points]
+    conflicts += canary.conflicts(experiment.method.watch, names)
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
         conflicts += [*_device(experiment, cluster), *_room(running, workload, cluster)]
@@ -81,11 +82,6 @@ def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
     return experiment.model_copy(update={"cases": (*written, *more) or None, "grid": grid})
 
 
-def _names(points: Sequence[Point], workload: Workload) -> list[tuple[str, ...]]:
-    """Placements of cases, with their own names where they have some."""
-    return [(point.case.placement, *_own_name(point.case, workload)) for point in points]
-
-
 def _own_name(case: Case, workload: Workload) -> tuple[str, ...]:
     try:
         return (workload.case_name(case),) if workload.case_name else ()
@@ -109,7 +105,6 @@ def places(experiment: Experiment) -> Iterator[Point]:
 
 
 def _written(experiment: Experiment) -> Iterator[Point]:
-    """Every point, those that ``exclude`` leaves out among them."""
     for index, entry in enumerate(experiment.cases or ()):
         yield Point(("cases", index), entry, _case(entry, experiment))
     if experiment.grid is not None:
@@ -214,7 +209,6 @@ def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
 
 
 def _doubles(points: Sequence[Point]) -> Iterator[Conflict]:
-    """An error per case that ``cases`` has a second time."""
     seen: dict[Case, Point] = {}
     for point in points:
         if point.path[0] == "cases" and seen.setdefault(point.case, point) is not point:

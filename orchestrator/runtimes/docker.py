@@ -19,11 +19,12 @@ from orchestrator.runtimes._ends import verdict
 from orchestrator.runtimes._files import TaskFiles, script, supervised
 from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.grants import Grants
+from orchestrator.runtimes.grants import of_node, pairs
 from orchestrator.runtimes.images import Images
 from orchestrator.runtimes.process import kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
+from orchestrator.transports.cached import Cached
 
 T = TypeVar("T")
 LABEL = "dlperf."
@@ -64,10 +65,11 @@ class DockerRuntime:
         self._transport = transport
         self._node = transport.node
         self._settings = settings
-        self._grants = Grants(transport, engine, settings)
+        self._grants = of_node(transport, engine, settings)
         self._engine = engine
         self._containers = Containers(engine)
         self._images = Images(engine)
+        self._entrypoints: dict[str, Cached[tuple[str, ...]]] = {}
         self._seen: dict[str, _Seen] = {}  # by token
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
@@ -97,24 +99,16 @@ class DockerRuntime:
             UnfitError, ImageError: the node lacks what the settings ask for, or the image.
             NodeError: it does not answer.
         """
-        folder = Mount(attempt.folder(task), attempt.folder(task), read_only=False)
-        gpus = bool(task.gpus)
-        host = self._grants.host_config(
-            (folder, *task.mounts), gpus=gpus, capabilities=task.capabilities
-        )
-        env = {**self._grants.environment(attempt.folder(task), gpus=gpus), **task.env}
-        env["DLPERF_SUPERVISOR"] = attempt.token(task)  # by which it is ended without the engine
         # When it must have ended, by the clock of this machine.
         deadline = time.time() + limits.create_s + limits.time_s + limits.grace_s
-        config = {
-            "Image": self._image(attempt),
-            "User": self._grants.user,
-            "WorkingDir": attempt.folder(task),
-            "Env": _pairs(env),
+        started = {
             "Entrypoint": self._argv(attempt, task, limits),
             "Cmd": [],
             "Labels": {**_labels(attempt, task), f"{LABEL}deadline": f"{deadline:.0f}"},
         }
+        host, config = self._grants.request(attempt, task, self._image(attempt), started)
+        # By which the task is ended without the engine.
+        config["Env"].append(f"DLPERF_SUPERVISOR={attempt.token(task)}")
         return host, config
 
     def start(self, attempt: Attempt, task: Task) -> bool:
@@ -270,8 +264,8 @@ class DockerRuntime:
         name = f"dlp-probe-{secrets.token_hex(6)}"
         config = {
             "Image": self._settings.image,
-            "User": self._grants.user,
-            "Env": _pairs(self._grants.environment("/", gpus=gpus)),
+            "User": self._grants.user(),
+            "Env": pairs(self._grants.environment("/", gpus=gpus)),
             # By a shell, so that a missing command has exit code 127 here too.
             "Entrypoint": ["sh", "-c", 'exec "$@"', "sh", *argv],
             "Labels": {f"{LABEL}probe": self._node},
@@ -329,6 +323,10 @@ class DockerRuntime:
         return attempt.images.get(self._node) or attempt.image or self._settings.image
 
     def _entrypoint(self, image: str) -> tuple[str, ...]:
+        ask = Cached(partial(self._image_entrypoint, image))
+        return self._entrypoints.setdefault(image, ask).get()
+
+    def _image_entrypoint(self, image: str) -> tuple[str, ...]:
         facts = self._images.find(image)
         if facts is None:
             raise errors.ImageError(
@@ -366,7 +364,3 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
         **({"job": attempt.handle} if attempt.handle else {}),
     }
     return {f"{LABEL}{name}": value for name, value in labels.items()}
-
-
-def _pairs(env: Mapping[str, str]) -> list[str]:
-    return [f"{name}={value}" for name, value in env.items()]

@@ -44,7 +44,8 @@ def script(
     base, name = f"{attempt.folder(task)}/r{task.node_rank}", attempt.token(task)
     host, config = request
     tied = {**config, "Entrypoint": ("sh", "-c", TIED, "sh", *config["Entrypoint"])}
-    words = (*docker, *docker_run.words(name, host, tied))
+    # Standard input is the docker command's, and ends with it: also when that is killed.
+    words = (*docker, *docker_run.words(host, tied, "--interactive", f"--name={name}"))
     awaited = f"set -- {shlex.join((f'{base}.pid', name, *docker))}\n{AWAITED}"
     observing = f"{awaited}{observer.command(attempt, task, limits, '$pid')}"
     return (

@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def words(name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[str, ...]:
-    """What follows ``docker`` to run the container in the foreground, removed once it has ended.
-
-    Its standard input is that of the docker command, and ends with it: also when that is killed.
+def words(host: Mapping[str, Any], config: Mapping[str, Any], *options: str) -> tuple[str, ...]:
+    """Return what follows ``docker`` to run a container in the foreground and then remove it.
 
     Args:
-        host: ``HostConfig`` of Docker's API, as ``Grants.host_config`` makes it.
-        config: the rest of the request, without a ``Cmd``.
+        host: ``HostConfig`` of Docker's API, as ``Grants.request`` makes it.
+        config: the rest of the request; without an ``Entrypoint`` the image's own counts.
+        options: more options of ``docker run``.
 
     Source: Docker 20.10, `docker run --help`.
     """
-    first, *arguments = config["Entrypoint"]
+    entry = config.get("Entrypoint") or ()
     return (
-        *("run", "--rm", "--init", "--interactive", f"--name={name}"),
+        *("run", "--rm", "--init", *options),
         *(f"--label={label}={value}" for label, value in config["Labels"].items()),
         f"--user={config['User']}",
         f"--workdir={config['WorkingDir']}",
@@ -30,9 +29,10 @@ def words(name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> tupl
         *(f"--ulimit={u['Name']}={u['Soft']}:{u['Hard']}" for u in host["Ulimits"]),
         *_rights(host),
         *_hardware(host),
-        f"--entrypoint={first}",
+        *(f"--entrypoint={first}" for first in entry[:1]),
         config["Image"],
-        *arguments,
+        *entry[1:],
+        *config.get("Cmd", ()),
     )
 
 

@@ -1,20 +1,27 @@
 """What a container is granted of its node: user, devices, GPUs, memory and limits."""
 
-from typing import Any
-
-from docker.utils import parse_bytes
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
-from orchestrator.model.plan import Mount
-from orchestrator.runtimes.engine import Engine, EngineFacts
-from orchestrator.runtimes.once import Once
+from orchestrator.model.attempt import Attempt
+from orchestrator.model.plan import Mount, Task
+from orchestrator.model.site import DockerFacts
+from orchestrator.model.text import size_bytes
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Transport
+from orchestrator.transports.cached import Cached
+
+if TYPE_CHECKING:  # a dry run does not wait for Docker's library
+    from orchestrator.runtimes.engine import Engine, EngineFacts
 
 DEVICE_REQUESTS_API = (1, 40)
+# The nvidia runtime first: CDI descriptions of a driver since replaced are still found.
+WAYS = ("runtime", "gpus", "cdi")
 USER = "id -u; id -g"
-HCA_DEVICES = 'for path in /dev/infiniband/*; do [ -c "$path" ] && echo "$path"; done; true'
+HCA_FOLDER = "/dev/infiniband"
+HCA_DEVICES = f'for path in {HCA_FOLDER}/*; do [ -c "$path" ] && echo "$path"; done; true'
 GPU_HOOK = "command -v nvidia-container-runtime-hook"
 CDI_SPECS = "grep -ls nvidia.com/gpu /etc/cdi/* /var/run/cdi/*"
 # One file of bounded size: what counts is the raw log in the attempt's folder.
@@ -22,15 +29,41 @@ LOG = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "1"}}
 
 
 class Grants:
-    """What containers get on one node; the node is asked once for each fact."""
+    """Describes containers by facts of a node, each of which is asked when it is needed.
 
-    def __init__(self, transport: Transport, engine: Engine, settings: ContainerSettings) -> None:
-        self._transport = transport
-        self._engine = engine
-        self._settings = settings
-        self._user = Once(self._node_user)
-        self._gpu_access = Once(self._way_of_gpus)
-        self._hca_devices = Once(self._node_hca_devices)
+    Args:
+        user: returns uid:gid of the user there, who owns the attempt's folder.
+        gpu_access: returns how GPUs come into containers there: runtime, gpus, cdi, or none.
+        require_hcas: raises IB-DEVICES where the node has no devices of HCAs.
+    """
+
+    def __init__(
+        self,
+        settings: ContainerSettings,
+        user: Callable[[], str],
+        gpu_access: Callable[[], str],
+        require_hcas: Callable[[], object] = tuple,
+    ) -> None:
+        self._settings, self._require_hcas = settings, require_hcas
+        self.user, self._gpu_access = user, gpu_access
+
+    def request(
+        self, attempt: Attempt, task: Task, image: str, started: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return ``HostConfig`` of Docker's API for a task's container, and the rest.
+
+        Args:
+            started: ``Entrypoint``, ``Cmd`` and ``Labels``.
+
+        Raises:
+            UnfitError: the node lacks what the settings ask for.
+        """
+        folder, gpus = attempt.folder(task), bool(task.gpus)
+        mounts = (Mount(folder, folder, read_only=False), *task.mounts)
+        host = self.host_config(mounts, gpus=gpus, capabilities=task.capabilities)
+        env = {**self.environment(folder, gpus=gpus), **task.env}
+        config = {"Image": image, "User": self.user(), "WorkingDir": folder, "Env": pairs(env)}
+        return host, {**config, **started}
 
     def host_config(
         self, mounts: tuple[Mount, ...], *, gpus: bool, capabilities: tuple[str, ...] = ()
@@ -54,11 +87,11 @@ class Grants:
             **self._rights(capabilities),
         }
         if self._settings.shm_size is not None:
-            config["ShmSize"] = parse_bytes(self._settings.shm_size)
-        if gpus and self.gpu_access == "runtime":
+            config["ShmSize"] = size_bytes(self._settings.shm_size)
+        if gpus and self._gpu_access() == "runtime":
             config["Runtime"] = "nvidia"
-        elif gpus and self.gpu_access != "none":
-            config["DeviceRequests"] = [_gpu_request(self.gpu_access)]
+        elif gpus and self._gpu_access() != "none":
+            config["DeviceRequests"] = [_gpu_request(self._gpu_access())]
         return config
 
     def environment(self, home: str, *, gpus: bool) -> dict[str, str]:
@@ -68,40 +101,55 @@ class Grants:
             home: ``HOME`` of a user whom the image does not know.
         """
         env = {}
-        if self.user.split(":")[0] != "0":
+        if self.user().split(":")[0] != "0":
             # A user without a name in the image has no home, and getpass.getuser() fails.
             env = {"HOME": home, "USER": "dlperf"}
-        if gpus and self.gpu_access == "runtime":
+        if gpus and self._gpu_access() == "runtime":
             # All of the node's GPUs, here as in _gpu_request: CUDA_VISIBLE_DEVICES of the plan
             # chooses, so that plan and provenance hold the node's own indices.
             env["NVIDIA_VISIBLE_DEVICES"] = "all"
             env["NVIDIA_DRIVER_CAPABILITIES"] = "compute,utility"
         return env
 
-    @property
+    def _rights(self, capabilities: tuple[str, ...]) -> dict[str, Any]:
+        if self._settings.privileged:
+            return {"Privileged": True}
+        rights: dict[str, Any] = {"CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"]}
+        added = ["IPC_LOCK"] if self._settings.has_hcas else []
+        if added or capabilities:
+            rights["CapAdd"] = [*added, *capabilities]
+        if self._settings.has_hcas:
+            self._require_hcas()
+            # Docker grants each device that a folder contains (moby, daemon/oci_utils.go).
+            paths = {"PathOnHost": HCA_FOLDER, "PathInContainer": HCA_FOLDER}
+            rights["Devices"] = [{**paths, "CgroupPermissions": "rw"}]
+        return rights
+
+
+def of_node(transport: Transport, engine: "Engine", settings: ContainerSettings) -> Grants:
+    """Return the grants of a node that is asked once for each fact."""
+    node = _Node(transport, engine, settings)
+    user, gpu_access = Cached(node.user), Cached(node.gpu_access)
+    return Grants(settings, user.get, gpu_access.get, Cached(node.hca_devices).get)
+
+
+class _Node:
+    """A node that is asked what its containers can be granted."""
+
+    def __init__(self, transport: Transport, engine: "Engine", settings: ContainerSettings) -> None:
+        self._transport, self._engine, self._settings = transport, engine, settings
+
     def user(self) -> str:
-        """uid:gid of the user that we are on the node, who owns the attempt's folder."""
-        return self._user.get()
-
-    @property
-    def gpu_access(self) -> str:
-        """How GPUs come into containers here: runtime, gpus, cdi, or none.
-
-        Raises:
-            UnfitError: GPU-RUNTIME; the engine has none of the ways that were tried.
-        """
-        return self._gpu_access.get()
-
-    def _node_user(self) -> str:
+        """Return uid:gid of the user that we are there."""
         return ":".join(self._lines(USER))
 
-    def _way_of_gpus(self) -> str:
+    def gpu_access(self) -> str:
+        """Return the way that the engine has, or raise GPU-RUNTIME."""
         requested = self._settings.gpu_access
         if requested == "none":
             return requested
         facts = self._engine.facts()
-        # The nvidia runtime first: CDI descriptions of a driver since replaced are still found.
-        ways = ("runtime", "gpus", "cdi") if requested == "auto" else (requested,)
+        ways = WAYS if requested == "auto" else (requested,)
         for way in ways:
             if self._has(way, facts):
                 return way
@@ -113,7 +161,8 @@ class Grants:
             fix="install the NVIDIA container toolkit on the node, or set container.gpu_access",
         )
 
-    def _node_hca_devices(self) -> tuple[str, ...]:
+    def hca_devices(self) -> tuple[str, ...]:
+        """Return the devices of HCAs, or raise IB-DEVICES."""
         devices = self._lines(HCA_DEVICES)
         if not devices:
             raise errors.UnfitError(
@@ -124,21 +173,7 @@ class Grants:
             )
         return devices
 
-    def _rights(self, capabilities: tuple[str, ...]) -> dict[str, Any]:
-        if self._settings.privileged:
-            return {"Privileged": True}
-        rights: dict[str, Any] = {"CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"]}
-        added = ["IPC_LOCK"] if self._settings.has_hcas else []
-        if added or capabilities:
-            rights["CapAdd"] = [*added, *capabilities]
-        if self._settings.has_hcas:
-            rights["Devices"] = [
-                {"PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rw"}
-                for path in self._hca_devices.get()
-            ]
-        return rights
-
-    def _has(self, way: str, facts: EngineFacts) -> bool:
+    def _has(self, way: str, facts: "EngineFacts") -> bool:
         if way == "runtime":
             return "nvidia" in facts.runtimes
         api = tuple(int(part) for part in facts.api_version.split("."))
@@ -152,6 +187,18 @@ class Grants:
     def _lines(self, script: str) -> tuple[str, ...]:
         done = self._transport.run(("sh", "-c", script), timeout_s=COMMAND_S)
         return tuple(done.stdout.decode(errors="replace").split())
+
+
+def way_of_gpus(requested: str, facts: DockerFacts | None) -> str:
+    """Return the way that a node will choose, by what provision saw; else Docker's --gpus."""
+    there = facts.gpu_ways if facts else ()
+    known = (way for way in WAYS if way in there)
+    return next(known, "gpus") if requested == "auto" else requested
+
+
+def pairs(env: Mapping[str, str]) -> list[str]:
+    """Return the variables as Docker's API and ``env`` take them."""
+    return [f"{name}={value}" for name, value in env.items()]
 
 
 def _mount(mount: Mount) -> dict[str, Any]:

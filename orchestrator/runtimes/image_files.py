@@ -98,7 +98,10 @@ def pyxis(wanted: Contained) -> tuple[str, ...]:
 
     Source: pyxis 0.24.0, README.md; Slurm 22.05, `man srun`.
     """
-    listed = ",".join(_pyxis_mount(mount) for mount in wanted.all_mounts)
+    listed = ",".join(
+        f"{mount.source}:{mount.target}{':ro' if mount.read_only else ''}"
+        for mount in wanted.all_mounts
+    )
     return (
         f"--container-image={wanted.image}",
         f"--container-mounts={listed}",
@@ -123,7 +126,10 @@ def apptainer(wanted: Contained) -> tuple[str, ...]:
 
     Source: apptainer 1.1.0 to 1.5.3, cmd/internal/cli/action_flags.go; CHANGELOG.md of 1.4.5.
     """
-    binds = (_apptainer_mount(mount) for mount in wanted.all_mounts)
+    binds = (
+        f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}"
+        for mount in wanted.all_mounts
+    )
     return (
         *("sh", "-c", ALONE, "sh", "apptainer", "--quiet", "--nocolor", "exec", "--no-home"),
         *(("--nv",) if wanted.gpus else ()),
@@ -186,11 +192,3 @@ def remove_left(
 def proved(image: str) -> tuple[str, ...]:
     """What stands before a program that must run in a container of the image, and nowhere else."""
     return ("sh", "-c", PROVED, "sh", f"{INSIDE}/{posixpath.basename(image)}")
-
-
-def _pyxis_mount(mount: Mount) -> str:
-    return f"{mount.source}:{mount.target}{':ro' if mount.read_only else ''}"
-
-
-def _apptainer_mount(mount: Mount) -> str:
-    return f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}"

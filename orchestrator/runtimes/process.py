@@ -1,7 +1,6 @@
 """Tasks as plain processes, each under a supervisor in POSIX sh that outlives the controller."""
 
 import os
-import shlex
 from collections.abc import Mapping
 
 from orchestrator import errors
@@ -10,11 +9,19 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import TaskState, observer
 from orchestrator.runtimes._files import TaskFiles, script, supervised
-from orchestrator.runtimes.once import Once
 from orchestrator.transports import Transport
 
 # Everything else of the caller's environment could change the number and is not passed on.
 INHERITED = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "USER")
+# $1: a file for standard error; then variables and a command. Before them come the variables of
+# the login user that tasks inherit: ${HOME+"HOME=$HOME"} is no word where HOME is not set.
+DETACHED = f"""
+umask 077
+err=$1
+shift
+set -- {" ".join(f'${{{name}+"{name}=${name}"}}' for name in INHERITED)} "$@"
+exec setsid -f env -i "$@" </dev/null >/dev/null 2>"$err"
+"""
 
 # Processes of a task are identified by the environment variable DLPERF_TASK, its supervisor by
 # DLPERF_SUPERVISOR, its observer by DLPERF_OBSERVER: torchrun's workers leave every process group,
@@ -64,7 +71,6 @@ class ProcessRuntime:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._inherited = Once(self._node_environment)
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Start the task's supervisor, which waits at the gate.
@@ -74,13 +80,11 @@ class ProcessRuntime:
         """
         self._transport.put(script(), f"{attempt.folder(task)}/supervise.sh")
         self._transport.put(observer.script().encode(), f"{attempt.folder(task)}/observe.sh")
-        env = {**self._inherited.get(), **task.env, "DLPERF_SUPERVISOR": attempt.token(task)}
-        err = shlex.quote(self._files(attempt, task).path("err"))
+        env = {**task.env, "DLPERF_SUPERVISOR": attempt.token(task)}
         observing = observer.arguments(attempt, task, limits)
-        detached = f'umask 077; exec setsid -f "$@" </dev/null >/dev/null 2>{err}'
         words = (
-            *("sh", "-c", detached, "sh"),
-            *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
+            *("sh", "-c", DETACHED, "sh", self._files(attempt, task).path("err")),
+            *(f"{name}={value}" for name, value in env.items()),
             *supervised(attempt, task, limits, task.argv, observing),
         )
         done = self._transport.run(words, timeout_s=SUPERVISOR_S)
@@ -125,12 +129,6 @@ class ProcessRuntime:
     def remove(self, attempt: Attempt, task: Task) -> None:
         """Kill all processes of a task; raises what ``kill`` raises."""
         kill(self._transport, attempt.token(task), node=task.node, trial=attempt.trial)
-
-    def _node_environment(self) -> dict[str, str]:
-        """The variables that tasks inherit from the environment of the node's login user."""
-        done = self._transport.run(("env", "-0"), timeout_s=SUPERVISOR_S)
-        pairs = done.stdout.decode(errors="surrogateescape").split("\0")
-        return inherited_environment(dict(pair.split("=", 1) for pair in pairs if "=" in pair))
 
     def _files(self, attempt: Attempt, task: Task) -> TaskFiles:
         return TaskFiles(self._transport, attempt, task)

@@ -88,7 +88,6 @@ class Wait:
         )
 
     def _rest(self, pause_s: float) -> None:
-        """Wait until an answer comes, or for so long."""
         if self._answered.wait(pause_s):
             time.sleep(GATHER_S * len(self._watched))
         self._answered.clear()
@@ -132,8 +131,10 @@ class Wait:
                 watch(piece)
         if state.phase == "absent":
             self._end(watched, _unknown(watched.task, "lost"))
-        elif state.end is not None and (not piece or _is_read(watched, state.end)):
-            self._end(watched, state.end)
+        elif state.end is not None:
+            left = state.end.size_bytes - watched.read  # by the size that its supervisor gave
+            if not piece or (state.end.sha256 and (left <= 0 or left > BEHIND_BYTES)):
+                self._end(watched, state.end)
 
     def _end(self, watched: _Watched, end: TaskEnd) -> None:
         watched.end = end
@@ -197,9 +198,3 @@ def _patience_s(watched: _Watched) -> float:
 
 def _unknown(task: Task, why: str) -> TaskEnd:
     return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)
-
-
-def _is_read(watched: _Watched, end: TaskEnd) -> bool:
-    """Whether the whole log was read, or too much is left, by the size that its supervisor gave."""
-    left = end.size_bytes - watched.read
-    return bool(end.sha256) and (left <= 0 or left > BEHIND_BYTES)

@@ -1,14 +1,24 @@
 """Which scheduler a cluster has: the one module that knows them all."""
 
-from collections.abc import Callable
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.plan import Seat
+from orchestrator.model.node import Node
+from orchestrator.model.plan import Seat, Task
+from orchestrator.model.site import NodeFacts
+from orchestrator.runtimes import docker_run
+from orchestrator.runtimes.grants import Grants, pairs, way_of_gpus
+from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.schedulers import Scheduler, slurm, slurm_tasks
 from orchestrator.schedulers.fanout import Fanout, places
 from orchestrator.schedulers.slurm import Slurm
+
+_ASKED = "$(id -u):$(id -g)"
+_QUOTED, _ASKING = f"'--user={_ASKED}'", f'--user="{_ASKED}"'
 
 
 def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Scheduler:
@@ -31,6 +41,44 @@ def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     return slurm.seats(cluster, state) if cluster.slurm else places(cluster, state)
 
 
-def containers(cluster: Cluster, attempt: Attempt) -> list[str]:
-    """The command lines that put an attempt into containers of image files, for --dry-run."""
-    return slurm_tasks.shown(cluster, attempt) if cluster.from_files else []
+def pasted(
+    cluster: Cluster, attempt: Attempt, facts: Mapping[str, NodeFacts], asking: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return by node the words of a line that runs its task, each quoted, for --dry-run.
+
+    What runs is the program without its supervisor, and what it runs in is made of the request
+    that Docker is sent, or of the words that srun is started with.
+
+    Args:
+        facts: by node, as far as nodes were provisioned.
+        asking: options of a job, where Slurm is to give the nodes.
+    """
+    nodes, lines = {node.name: node for node in cluster.members}, dict[str, list[str]]()
+    for task in attempt.tasks:
+        folder, node = shlex.quote(attempt.folder(task)), nodes[task.node]
+        before = ["mkdir", "-p", folder, "&&"]
+        if node.has_engine:
+            program = _docker(cluster, node, attempt, task, facts.get(node.name))
+        else:
+            program = (*(("env", *pairs(task.env)) if task.env else ()), *task.argv)
+            before += [] if cluster.slurm else ["cd", folder, "&&"]
+        if cluster.slurm is not None:
+            program = slurm_tasks.pasted(cluster, attempt, task, program, asking)
+        # What only the node's shell can find out is left to it.
+        words = [shlex.quote(word).replace(_QUOTED, _ASKING) for word in program]
+        lines[node.name] = before + words
+    return lines
+
+
+def _docker(
+    cluster: Cluster, node: Node, attempt: Attempt, task: Task, known: NodeFacts | None
+) -> Sequence[str]:
+    user = _ASKED if node.user != "root" else "0:0"
+    if node.shares_files:
+        user = f"{os.getuid()}:{os.getgid()}"
+    settings = ContainerSettings.of(cluster)
+    access = way_of_gpus(settings.gpu_access, known.docker if known else None)
+    grants = Grants(settings, lambda: user, lambda: access)
+    image = attempt.images.get(node.name) or attempt.image
+    request = grants.request(attempt, task, image, {"Cmd": task.argv, "Labels": {}})
+    return (*(("sudo", "-n") if node.sudo else ()), "docker", *docker_run.words(*request))

@@ -21,8 +21,9 @@ from orchestrator.schedulers.gangs import Gangs
 from orchestrator.schedulers.strays import LABEL
 from orchestrator.transports import Completed
 
-SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")  # read as files, which starts no process there
-LISTENS = b"0A"
+# Prints the rows of the kernel's tables, which are long on a busy node, that listen at a port.
+LISTENING = "^ *[0-9]+: [0-9A-F]+:{port:04X} [0-9A-F]+:[0-9A-F]+ 0A "
+SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")
 # $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
 FORGET = """
 [ -f "$1" ] && [ ! -L "$1" ] && exit 0
@@ -193,7 +194,10 @@ class Fanout:
     def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
         """Remove files on all nodes at once."""
         argv = {
-            task.node: ("rm", "-f", "--", *_paths(attempt, task, names[task.node_rank]))
+            task.node: (
+                *("rm", "-f", "--"),
+                *(f"{attempt.folder(task)}/{name}" for name in names[task.node_rank]),
+            )
             for task in self._reachable(attempt)
             if names.get(task.node_rank)
         }
@@ -239,7 +243,6 @@ class Fanout:
         settled(ask_all([name for name in self._fleet.transports if name not in self._here], send))
 
     def _reachable(self, attempt: Attempt) -> list[Task]:
-        """The tasks whose node the inventory still has and --nodes does not leave out."""
         return [task for task in attempt.tasks if task.node in self._fleet.transports]
 
     def _take(self, seats: Iterable[Seat], port: int) -> None:
@@ -273,12 +276,11 @@ class Fanout:
         )
 
     def _busy(self, seats: Sequence[Seat], port: int) -> list[str]:
-        """The nodes where somebody listens at a port."""
+        argv = ("grep", "-shE", LISTENING.format(port=port), *SOCKETS)
 
         def look(node: str) -> bool:
-            get = self._fleet.transports[node].get
-            tables = REPEATABLE.call(lambda: [get(path) or b"" for path in SOCKETS])
-            return any(_listens(table, port) for table in tables)
+            run = self._fleet.transports[node].run
+            return bool(REPEATABLE.call(lambda: run(argv, timeout_s=COMMAND_S)).stdout)
 
         answers = ask_all([seat.node for seat in seats], look)
         settled(answers)
@@ -291,17 +293,6 @@ def places(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     return tuple(
         node.seat(here if node.is_here else node.folder, at[node.name]) for node in cluster.members
     )
-
-
-def _listens(table: bytes, port: int) -> bool:
-    """Whether somebody listens at a port; the kernel writes ports in hexadecimal."""
-    local = b":%04X" % port
-    rows = (line.split() for line in table.splitlines()[1:])
-    return any(row[1].endswith(local) and row[3] == LISTENS for row in rows if len(row) > 3)
-
-
-def _paths(attempt: Attempt, task: Task, names: Iterable[str]) -> list[str]:
-    return [f"{attempt.folder(task)}/{name}" for name in names]
 
 
 def _forget(attempt: Attempt, task: Task, fetched: Collection[int]) -> tuple[str, ...]:

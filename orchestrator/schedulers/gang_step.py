@@ -71,7 +71,9 @@ class GangStep:
             self._created += 1
             if self._created < len(self._attempt.tasks):
                 return
-            words = self.words(cpus, options)
+            folder = self._attempt.folder(self._attempt.tasks[0])
+            command = ("sh", f"{folder}/step.sh", folder)
+            words = self.words((f"--cpus-per-task={cpus}", *options), command)
             # Files: srun may outlive this program, and end where it writes to a pipe unread.
             with open(self._said, "wb") as said, open(self._looks, "wb") as looks:
                 self._srun = subprocess.Popen(
@@ -119,18 +121,14 @@ class GangStep:
                 seen[node] = at, slurm_nodes.listening(said[node])
         return seen
 
-    def words(self, cpus: int | str, options: Sequence[str]) -> Sequence[str]:
-        """The words that start the step."""
-        nodes = list(self._attempt.nodes)
-        folder = self._attempt.folder(self._attempt.tasks[0])
+    def words(self, options: Sequence[str], command: Sequence[str]) -> Sequence[str]:
+        """Return the words that run a command on each node as the step."""
         more = (
             *("--input=all", "--kill-on-bad-exit=1", "--wait=0", "--no-kill"),
-            *(f"--cpus-per-task={cpus}", f"--chdir={folder}"),
+            f"--chdir={self._attempt.folder(self._attempt.tasks[0])}",
             f"--job-name={name_of(self._attempt)}",
-            *options,
         )
-        command = ("sh", f"{folder}/step.sh", folder)
-        return self._steps.words(nodes, *more, *command, ranked=True)
+        return self._steps.words(self._attempt.nodes, *more, *options, *command, ranked=True)
 
     def printed(self) -> bytes:
         """What srun, and Slurm on the nodes, printed; its tasks print into their logs."""

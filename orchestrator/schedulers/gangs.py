@@ -128,13 +128,11 @@ class Gangs:
         return self._runtimes[task.node]
 
     def _coming(self, attempt: Attempt, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
-        """Those of the tasks that do not wait at their gates yet, and what they are at."""
         states = self._all(attempt, tasks, lambda task: self._at(task).inspect(attempt, task))
         phases = ((task, state.phase) for task, state in zip(tasks, states, strict=True))
         return [(task, phase) for task, phase in phases if phase != "waiting"]
 
     def _all(self, attempt: Attempt, tasks: Sequence[Task], ask: Callable[[Task], T]) -> list[T]:
-        """The answer of each task, in order; the gravest error once all have answered."""
         values: list[T] = []
         failures: list[errors.DlperfError] = []
         for answer in self._answers(attempt, tasks, ask):

@@ -101,7 +101,9 @@ class Locks:
                     self._lost.append(error)
                     return
                 if time.monotonic() - held_at > 2 * LOCK_SILENCE_S:
-                    self._lost.append(_not_had(name, error))
+                    cause = f"the lock of the node was lost, and cannot be had again: {error.cause}"
+                    fix = error.fix or "look at the node, then run the same command again"
+                    self._lost.append(errors.UnfitError(cause, code="LOCK", node=name, fix=fix))
                     return
                 self._left.wait(BEAT_S)
         self._streams[name].close()
@@ -130,15 +132,6 @@ class Locks:
             node=name,
             fix="check that flock (util-linux) is installed and the folder can be written",
         )
-
-
-def _not_had(name: str, error: errors.DlperfError) -> errors.UnfitError:
-    return errors.UnfitError(
-        f"the lock of the node was lost, and cannot be had again: {error.cause}",
-        code="LOCK",
-        node=name,
-        fix=error.fix or "look at the node, then run the same command again",
-    )
 
 
 @contextlib.contextmanager

@@ -9,10 +9,9 @@ from math import inf
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, PATIENCE, SUPERVISOR_S
-from orchestrator.fleet import Answer, Fleet, settled
+from orchestrator.fleet import Fleet, settled
 from orchestrator.model.allocation import Request
 from orchestrator.schedulers import slurm_queue
-from orchestrator.transports import Completed
 
 LOGGER = logging.getLogger("dlperf.slurm")
 _DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
@@ -93,14 +92,18 @@ def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> fro
         NodeError: a node does not answer.
     """
     live = " ".join(found.id for found in slurm_queue.jobs() if not found.ended)
+    docker = {name: " ".join(engine.command) for name, engine in fleet.engines.items()}
     argv = {
-        name: ("sh", "-c", READY, "sh", job, f"{job} {live}", _docker(fleet, name))
+        name: ("sh", "-c", READY, "sh", job, f"{job} {live}", docker.get(name, ""))
         for name in names
     }
     limit_s = COMMAND_S + (PATIENCE.end_s if fleet.engines else SUPERVISOR_S)
     answers = fleet.ask(argv, limit_s)
     settled(answers)
-    said = {answer.node: _lines(answer) for answer in answers}
+    said = {
+        answer.node: answer.checked().stdout.decode(errors="replace").splitlines()
+        for answer in answers
+    }
     _left(said, request)
     return listening(line for lines in said.values() for line in lines)
 
@@ -137,14 +140,6 @@ def are_down(listed: str) -> bool:
     nodes = slurm_queue.names(listed)
     states = node_states(nodes) if nodes else {}
     return bool(states) and all(map(is_down, states.values()))
-
-
-def _docker(fleet: Fleet, node: str) -> str:
-    return " ".join(fleet.engines[node].command) if node in fleet.engines else ""
-
-
-def _lines(answer: Answer[Completed]) -> list[str]:
-    return answer.checked().stdout.decode(errors="replace").splitlines()
 
 
 def _left(said: dict[str, list[str]], request: Request) -> None:

@@ -1,9 +1,8 @@
 """Tasks of gangs that are steps of a Slurm job, as a runtime of all its nodes."""
 
 import os
-import shlex
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator import errors
@@ -146,7 +145,6 @@ class SlurmTasks:
         return {} if self._containers or self._way else self._gang(attempt).clean()
 
     def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
-        """What becomes the task on its node."""
         if self._way is not None:
             return image_files.script(self._way, attempt, task, limits)
         if task.node not in self._containers:
@@ -181,23 +179,23 @@ def options(way: image_files.ImageFiles | None, attempt: Attempt) -> tuple[str, 
     return way.options(image_files.of_task(attempt, attempt.tasks[0])) if way else ()
 
 
-def shown(cluster: Cluster, attempt: Attempt) -> list[str]:
-    """The command lines that put an attempt into containers of image files; none of others.
+def pasted(
+    cluster: Cluster, attempt: Attempt, task: Task, program: Sequence[str], asking: Sequence[str]
+) -> Sequence[str]:
+    """Return the words that run one task of an attempt as a step of its own, for --dry-run.
 
-    The job and its CPUs are not known yet, nor the image unless it was imported.
+    Args:
+        program: the words that run the task on its node.
+        asking: options of a job, for a step outside of one.
     """
-    way = image_files.WAYS.get(cluster.members[0].runtime)
-    if way is None:
-        return []
-    bound = replace(attempt, image=attempt.image or f"/IMAGES/BASE{way.suffix}")
-    step = shlex.join(GangStep(Steps("JOB"), bound).words("CPUS", options(way, bound)))
-    words = {task.node: way.words(image_files.of_task(bound, task)) for task in bound.tasks}
-    programs = {
-        task.node: shlex.join((*words[task.node], *task.argv))
-        for task in bound.tasks
-        if words[task.node]
-    }
-    return [f"step: {step}", *(f"{node}: {program}" for node, program in programs.items())]
+    job, way = slurm_queue.job_id(), image_files.WAYS.get(cluster.members[0].runtime)
+    alone = replace(attempt, tasks=(task,))
+    if way is not None:
+        known = attempt.image.startswith("/")  # else only its name
+        alone = replace(alone, image=attempt.image if known else f"/{attempt.image}{way.suffix}")
+        program = (*way.words(image_files.of_task(alone, task)), *program)
+    given = (f"--cpus-per-task={least_cpus(os.environ)}",) if job else asking
+    return GangStep(Steps(job), alone).words((*given, *options(way, alone)), program)
 
 
 def least_cpus(environ: Mapping[str, str]) -> int:

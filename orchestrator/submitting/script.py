@@ -66,10 +66,9 @@ class Submission:
         return f"dlperf:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def batch(slurm: Slurm, submission: Submission) -> str:
-    """The whole script."""
-    base = f"{shlex.quote(submission.folder)}/$SLURM_JOB_ID"
-    options = [
+def options(slurm: Slurm, submission: Submission) -> list[str]:
+    """Return the options of sbatch."""
+    return [
         f"--job-name={submission.name}",
         f"--comment={submission.comment}",
         *([f"--partition={slurm.partition}"] if slurm.partition else ()),
@@ -91,7 +90,18 @@ def batch(slurm: Slurm, submission: Submission) -> str:
         f"--error={submission.folder}/%j.log",
         *slurm.extra,
     ]
-    head = "".join(f"#SBATCH {shlex.quote(option)}\n" for option in options)
+
+
+def asking(slurm: Slurm, submission: Submission) -> tuple[str, ...]:
+    """Return those options that ask for nodes, as srun takes them too."""
+    named = ("--partition=", "--account=", "--gres=", "--time=", *slurm.extra)
+    return tuple(option for option in options(slurm, submission) if option.startswith(named))
+
+
+def batch(slurm: Slurm, submission: Submission) -> str:
+    """Return the whole script."""
+    base = f"{shlex.quote(submission.folder)}/$SLURM_JOB_ID"
+    head = "".join(f"#SBATCH {shlex.quote(option)}\n" for option in options(slurm, submission))
     body = BODY.format(
         command=shlex.join(submission.words), again=AGAIN if submission.requeue else "", base=base
     )

@@ -1,6 +1,7 @@
 """Finding the job of a command, or submitting it."""
 
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,8 @@ from orchestrator.state.store import Store
 from orchestrator.submitting import follow, jobs, one_step, script
 
 KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
+SBATCH = ("sbatch", "--parsable")
+END = "END_OF_SCRIPT"
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
 
 
@@ -42,11 +45,10 @@ def is_again() -> bool:
     return os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
 
 
-def show(store: Store, cluster: Cluster, voice: Voice, *, requeue: bool = False) -> list[str]:
-    """Print the script that would be submitted; also for programs.
-
-    Args:
-        requeue: the job is queued again when its time is over.
+def show(
+    store: Store, cluster: Cluster, voice: Voice, *, requeue: bool = False
+) -> tuple[str, tuple[str, ...]]:
+    """Print a line that submits the script; return the script and what it asks Slurm for.
 
     Raises:
         UnfitError: Slurm would never start it.
@@ -59,9 +61,11 @@ def show(store: Store, cluster: Cluster, voice: Voice, *, requeue: bool = False)
     else:
         gpus = _gpus(cluster, partition)
         refuse_never(slurm, partition, voice)
-    text = script.batch(slurm, submission(store, cluster, gpus, requeue=requeue))
-    voice.result(f"would be submitted by sbatch:\n{text}")
-    return [text]
+    new = submission(store, cluster, gpus, requeue=requeue)
+    text = script.batch(slurm, new)
+    pasted = f"mkdir -p {shlex.quote(new.folder)} && {shlex.join(SBATCH)} <<'{END}'"
+    voice.result(f"would be submitted by sbatch:\n{pasted}\n{text}{END}")
+    return text, script.asking(slurm, new)
 
 
 def run(
@@ -71,7 +75,7 @@ def run(
 
     Args:
         detach: return once it is submitted.
-        requeue: the job is queued again when its time is over.
+        requeue: queue it again when its time is over.
 
     Raises:
         UnfitError: Slurm refuses it, or it can never start.
@@ -150,7 +154,7 @@ def _submitted(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(folder)
         path.write_text(script.batch(slurm, submission))
-    said = slurm_queue.call("sbatch", "--parsable", str(path), patience_s=0.0)
+    said = slurm_queue.call(*SBATCH, str(path), patience_s=0.0)
     job = said.strip().partition(";")[0]
     deadline = time.monotonic() + KNOWN_S
     while time.monotonic() < deadline:

@@ -142,6 +142,8 @@ def forget_closed(campaign: Campaign, whole: Plan) -> None:
     Raises:
         LeftoverError: a container cannot be removed.
     """
+    if not any(history.closed for history in campaign.histories.values()):
+        return
     trials = {trial.name: trial for trial in whole.trials}
     for name, number in sorted(campaign.scheduler.attempts(campaign.sweep.id)):
         if name in trials and number in campaign.history(trials[name]).closed:

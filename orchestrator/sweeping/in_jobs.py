@@ -7,17 +7,23 @@ from orchestrator.submitting import jobs, submit
 from orchestrator.sweeping.requested import Requested
 
 
-def show(store: Store, request: Requested, voice: Voice) -> dict[str, list[str]]:
-    """Print the scripts that would be submitted; by their name in documents, if there are some.
+def show(
+    store: Store, request: Requested, voice: Voice
+) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+    """Print the script that would be submitted.
+
+    Returns:
+        It by its name in documents, and what it asks Slurm for; neither where it runs here.
 
     Raises:
         UnfitError: WALLTIME; no trial fits into a job's time.
     """
     if not submit.is_needed(request.cluster):
-        return {}
+        return {}, ()
     _refuse_short(request)
     requeue = request.options.requeue
-    return {"scripts": submit.show(store, request.cluster, voice, requeue=requeue)}
+    text, asking = submit.show(store, request.cluster, voice, requeue=requeue)
+    return {"scripts": [text]}, asking
 
 
 def submitted(store: Store, request: Requested, voice: Voice) -> int | None:

@@ -10,11 +10,11 @@ import paramiko
 from orchestrator import errors
 from orchestrator.deadlines import CONNECT_S
 from orchestrator.transports import _link, open_files
-from orchestrator.transports._cached import Cached
 from orchestrator.transports._failures import unconnected
 from orchestrator.transports._link import Link
 from orchestrator.transports._target import SshTarget
 from orchestrator.transports._wire import Pipe, Slots
+from orchestrator.transports.cached import Cached
 from orchestrator.transports.known_hosts import HostKey
 
 # sshd refuses unauthenticated connections beyond MaxStartups, 10 by default.

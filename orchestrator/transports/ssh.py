@@ -12,11 +12,11 @@ import time
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, SHELL_S
 from orchestrator.transports import Completed, Stream, _jump
-from orchestrator.transports._cached import Cached
 from orchestrator.transports._session import Session
 from orchestrator.transports._sftp import Refused, Sftp
 from orchestrator.transports._shell import FEED, Marks
 from orchestrator.transports._target import SshTarget
+from orchestrator.transports.cached import Cached
 from orchestrator.transports.known_hosts import HostKey
 from orchestrator.words import limit
 

@@ -62,13 +62,17 @@ class Steps:
         self._waiting: list[_Question] = []
 
     def words(self, nodes: Sequence[str], *more: str, ranked: bool = False) -> tuple[str, ...]:
-        """The words that start a step with one task on each of these nodes.
+        """Return the words that start a step with one task on each of these nodes.
+
+        Without a job, as in a dry run on a login node, Slurm chooses the nodes.
 
         Args:
             ranked: whether tasks are numbered in the order of the nodes, not in Slurm's. Beside
                 that it refuses a number of nodes since 23.11 (``src/common/slurm_opt.c``).
         """
         count = str(len(nodes))
+        if not self.job:
+            return (*SRUN, "-N", count, "-n", count, *more)
         order = ("--distribution=arbitrary",) if ranked else ("-N", count)
         listed = (*order, "-n", count, "-w", ",".join(nodes))
         return (*SRUN, f"--jobid={self.job}", *listed, *more)

@@ -46,7 +46,6 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
 
 
 def _marks(sweep: Sweep) -> list[str]:
-    """What a reader of the archive should know of the sweep."""
     marks = []
     with on_disk(sweep.folder):
         events = sweep.folder / "events.jsonl"

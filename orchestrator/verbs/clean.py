@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from orchestrator import errors
 from orchestrator.console import Voice
@@ -14,27 +14,23 @@ from orchestrator.state.store import Store
 from orchestrator.sweeping import kept_by_clean, leftovers
 
 
-@dataclass(frozen=True, slots=True)
-class CleanOptions:
-    """Whether to remove images too, and whether only to list."""
-
-    images: bool
-    dry_run: bool
-
-
-def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptions) -> int:
+def clean(store: Store, inventory: str | None, voice: Voice, *, images: bool, dry_run: bool) -> int:
     """Remove attempt folders and containers of this state folder's finished sweeps; exit code.
+
+    Args:
+        images: remove derived images that no site uses, too.
+        dry_run: only list what would be removed.
 
     Raises:
         StoreError: a controller measures there now.
     """
     cluster, _ = sites.inventory(store, inventory, None, voice)
-    needed = leftovers.needed_images(store) if options.images else None
+    needed = leftovers.needed_images(store) if images else None
     with contextlib.ExitStack() as held:
-        if not options.dry_run:  # only looking disturbs no measurement
+        if not dry_run:  # only looking disturbs no measurement
             held.enter_context(store.lock(cluster.name))
         fleet = held.enter_context(Fleet.of(cluster))
-        if not options.dry_run:
+        if not dry_run:
             held.enter_context(locks.held(fleet, store.root))
         _say_running(store, cluster, voice)
         settled, why = kept_by_clean.split(store, cluster)
@@ -42,7 +38,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
 
         def clean_node(name: str) -> leftovers.Leftovers | None:
             found = leftovers.look(fleet, nodes[name], settled, needed)
-            if found and not options.dry_run:
+            if found and not dry_run:
                 leftovers.remove(fleet, nodes[name], found)
             return found or None
 
@@ -54,7 +50,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
     failures = [answer.error for answer in answers if answer.error]
     failures += kept_by_clean.failures(why, kept)
     removed = {answer.node: answer.value for answer in answers if answer.value}
-    heading = "would be removed" if options.dry_run else "removed"
+    heading = "would be removed" if dry_run else "removed"
     voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))
     if not removed and not failures:
         voice.result(f"nothing of ours is left on the {len(answers)} nodes")
@@ -64,7 +60,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
     voice.document(
         {
             "exit_code": code,
-            "dry_run": options.dry_run,
+            "dry_run": dry_run,
             "nodes": {node: asdict(left) for node, left in removed.items()},
             "kept": {node: asdict(left) for node, left in kept.items() if left},
         }

@@ -91,7 +91,6 @@ def show(comparison: Comparison, voice: Voice) -> None:
 def _bounds(
     store: Store, first: Side, second: Side, given: float | None
 ) -> dict[int, Bound] | Bound:
-    """The bound that is given, or that of each case that both sides have."""
     if given is not None:
         return Bound(given, "given")
     pairs = pairing.paired(first, second).both

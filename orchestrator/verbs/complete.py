@@ -4,20 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 from orchestrator import errors
-from orchestrator.files import shipped
 from orchestrator.state.store import Store
-
-
-def shipped_names(kind: shipped.Kind) -> list[str]:
-    """Playbooks, inventories or images, here and shipped."""
-    return list(shipped.names(kind))
-
-
-def workload_names() -> list[str]:
-    """Workloads that are installed."""
-    from orchestrator import workloads
-
-    return list(workloads.names())
 
 
 def sweep_names(store: Store) -> list[str]:

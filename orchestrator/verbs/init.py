@@ -60,24 +60,17 @@ class Login:
     jump: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where the inventory goes; None prints it."""
-
-    out: Path | None = None
-    force: bool = False
-    name: str | None = None
-
-
-def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
+def init(
+    sources: Sources, login: Login, voice: Voice, out: Path | None, cluster: str | None, force: bool
+) -> int:
     """Ask every host, and write or print an inventory that ``check`` accepts; exit code.
 
     Hosts that did not answer are in it too, with the reason in a comment.
     """
-    name = _name(target)
-    if target.out is not None and target.out.exists() and not target.force:
+    name = _name(cluster, out)
+    if out is not None and out.exists() and not force:
         raise errors.UsageError(
-            f"{target.out} is there already", code="EXISTS", fix="give another -o, or --force"
+            f"{out} is there already", code="EXISTS", fix="give another -o, or --force"
         )
     jobs, refused = None, list[errors.DlperfError]()
     if sources.partition:
@@ -97,22 +90,31 @@ def init(sources: Sources, login: Login, target: Target, voice: Voice) -> int:
         for line in _not_taken(listed):
             voice.line(line)
         answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
-    nodes = _called(tuple(map(_answered, nodes, answers)))
+    nodes = _called(
+        tuple(
+            replace(node, found=answer.value, why=answer.error.cause if answer.error else "")
+            for node, answer in zip(nodes, answers, strict=True)
+        )
+    )
     command = " ".join(["dlperf-orch", *(words.printable(word) for word in sys.argv[1:])])
     left_out = tuple(error.cause for error in refused)
     draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs, left_out)
     text = inventory_draft.text(draft)
-    user_files.judged_cluster(yaml_reader.document(text, str(target.out or "inventory")))
-    kept = _kept(text, target)
-    _deliver(text, target, voice)
-    if kept:
-        voice.result(f"{kept}: what {target.out} was before")
+    user_files.judged_cluster(yaml_reader.document(text, str(out or "inventory")))
+    if out is None:
+        voice.result(text.rstrip())
+    else:
+        kept = _kept(text, out)
+        with disk.on_disk(out, fix="give another -o"), disk.replacing(out) as file:
+            file.write(text.encode())
+        if kept:
+            voice.result(f"{kept}: what {out} was before")
     failures = [*refused, *folded(answer.error for answer in answers if answer.error)]
-    return _told(text, nodes, failures, target, voice)
+    return _told(text, nodes, failures, out, voice)
 
 
-def _name(target: Target) -> str:
-    name = target.name or (target.out.stem if target.out else "mine")
+def _name(cluster: str | None, out: Path | None) -> str:
+    name = cluster or (out.stem if out else "mine")
     if not is_name(name):
         raise errors.UsageError(
             f"{words.shown(name)} is no name of a cluster",
@@ -241,10 +243,6 @@ def _key(login: Login) -> str | None:
     return next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
 
 
-def _answered(node: DraftNode, answer: Answer[Discovered]) -> DraftNode:
-    return replace(node, found=answer.value, why=answer.error.cause if answer.error else "")
-
-
 def _called(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
     """Return the nodes; those listed by IP address under their hostnames if these differ."""
     names = tuple(map(_hostname, nodes))
@@ -259,10 +257,9 @@ def _hostname(node: DraftNode) -> str:
     return label if is_plain and is_name(label) else node.name
 
 
-def _kept(text: str, target: Target) -> Path | None:
+def _kept(text: str, out: Path) -> Path | None:
     """Keep the file that is replaced, with all edits, and return where; None without one."""
-    out = target.out
-    if out is None or not out.is_file():
+    if not out.is_file():
         return None
     with disk.on_disk(out, fix="give another -o"):
         before = out.read_bytes()
@@ -276,32 +273,24 @@ def _kept(text: str, target: Target) -> Path | None:
     return kept
 
 
-def _deliver(text: str, target: Target, voice: Voice) -> None:
-    if target.out is None:
-        voice.result(text.rstrip())
-        return
-    with disk.on_disk(target.out, fix="give another -o"), disk.replacing(target.out) as file:
-        file.write(text.encode())
-
-
 def _told(
     text: str,
     nodes: Sequence[DraftNode],
     failures: Sequence[errors.DlperfError],
-    target: Target,
+    out: Path | None,
     voice: Voice,
 ) -> int:
     for failure in failures:
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
-    if target.out is not None:
+    if out is not None:
         known = sum(node.found is not None for node in nodes)
-        voice.result(f"{target.out}: {words.count(known, 'node')} of {len(nodes)} answered")
-        voice.result(f"next: {_next({failure.code for failure in failures}, target.out)}")
+        voice.result(f"{out}: {words.count(known, 'node')} of {len(nodes)} answered")
+        voice.result(f"next: {_next({failure.code for failure in failures}, out)}")
     voice.document(
         {
             "exit_code": code,
-            "file": str(target.out) if target.out else None,
+            "file": str(out) if out else None,
             "inventory": text,
             "nodes": {node.name: node.found is not None for node in nodes},
             "errors": [document for failure in failures for document in failure.documents()],

@@ -4,49 +4,45 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from orchestrator import errors
 from orchestrator.console import Voice, harmless
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.history import History
-from orchestrator.state.store import Store
 from orchestrator.sweeping.observed_sweep import Running
 
 AGAIN_S = 0.5
 PIECE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
-    """Which log to print; None for the newest sweep, its open or last trial, its last attempt.
+def logs(
+    running: Running,
+    trial: str | None,
+    number: int | None,
+    rank: int,
+    voice: Voice,
+    *,
+    grep: str | None,
+    follow: bool,
+) -> int:
+    """Print a raw log, and with ``follow`` what is added until its attempt ends; exit code.
 
     Args:
+        trial: its name or the beginning of it; None for the trial that runs, else the last one.
+        number: of the attempt; None for the last one.
         grep: a regular expression; only lines that it fits are printed.
-    """
-
-    sweep: str | None
-    trial: str | None
-    attempt: int | None
-    node_rank: int
-    grep: str | None = None
-
-
-def logs(store: Store, options: LogOptions, voice: Voice, *, follow: bool) -> int:
-    """Print a raw log, and with ``follow`` what is added until its attempt ends; exit code.
 
     Raises:
         UsageError: NO-PATTERN, NO-TRIAL or NO-LOG.
     """
-    pattern = _pattern(options.grep)
-    running = Running.of(store, options.sweep)
-    attempt = _attempt(running, options)
-    pieces = _followed(running, attempt, options.node_rank, follow)
+    pattern = _pattern(grep)
+    attempt = _attempt(running, trial, number, rank)
+    pieces = _followed(running, attempt, rank, follow)
     if pattern is not None:
         pieces = _matching(pieces, pattern)
     if voice.as_json:
         text = b"".join(pieces).decode(errors="replace")
-        where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": options.node_rank}
+        where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": rank}
         voice.document({"exit_code": 0, **where, "log": text})
         return 0
     write, written = _writer(), 0
@@ -54,8 +50,8 @@ def logs(store: Store, options: LogOptions, voice: Voice, *, follow: bool) -> in
         write(piece)
         written += len(piece)
     if pattern is not None and not written:
-        whose = f"{attempt.trial} a{attempt.number}, rank {options.node_rank}"
-        voice.line(f"no line of the log of {whose} fits {options.grep!r}")
+        whose = f"{attempt.trial} a{attempt.number}, rank {rank}"
+        voice.line(f"no line of the log of {whose} fits {grep!r}")
     return 0
 
 
@@ -71,7 +67,6 @@ def _pattern(text: str | None) -> re.Pattern[bytes] | None:
 
 
 def _matching(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    """The lines that the pattern fits, each as soon as it is whole."""
     rest = b""
     for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
@@ -94,25 +89,25 @@ def _writer() -> Callable[[bytes], None]:
     return show if sys.stdout.isatty() else copy
 
 
-def _attempt(running: Running, options: LogOptions) -> Attempt:
+def _attempt(running: Running, name: str | None, number: int | None, rank: int) -> Attempt:
     histories = running.sweep.histories()
     begun = [
         trial for trial in running.plan.trials if histories.get(trial.name, History()).attempts
     ]
-    chosen = [trial for trial in begun if trial.name == options.trial] or [
-        trial for trial in begun if trial.name.startswith(options.trial or "")
+    chosen = [trial for trial in begun if trial.name == name] or [
+        trial for trial in begun if trial.name.startswith(name or "")
     ]
     if not chosen:
         names = ", ".join(trial.name for trial in begun) or "none"
         raise errors.UsageError(
-            f"no trial {options.trial or ''} of sweep {running.sweep.id} has begun",
+            f"no trial {name or ''} of sweep {running.sweep.id} has begun",
             code="NO-TRIAL",
             fix=f"begun are {names}",
         )
     trial = next((trial for trial in chosen if histories[trial.name].open), chosen[-1])
     most = histories[trial.name].attempts
-    number = options.attempt or most
-    if number > most or options.node_rank >= trial.case.nodes:
+    number = number or most
+    if number > most or rank >= trial.case.nodes:
         raise errors.UsageError(
             f"trial {trial.name} has {most} attempts and {trial.case.nodes} node ranks",
             code="NO-LOG",

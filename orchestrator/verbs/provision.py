@@ -70,8 +70,8 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     """Ask the nodes, and show the actions that would follow; nothing is changed; exit code."""
     request = _request(store, options)
     if submit.is_needed(request.cluster):
-        scripts = submit.show(store, request.cluster, voice)
-        voice.document({"exit_code": 0, "scripts": scripts})
+        script, _ = submit.show(store, request.cluster, voice)
+        voice.document({"exit_code": 0, "scripts": [script]})
         return 0
     with Fleet.of(request.cluster) as fleet:
         site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
@@ -185,7 +185,6 @@ def _asking(store: Store, request: _Request) -> "observe.Asking":
 def _prepared(
     store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
-    """The site with its images, the same on all nodes, and what was done for that."""
     options = request.images
     if request.cluster.from_files:
         state = store.root.resolve()
@@ -226,7 +225,6 @@ def _looked_into(
 def _measured(
     store: Store, options: ProvisionOptions, playbooks: Sequence[str], caller: Caller
 ) -> tuple[int, dict[str, object]]:
-    """Exit code, and by playbook what it found."""
     from orchestrator.sweeping import node_speed, speeds_shown  # a tenth of what loading takes
 
     whose = node_speed.Whose(options.inventory, options.nodes)

@@ -1,6 +1,6 @@
 """published: the published results that come with the package."""
 
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict
 
 from orchestrator import errors, words
 from orchestrator.collecting import publications
@@ -13,28 +13,21 @@ HEAD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which results are asked for, by glob patterns."""
-
-    framework: str
-    model: str
-    precision: str
-    hardware: str
-
-
-def list_published(selection: Filter, voice: Voice) -> int:
+def list_published(voice: Voice, **patterns: str) -> int:
     """Show the published results that fit; exit code.
+
+    Args:
+        patterns: globs for framework, model, precision and hardware, in this order.
 
     Raises:
         UsageError: none does.
     """
     everything = publications.shipped()
-    results = published.selected(everything, *astuple(selection))
+    results = published.selected(everything, *patterns.values())
     if not results:
-        patterns = ", ".join(f"{name} {pattern}" for name, pattern in asdict(selection).items())
+        named = ", ".join(f"{name} {pattern}" for name, pattern in patterns.items())
         raise errors.UsageError(
-            f"nothing published fits {patterns}",
+            f"nothing published fits {named}",
             code="NO-PUBLISHED",
             fix=f"frameworks are {', '.join(dict.fromkeys(row.framework for row in everything))}",
         )

@@ -90,7 +90,6 @@ def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -
 
 
 def _shown(store: Store, look: _Look, voice: Voice) -> int:
-    """Show a look at a sweep; exit code."""
     running, states = look.running, look.states
     unit, medians = progress.results(running)
     code = errors.joined(failure.exit_code for failure in look.failures)
@@ -155,17 +154,13 @@ def _folded(rows: Sequence[_TaskRow]) -> list[tuple[str, ...]]:
 
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:
-    """The line about a sweep without a controller."""
     if _all_valid(states):
         needed = " that is needed" if NOT_NEEDED in states.values() else ""
         return f"not running; every trial{needed} is valid"
     unfinished = [trial for trial, state in states.items() if state == "open"]
-    seen = f"its controller ended before {_names(unfinished)} had an outcome"
+    names = unfinished[0] if len(unfinished) == 1 else words.count(len(unfinished), "trial")
+    seen = f"its controller ended before {names} had an outcome"
     return f"{seen if unfinished else 'not running'}; continue with: {_again(running)}"
-
-
-def _names(trials: Sequence[str]) -> str:
-    return trials[0] if len(trials) == 1 else words.count(len(trials), "trial")
 
 
 def _all_valid(states: Mapping[str, str]) -> bool:

@@ -76,7 +76,6 @@ def _await_begun(store: Store, voice: Voice) -> None:
 
 
 def _begun(store: Store) -> list[str]:
-    """Jobs and processes of this machine that are at work for the state folder without a sweep."""
     sweeping = [holder.process for sweep in store.sweeps() if (holder := sweep.lock().holder())]
     here = [
         holder

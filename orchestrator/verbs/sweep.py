@@ -18,16 +18,26 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
 
     request = requested(store, options, voice)
     seats = choice.seats(request.cluster, store.root)
+    facts, images = (request.known.nodes, request.known.images) if request.known else ({}, {})
     bound = [bind.first(request.recipe, trial, seats) for trial in request.plan.trials]
     request.say_too_big(voice)
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
-    voice.plan(request.plan, bound)
-    commands = {attempt.trial: choice.containers(request.cluster, attempt) for attempt in bound}
-    for trial, lines in commands.items():
-        if lines:
-            voice.result("\n".join((f"\nin containers, {trial}:", *lines)))
-    scripts = in_jobs.show(store, request, voice)
-    voice.document({"exit_code": 0, "plan": bind.shown(request.plan, bound), **scripts})
+    if request.cluster.in_containers and request.playbook.image.name not in images:
+        voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")
+    scripts, asking = in_jobs.show(store, request, voice)
+    lines = [choice.pasted(request.cluster, attempt, facts, asking) for attempt in bound]
+    voice.plan(request.plan, bound, lines)
+    voice.document(
+        {
+            "exit_code": 0,
+            "plan": bind.shown(request.plan, bound),
+            "lines": {
+                attempt.trial: {node: " ".join(words) for node, words in by_node.items()}
+                for attempt, by_node in zip(bound, lines, strict=True)
+            },
+            **scripts,
+        }
+    )
     return 0
 
 

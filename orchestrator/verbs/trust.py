@@ -68,7 +68,6 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
 
 
 def _seen(targets: Sequence[SshTarget]) -> tuple[list[_Shown], list[errors.DlperfError]]:
-    """The keys that machines offer; and the errors of those that offer none or a changed one."""
     by_name = {target.name: target for target in targets}
     answers = ask_all(list(by_name), lambda name: _look(by_name[name]))
     shown = [answer.value for answer in answers if answer.value]
@@ -89,7 +88,6 @@ def _look(target: SshTarget) -> _Shown:
 
 
 def _settled(shown: Sequence[_Shown], voice: Voice, fingerprints: Sequence[str]) -> list[_Shown]:
-    """The same keys, each new one now trusted or not."""
     rows = [
         (
             host_key.target.name,
@@ -119,7 +117,6 @@ def _yes(voice: Voice, count: int) -> bool:
 
 
 def _decided(shown: _Shown, vouched: set[str], voice: Voice) -> _Shown:
-    """The key, added to known_hosts if it is confirmed."""
     if shown.key.fingerprint not in vouched:
         return _Shown(shown.target, shown.key, "not trusted")
     known_hosts.trust(shown.target.known_hosts, shown.name, shown.key)

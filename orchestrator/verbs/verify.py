@@ -20,7 +20,7 @@ from orchestrator.state.opened import OpenedSweep, opened
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.verifying import chain, formulas
-from orchestrator.verifying.findings import Difference, Findings, at, codes, items, text
+from orchestrator.verifying.findings import Findings, at, codes, items, text
 from orchestrator.verifying.folder import Folder
 
 MOST = 12
@@ -41,7 +41,16 @@ def verify(store: Store, name: str | None, voice: Voice) -> int:
         findings = check_sweep(opening.sweep)
         code = 3 if findings.differences else 0
         _show(opening, findings, voice)
-        voice.document({"exit_code": code, "sweep": opening.sweep.id, **_document(findings)})
+        voice.document(
+            {
+                "exit_code": code,
+                "sweep": opening.sweep.id,
+                "differences": [asdict(difference) for difference in findings.differences],
+                "not_derived": {what: list(why) for what, why in findings.not_derived.items()},
+                "files_checked": findings.files,
+                "numbers_checked": findings.numbers,
+            }
+        )
     return code
 
 
@@ -91,7 +100,6 @@ def _render(sweep: Sweep, place: Folder, outcomes: Mapping[str, Mapping[str, obj
 def _compare_outcomes(
     place: Folder, again: Report, outcomes: Mapping[str, Mapping[str, object]]
 ) -> None:
-    """Compare recorded outcomes with the same logs measured again."""
     for trial in again.trials:
         outcome = outcomes.get(trial.trial)
         if outcome is None or trial.evidence is None:
@@ -126,7 +134,6 @@ def _compare_outcome(
 
 
 def _compare(place: Folder, name: str, content: bytes) -> None:
-    """Compare a file of a report with the bytes that it should have."""
     findings = place.findings
     try:
         present = (place.path / name).read_bytes()
@@ -172,25 +179,12 @@ def _read(path: Path) -> object:
 
 
 def _show(opening: OpenedSweep, findings: Findings, voice: Voice) -> None:
-    for difference in findings.differences:
-        voice.result(_line(difference))
+    for it in findings.differences:
+        where = f"{it.file}: {it.place}" if it.place else it.file
+        voice.result(f"DIFFERS {where}: written: {it.written}; derived: {it.derived}")
     if left := ", ".join(findings.not_derived):
         voice.line(f"not derived: {left}; --json says why, and docs/verify.md")
     seen = f"{words.count(findings.files, 'file')}, {words.count(findings.numbers, 'number')}"
     count = len(findings.differences)
     differences = words.count(count, "difference") if count else "no difference"
     voice.result(f"{opening.name}: {differences} ({seen} checked)")
-
-
-def _line(difference: Difference) -> str:
-    where = f"{difference.file}: {difference.place}" if difference.place else difference.file
-    return f"DIFFERS {where}: written: {difference.written}; derived: {difference.derived}"
-
-
-def _document(findings: Findings) -> dict[str, object]:
-    return {
-        "differences": [asdict(difference) for difference in findings.differences],
-        "not_derived": {what: list(why) for what, why in findings.not_derived.items()},
-        "files_checked": findings.files,
-        "numbers_checked": findings.numbers,
-    }

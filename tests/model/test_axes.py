@@ -1,6 +1,7 @@
 """One field of ``Case`` makes an axis: playbooks, reports and ``verify`` follow it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,8 @@ ONE = Case(nodes=2, gpus_per_node=8, micro_batch_size=4, precision="fp32", devic
 @pytest.mark.parametrize("name", [axis.name for axis in AXES])
 def test_an_axis_is_known_everywhere(name: str) -> None:
     """Grids, cases, exclusions, results.csv and comparisons of cases have it."""
-    other = replace(ONE, **{name: 2})
+    changed: dict[str, Any] = {name: 2}
+    other = replace(ONE, **changed)
     assert all(name in model.model_fields for model in (Axes, CaseEntry, Exclusion))
     assert name in CSV_COLUMNS
     assert other.document()[name] == 2
@@ -25,5 +27,6 @@ def test_an_axis_is_known_everywhere(name: str) -> None:
 @pytest.mark.parametrize("name", [axis.name for axis in AXES])
 def test_verify_counts_the_samples_of_a_step_by_itself(name: str) -> None:
     """Its own formula, which shares no code with the case's, agrees for each axis."""
-    other = replace(ONE, **{name: 2})
+    changed: dict[str, Any] = {name: 2}
+    other = replace(ONE, **changed)
     assert formulas.global_batch(other.document()) == other.global_batch_size

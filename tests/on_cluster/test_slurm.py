@@ -11,6 +11,7 @@ import re
 import signal
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -35,6 +36,15 @@ time.sleep(600)
 " >/dev/null 2>&1
 """
 BEFORE = 3  # steps: the nodes observed, data sets under preparation, what earlier gangs left
+# Inside a job: pastes the lines of a gang, each as in a terminal of its own.
+TOGETHER = """
+import json, subprocess, sys
+words = [sys.executable, "-m", "orchestrator", "sweep", "toy", "--dry-run", "--json"]
+shown = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)["lines"]
+(gang,) = (lines.values() for lines in shown.values() if len(lines) == 2)
+steps = [subprocess.Popen(["sh", "-c", line]) for line in gang]
+sys.exit(any([step.wait() for step in steps]))
+"""
 DEAD = "setsid -f env DLPERF_JOB=4000 DLPERF_TASK=dlp-dead-a1-r0 sleep 600 >/dev/null 2>&1"
 
 
@@ -76,6 +86,29 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
         values = [trial["throughput"] for trial in result["trials"]]
         assert result["median"] == pytest.approx(statistics.median(values))
     assert state_files.untold(login.state) == set()
+    login.nothing_left()
+
+
+def test_lines_of_a_dry_run_are_taken_by_slurm(login: Login) -> None:
+    """A step without a job, both steps of a gang in one, and the script; as they were printed."""
+    login.playbook(("1x1", "2x1"), step_s=0.02, iterations=11)
+    done = login.must("sweep", "toy", "--dry-run")
+    shown = login.json("sweep", "toy", "--dry-run")["lines"]
+    (line,) = next(lines for lines in shown.values() if len(lines) == 1).values()
+    alone = login.cluster.run("sh", "-c", line, cwd=login.folder, env=login.env)
+    assert alone.returncode == 0, alone.stderr
+    assert alone.stdout.count(" Iteration: ") == 10
+    (login.folder / "together.py").write_text(TOGETHER)
+    inside = ("salloc", "-N2", "--exclusive", "-p", PREEMPTING, sys.executable, "together.py")
+    gang = login.cluster.run(*inside, cwd=login.folder, env=login.env)
+    assert gang.returncode == 0, gang.stderr
+    assert gang.stdout.count(" Iteration: ") == 10  # of rank 0
+    script = done.stdout[done.stdout.index("mkdir ") :].partition("\nplaybook ")[0]
+    submitted = login.cluster.run("sh", "-c", script, cwd=login.folder, env=login.env)
+    assert submitted.returncode == 0, submitted.stderr
+    job = submitted.stdout.strip()
+    wait_for(lambda: login.slurm.jobs()[job] == "COMPLETED", "the end of the job")
+    login.whole(2)
     login.nothing_left()
 
 

@@ -35,3 +35,43 @@ def test_names_that_only_look_alike_are_told_apart() -> None:
     """n1 and n01 are two nodes, and 01 is not what follows 0 in a range without zeros."""
     assert nodeset.fold(["n1", "n01", "n2"]) == "n[1,01,2]"
     assert nodeset.fold(["n0", "n01"]) == "n[0,01]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        ({}, []),
+        ({"n1": ["run", "RANK=0"]}, [("n1", ":\nrun RANK=0")]),
+        (
+            {f"n{rank + 1}": ["run", "-r", f"{rank}", f"A={rank}"] for rank in range(1000)},
+            [("n1", ":\nrun -r 0 A=0"), ("n[2-1000]", " the same, but -r [1-999] A=[1-999]")],
+        ),
+        (  # ranks go another way than names: nobody is told a wrong rank
+            {"n3": ["r=0"], "n2": ["r=1"], "n1": ["r=2"]},
+            [("n3", ":\nr=0"), ("n2", " the same, but r=1"), ("n1", " the same, but r=2")],
+        ),
+        (  # steps of 1 and of 2 are two ranges
+            {"n1": ["r=0"], "n2": ["r=1"], "n3": ["r=2"], "n5": ["r=3"]},
+            [
+                ("n1", ":\nr=0"),
+                ("n[2-3]", " the same, but r=[1-2]"),
+                ("n5", " the same, but r=3"),
+            ],
+        ),
+        (  # a service beside a leader has a text of its own
+            {"n1": ["mpirun"], "n2": ["sshd", "r1"], "n3": ["sshd", "r2"], "n4": ["sshd", "r3"]},
+            [("n1", ":\nmpirun"), ("n2", ":\nsshd r1"), ("n[3-4]", " the same, but r[2-3]")],
+        ),
+        ({"n1": ["x"], "n2": ["x"], "n3": ["x"]}, [("n1", ":\nx"), ("n[2-3]", " the same")]),
+        (
+            {"a": ["x"], "b": ["x"], "c": ["x"]},
+            [("a", ":\nx"), ("b", " the same"), ("c", " the same")],
+        ),
+        ({"n1": ["gpu"], "n2": ["gpu1"]}, [("n1", ":\ngpu"), ("n2", ":\ngpu1")]),
+    ],
+)
+def test_lines_that_differ_in_numbers_alone_fold(
+    lines: dict[str, list[str]], shown: list[tuple[str, str]]
+) -> None:
+    """One whole line is shown, and the words that differ, in the order of the nodes."""
+    assert list(nodeset.fold_lines(lines)) == shown

@@ -294,7 +294,7 @@ def test_what_slurm_knows_of_a_node_is_used() -> None:
     asked = DraftNode("gpu07", addresses[0], "", 0, None, False, found, claimed_gpus=8)
     jobs = replace(JOBS, down="gpu09 is IDLE+DRAIN (fan)")
     text = inventory_draft.text(Draft("dgx", "dlperf-orch init --slurm gpu", (asked,), jobs=jobs))
-    user_files.judged_cluster(yaml_reader.draft_of(text, "it"))
+    user_files.judged_cluster(yaml_reader.document(text, "it"))
     assert "  gpus: {count: 8}\n" in text
     assert f"  interface: {interface}\n" in text
     assert "# gpu07: Slurm gives 8 GPUs, and nvidia-smi names none: see whether" in text

@@ -88,7 +88,9 @@ def test_docker_run_makes_the_container_that_the_api_makes(stage: Stage) -> None
         }
     ]
     Containers(stage.engine).create("by-api", host, config)
-    stage.dockerd.docker("create", *docker_run.words("by-words", host, config)[1:])
+    stage.dockerd.docker(
+        "create", *docker_run.words(host, config, "--interactive", "--name=by-words")[1:]
+    )
     (ours,), (theirs,) = (
         json.loads(stage.dockerd.docker("inspect", name)) for name in ("by-api", "by-words")
     )

@@ -34,8 +34,8 @@ IB = {"PathOnHost": "/dev/i/u0", "PathInContainer": "/dev/i/u0", "CgroupPermissi
 
 def test_a_request_of_the_api_becomes_words_of_docker_run() -> None:
     """In the foreground, removed at its end; a comma in a path is quoted as in a line of CSV."""
-    assert docker_run.words("dlp-r0", HOST, CONFIG) == (
-        *("run", "--rm", "--init", "--interactive", "--name=dlp-r0"),
+    assert docker_run.words(HOST, CONFIG, "--name=dlp-r0") == (
+        *("run", "--rm", "--init", "--name=dlp-r0"),
         *("--label=dlperf.sweep=s", "--label=dlperf.job=7"),
         *("--user=1000:1000", "--workdir=/w/a1", "--env=HOME=/w/a1", "--env=A=1 2"),
         *("--network=host", "--log-driver=json-file", "--log-opt=max-size=10m"),
@@ -67,8 +67,8 @@ def test_rights_and_hardware_are_options_of_docker_run(
     more: dict[str, object], words: tuple[str, ...]
 ) -> None:
     """Each as `docker run --help` has it."""
-    said = docker_run.words("n", {**HOST, **more}, CONFIG)
-    assert [word for word in said if word not in docker_run.words("n", HOST, CONFIG)] == [*words]
+    said = docker_run.words({**HOST, **more}, CONFIG)
+    assert [word for word in said if word not in docker_run.words(HOST, CONFIG)] == [*words]
 
 
 def test_the_script_of_a_task_becomes_the_docker_command() -> None:
@@ -115,3 +115,9 @@ def test_an_engine_that_made_no_container_is_heard(
     assert (refusal.code if refusal else None) == code
     (tmp_path / "r0.pid").write_text("7 100 b00t\n")
     assert docker_in_step.refusal(files, task) is None
+
+
+def test_without_an_entrypoint_the_image_has_its_own() -> None:
+    """As in a line to paste: the program follows the image."""
+    plain = {**CONFIG, "Entrypoint": (), "Cmd": ("python3", "train.py")}
+    assert docker_run.words(HOST, plain)[-3:] == ("sha256:1bbe", "python3", "train.py")

@@ -16,7 +16,7 @@ from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes import image_files
 from orchestrator.runtimes._files import script
 from orchestrator.runtimes.image_files import WAYS, Contained
-from orchestrator.schedulers import slurm_tasks
+from orchestrator.schedulers import choice
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.transports.local import LocalTransport
 from tests.waiting import wait_for
@@ -89,21 +89,31 @@ def test_images_are_imported_from_their_registry() -> None:
     )
 
 
-def test_a_dry_run_shows_the_command_lines() -> None:
-    """One step for the gang; with apptainer also what stands before the program on each node."""
-    (step,) = slurm_tasks.shown(queue("pyxis"), attempt())
-    assert step == (
-        "step: srun --overlap --quiet --ntasks-per-node=1 --mem=0 --cpu-bind=none"
-        " --jobid=JOB --distribution=arbitrary -n 2 -w n1,n2 --input=all --kill-on-bad-exit=1"
-        " --wait=0 --no-kill --cpus-per-task=CPUS --chdir=/state/a1 --job-name=dlp-s-t-a1"
-        f" {' '.join(PYXIS)} sh /state/a1/step.sh /state/a1"
+def test_a_dry_run_shows_lines_to_paste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step for each task, in the job that this is, or as the inventory asks for nodes."""
+    before = (
+        "mkdir -p /state/a1 && srun --overlap --quiet --ntasks-per-node=1 --mem=0 --cpu-bind=none"
     )
-    step, *programs = slurm_tasks.shown(queue("apptainer"), attempt())
-    assert "--job-name=dlp-s-t-a1 sh /state/a1/step.sh /state/a1" in step
-    program = f"{shlex.join(APPTAINER)} python3 train.py"
-    assert programs == [f"n1: {program}", f"n2: {program}"]
-    assert "/IMAGES/BASE.sqsh" in slurm_tasks.shown(queue("pyxis"), attempt(""))[0]
-    assert slurm_tasks.shown(queue("process"), attempt("")) == []
+    more = "--input=all --kill-on-bad-exit=1 --wait=0 --no-kill --chdir=/state/a1"
+    more += " --job-name=dlp-s-t-a1"
+    program = "env 'A=1 2' python3 train.py"
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    lines = pasted("pyxis", attempt())
+    asked = f"{before} -N 1 -n 1 {more} --partition=p {shlex.join(PYXIS)} {program}"
+    assert lines == {"n1": asked, "n2": asked}
+    assert "--container-image=/toy.sqsh " in pasted("pyxis", attempt("toy"))["n1"]
+    assert pasted("apptainer", attempt())["n1"].endswith(f"{shlex.join(APPTAINER)} {program}")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_CPUS_PER_NODE", "8(x2)")
+    assert pasted("process", attempt(""))["n2"] == (
+        f"{before} --jobid=7 --distribution=arbitrary -n 1 -w n2 {more} --cpus-per-task=8 {program}"
+    )
+
+
+def pasted(runtime: str, made: Attempt) -> dict[str, str]:
+    """Return by node the line that runs a task on a cluster of Slurm's."""
+    lines = choice.pasted(queue(runtime), made, {}, ("--partition=p",))
+    return {node: " ".join(words) for node, words in lines.items()}
 
 
 def test_a_gang_waits_while_an_image_is_unpacked() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.runtimes.once import Once
 from orchestrator.sweeping import lanes
+from orchestrator.transports.cached import Cached
 from tests.waiting import wait_for
 
 # $1: lanes. The first of three items never ends; the program says what a second Ctrl-C leaves.
@@ -276,7 +276,7 @@ def test_what_is_asked_once_is_asked_of_each_by_itself() -> None:
     class Node:
         def __init__(self, name: str) -> None:
             self.name = name
-            self.user = Once(self._ask)
+            self.user = Cached(self._ask)
 
         def _ask(self) -> str:
             asked.append(self.name)
@@ -303,7 +303,7 @@ def test_what_could_not_be_asked_is_asked_again() -> None:
         asked.append(1)
         return "fine" if 1 // (len(asked) - 1) else ""
 
-    once = Once(make)
+    once = Cached(make)
     with pytest.raises(ZeroDivisionError):
         once.get()
     assert once.get() == "fine"

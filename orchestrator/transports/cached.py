@@ -1,4 +1,8 @@
-"""A value that threads share: made by the first that needs it, while the others wait."""
+"""A value that threads share: made by the first that needs it, while the others wait.
+
+Python 3.11's ``cached_property`` has one lock for all objects, so a silent node would block all
+others; that of later versions has no lock.
+"""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +20,10 @@ class Cached(Generic[T]):
     """
 
     def __init__(
-        self, make: Callable[[], T], good: Callable[[T], bool], end: Callable[[T], None]
+        self,
+        make: Callable[[], T],
+        good: Callable[[T], bool] = lambda _: True,
+        end: Callable[[T], None] = lambda _: None,
     ) -> None:
         self._make, self._good, self._end = make, good, end
         self._lock = threading.Lock()
