@@ -213,9 +213,9 @@ def collect(
 
 def _left(shared: Shared) -> LeftoverCheck:
     """The check for leftovers; imported now, since a signal may interrupt a later import."""
-    from orchestrator.sweeping import orphaned_tasks
+    from orchestrator.sweeping import observed_sweep
 
-    return lambda: orphaned_tasks.refuse_left(shared.store)
+    return lambda: observed_sweep.refuse_left(shared.store)
 
 
 def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:

@@ -122,7 +122,8 @@ class Scheduler(Protocol):
         """Bring every task to its gate, then open all gates.
 
         Returns:
-            False if some task did not come to its gate or was stopped there; none is running.
+            False if some task did not come to its gate or was stopped there; others may wait at
+            theirs or run until ``clear``.
 
         Raises:
             NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.

@@ -10,7 +10,7 @@ from orchestrator.model.report import Report
 from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import ended, orphaned_tasks
+from orchestrator.sweeping import ended, observed_sweep
 from orchestrator.sweeping.caller import Caller
 from orchestrator.sweeping.requested import (
     Requested,
@@ -51,9 +51,7 @@ def run(store: Store, options: SweepOptions, caller: Caller, ways: Ways[T]) -> T
         answer = ways.elsewhere(request) if whole is None else None
         return _run(store, request, caller, ways, whole) if answer is None else answer
     except (Abandoned, Stopped) as end:
-        left = orphaned_tasks.of(store, request)
-        if left:
-            raise orphaned_tasks.leftover(left) from None
+        observed_sweep.refuse_left(store, request.cluster.name if request else None)
         if isinstance(end, Stopped):
             raise
         raise errors.Interrupted(caller.signals.received) from None

@@ -9,7 +9,7 @@ from orchestrator.model.report import Report
 from orchestrator.schedulers import choice
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import ended, loop, node_checks, other_sweeps
+from orchestrator.sweeping import closing, ended, loop, node_checks
 from orchestrator.sweeping.caller import Caller
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.requested import Requested
@@ -41,7 +41,7 @@ def run(store: Store, request: Requested, caller: Caller, done: Callable[[Sweep,
                     histories=histories,
                     strict=request.options.strict,
                 )
-                other_sweeps.clear_others(campaign)
+                closing.clear_others(campaign)
                 loop.run_trials(campaign, request)
             if signals.received:
                 raise errors.Interrupted(signals.received)

@@ -8,7 +8,7 @@ from orchestrator.model.attempt import Attempt
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import jobs, waits
-from orchestrator.sweeping import gather
+from orchestrator.sweeping import closing
 from orchestrator.sweeping.observed_sweep import Running
 
 PATIENCE_S = 60.0
@@ -111,8 +111,8 @@ def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
     with running.scheduler() as scheduler:
         for attempt in left:
             try:
-                closing = (running.sweep, scheduler, attempt, "interrupted", "STOPPED")
-                _refuse_part(attempt, gather.close_left(*closing))
+                parts = (running.sweep, scheduler, attempt, "interrupted", "STOPPED")
+                _refuse_part(attempt, closing.close_left(*parts))
             except errors.DlperfError as error:
                 failures.append(error)
             else:
