@@ -165,10 +165,23 @@ def logs(
 
 
 @command(app, nodes=True)
-def stop(face: Face, sweep_id: Which = None) -> int:
+def stop(
+    face: Face,
+    sweep_id: Which = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INVENTORY",
+            help="End a sweep whose state folder is lost, on these nodes.",
+            autocompletion=INVENTORIES,
+        ),
+    ] = None,
+) -> int:
     """End a sweep and everything that it started. Nothing else is ended."""
     from orchestrator.verbs import stop as verb
 
+    if on is not None:
+        return verb.stop_lost(face.store, sweep_id, on, face.voice)
     return verb.stop(face.store, sweep_id, face.voice)
 
 

@@ -9,7 +9,10 @@ is decided in ``provisioning/image_digests``.
 from orchestrator.images.base_names import Reference, pinned, reference
 from orchestrator.images.needed import Action, actions, known_as
 from orchestrator.images.recipe import (
+    IMAGE_LABEL,
     INPUTS_LABEL,
+    OWNER_LABEL,
+    STATE_LABEL,
     HeldImage,
     ImageRecipe,
     base_to_build_from,
@@ -21,7 +24,10 @@ from orchestrator.images.recipe import (
 )
 
 __all__ = [
+    "IMAGE_LABEL",
     "INPUTS_LABEL",
+    "OWNER_LABEL",
+    "STATE_LABEL",
     "Action",
     "HeldImage",
     "ImageRecipe",

@@ -152,7 +152,13 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
         tar = Path(temporary) / "context.tar"
         context.write(context.files(folder, shipped.SCRIPTS), parts, tar)
         say = _words(preparing.voice, f"{action.node}: build {image.name}")
-        node.build(_chunks(tar), recipe.tag, args, images.labels(image, inputs), say)
+        node.build(
+            _chunks(tar),
+            recipe.tag,
+            args,
+            images.labels(image, inputs, preparing.state, preparing.owner),
+            say,
+        )
 
 
 def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:

@@ -13,7 +13,7 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.model.process import ProcessIdentity
 from orchestrator.retries import CONTAINER_MAKES
-from orchestrator.runtimes import TaskState, observer
+from orchestrator.runtimes import TaskState, marks, observer
 from orchestrator.runtimes._ends import verdict
 from orchestrator.runtimes._files import TaskFiles, script
 from orchestrator.runtimes.containers import Containers, ContainerState
@@ -105,7 +105,11 @@ class DockerRuntime:
             "Env": _pairs(env),
             "Entrypoint": self._argv(attempt, task, limits),
             "Cmd": [],
-            "Labels": {**_labels(attempt, task), **_deadline(limits)},
+            "Labels": {
+                **_labels(attempt, task),
+                f"{LABEL}owner": self._settings.owner,
+                f"{LABEL}deadline": marks.deadline(limits),
+            },
         }
         return host, config
 
@@ -328,12 +332,6 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
         **({"job": attempt.handle} if attempt.handle else {}),
     }
     return {f"{LABEL}{name}": value for name, value in labels.items()}
-
-
-def _deadline(limits: Limits) -> dict[str, str]:
-    """When the container must have ended, by the clock of this machine."""
-    seconds = time.time() + limits.create_s + limits.time_s + limits.grace_s
-    return {f"{LABEL}deadline": f"{seconds:.0f}"}
 
 
 def _script(attempt: Attempt, task: Task) -> str:

@@ -9,15 +9,8 @@ from orchestrator import errors
 from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
+from orchestrator.runtimes import marks
 from orchestrator.transports import Transport
-
-# Its processes are known by their environment alone. $1: token.
-KILL = """
-for pid in $(grep -lszxF "DLPERF_OBSERVER=$1" /proc/[0-9]*/environ | cut -d/ -f3); do
-    kill -KILL "$pid" 2>/dev/null
-done
-true
-"""
 
 
 @cache
@@ -58,4 +51,4 @@ def end(transport: Transport, attempt: Attempt, task: Task) -> None:
         pid = transport.get_own(f"{attempt.folder(task)}/r{task.node_rank}.observer") or b""
         if pid.strip().isdigit() and transport.get(f"/proc/{int(pid)}/stat") is None:
             return
-        transport.run(("sh", "-c", KILL, "sh", attempt.token(task)), timeout_s=SUPERVISOR_S)
+        marks.kill(transport, attempt.token(task))

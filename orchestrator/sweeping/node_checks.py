@@ -4,19 +4,14 @@ from dataclasses import replace
 
 from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
-from orchestrator.deadlines import PREPARING_S
-from orchestrator.fleet import folded, settled
+from orchestrator.fleet import folded
 from orchestrator.inputs import user_files
-from orchestrator.model.cluster import Cluster
 from orchestrator.model.shapes import shape
 from orchestrator.model.site import Finding, Site
 from orchestrator.provisioning import observe
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.store import Store
 from orchestrator.sweeping.requested import Requested
-
-# Exit 0 if some process belongs to the preparation of a data set.
-PREPARING = "grep -lsz '^DLPERF_TASK=dlp-data-' /proc/[0-9]*/environ | grep -q ."
 
 
 def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
@@ -28,15 +23,16 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
     """
     cluster, playbook = requested.cluster, requested.playbook
     observed = _observed(store, requested, scheduler, voice)
-    ours = {*(sweep.id for sweep in store.sweeps()), *store.unreadable()}
-    scheduler.preflight(playbook.image.name, requested.recipe.program, ours)
+    scheduler.preflight(playbook.image.name, requested.recipe.program)
     if not cluster.in_containers:
         store.keep_site(cluster.name, shape(Site).dump_json(observed, indent=1))
         code = requested.recipe.program.code
         scheduler.push(user_files.folder_files(playbook.image_folder), code)
-    _refuse_preparing(cluster, scheduler)
+    busy = scheduler.others(
+        store.sweep_ids(), str(requested.options.inventory or requested.inventory)
+    )
     _say_findings(observed, requested.known, voice)
-    wrong = [finding for finding in observed.findings if finding.severity == "error"]
+    wrong = [*busy, *(found for found in observed.findings if found.severity == "error")]
     if wrong:
         first = wrong[0]
         raise errors.UnfitError(
@@ -95,22 +91,3 @@ def _provisioned(requested: Requested) -> tuple[Finding, ...]:
         for finding in findings
         if finding.node in names or finding.node == "all"
     )
-
-
-def _refuse_preparing(cluster: Cluster, scheduler: Scheduler) -> None:
-    """Refuse nodes where a data set is being prepared, by any controller.
-
-    Raises:
-        UnfitError: PREPARING; measuring at the same time would give a wrong number.
-    """
-    argv = {node.name: ("sh", "-c", PREPARING) for node in cluster.members}
-    answers = scheduler.ask(argv, PREPARING_S)
-    settled(answers)
-    busy = [answer.node for answer in answers if answer.checked().exit_code == 0]
-    if busy:
-        raise errors.UnfitError(
-            "a data set is being prepared on the node",
-            code="PREPARING",
-            node=nodeset.fold(busy),
-            fix="wait for `dlperf-orch data prepare` to end, or run it again and press Ctrl-C",
-        )

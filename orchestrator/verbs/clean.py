@@ -9,9 +9,9 @@ from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, ask_all, folded
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
-from orchestrator.schedulers import locks
+from orchestrator.schedulers import locks, strays
 from orchestrator.state.store import Store
-from orchestrator.sweeping import kept_by_clean, leftovers
+from orchestrator.sweeping import leftovers
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,9 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
     Raises:
         StoreError: a controller measures there now.
     """
-    cluster, _ = sites.inventory(store, inventory, None, voice)
+    cluster, path = sites.inventory(store, inventory, None, voice)
     needed = leftovers.needed_images(store) if options.images else None
+    others: dict[str, dict[str, str]] = {}  # by node and image, who made it
     with contextlib.ExitStack() as held:
         if not options.dry_run:  # only looking disturbs no measurement
             held.enter_context(store.lock(cluster.name))
@@ -37,25 +38,42 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
         if not options.dry_run:
             held.enter_context(locks.held(fleet, store.root))
         _say_running(store, cluster, voice)
-        settled, why = kept_by_clean.split(store, cluster)
+        settled, why = leftovers.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
 
         def clean_node(name: str) -> leftovers.Leftovers | None:
-            found = leftovers.look(fleet, nodes[name], settled, needed)
+            removable: list[str] = []
+            if needed is not None:
+                removable, others[name] = leftovers.derived_images(
+                    fleet, nodes[name], needed, store.identity()
+                )
+            found = leftovers.look(fleet, nodes[name], settled, removable)
             if found and not options.dry_run:
                 leftovers.remove(fleet, nodes[name], found)
             return found or None
 
         answers = ask_all(list(nodes), clean_node)
         unsettled_answers = ask_all(
-            list(nodes), lambda name: kept_by_clean.look(fleet, nodes[name], [*why])
+            list(nodes), lambda name: leftovers.look_kept(fleet, nodes[name], [*why])
         )
+        gangs = strays.others(fleet, store.sweep_ids(), inventory or str(path))
     kept = {answer.node: answer.value for answer in unsettled_answers if answer.value}
     failures = [answer.error for answer in answers if answer.error]
-    failures += kept_by_clean.failures(why, kept)
+    failures += leftovers.failures(why, kept)
+    failures += [
+        errors.UnfitError(gang.seen, code=gang.code, node=gang.node, fix=gang.fix) for gang in gangs
+    ]
     removed = {answer.node: answer.value for answer in answers if answer.value}
     heading = "would be removed" if options.dry_run else "removed"
     voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))
+    made = [
+        (node, name, by or "unknown", f"docker rmi {name}")
+        for node, names in sorted(others.items())
+        for name, by in sorted(names.items())
+    ]
+    if made:
+        head = ("node", "image", "made by", "to remove it there")
+        voice.table("Kept: images that another state folder made", head, made)
     if not removed and not failures:
         voice.result(f"nothing of ours is left on the {len(answers)} nodes")
     for failure in folded(failures):
@@ -67,6 +85,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
             "dry_run": options.dry_run,
             "nodes": {node: asdict(left) for node, left in removed.items()},
             "kept": {node: asdict(left) for node, left in kept.items() if left},
+            "images_of_others": {node: names for node, names in others.items() if names},
         }
     )
     return code

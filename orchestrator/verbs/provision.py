@@ -26,7 +26,7 @@ from orchestrator.provisioning import (
     secrets,
     shown,
 )
-from orchestrator.schedulers import locks
+from orchestrator.schedulers import locks, strays
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
 from orchestrator.sweeping.caller import Caller
@@ -115,6 +115,8 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
         if not failures and not provisioned.blocks_images(site.findings):
             try:
                 with locks.held(fleet, store.root):
+                    gangs = strays.others(fleet, store.sweep_ids(), options.inventory)
+                    site = replace(site, findings=(*site.findings, *gangs))
                     site, done = _prepared(store, fleet, request, site, voice)
                     recount = options.recount
                     site, failures = _looked_into(fleet, request, site, voice, recount=recount)

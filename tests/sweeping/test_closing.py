@@ -24,8 +24,8 @@ pytestmark = pytest.mark.cluster
 KEYS = ("id", "r0.host_key", "r0.known_hosts")
 LIMITS = Limits(time_s=600, stall_s=600, grace_s=1, create_s=600)
 TWO = Cluster.model_validate_json(
-    '{"name": "far", "defaults": {"runtime": "process"}, "nodes":'
-    ' [{"name": "left", "address": "10.0.0.1"}, {"name": "right", "address": "127.0.0.1", "port": 9}]}'
+    '{"name": "far", "defaults": {"runtime": "process", "port": 9}, "nodes":'
+    ' [{"name": "left", "address": "10.0.0.1"}, {"name": "right", "address": "127.0.0.1"}]}'
 )
 
 
@@ -64,9 +64,7 @@ def kept_keys(there: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("gang", [done(LOG), done(LOG[:-1]), None])
-def test_an_attempt_is_closed_without_its_keys(
-    tmp_path: Path, gang: GangEnd | None
-) -> None:
+def test_an_attempt_is_closed_without_its_keys(tmp_path: Path, gang: GangEnd | None) -> None:
     """Also where its log was not copied whole, and where nobody watched it."""
     there, sweep = node(tmp_path), sweep_in(tmp_path)
     closing.close_attempt(sweep, elsewhere(), with_keys(there, tmp_path), tuple, gang)
@@ -128,7 +126,7 @@ def test_a_supervisor_that_was_killed_at_its_gate_leaves_no_gate(tmp_path: Path)
     assert not [path.name for path in there.iterdir() if path.is_fifo() or path.suffix == ".new"]
     token = f"={one.token(one.tasks[0])}"
     found = subprocess.run(
-        ["sh", "-c", "grep -lsF -e \"$1\" /proc/[0-9]*/environ", "sh", token],
+        ["sh", "-c", 'grep -lsF -e "$1" /proc/[0-9]*/environ', "sh", token],
         capture_output=True,
         text=True,
         check=False,
