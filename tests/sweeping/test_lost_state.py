@@ -109,6 +109,6 @@ def test_words_of_strangers_in_the_owner_are_quoted(place: Place) -> None:
     finally:
         process.kill()
         process.wait()
-    assert f"--state '{folder}' on" in said
+    assert f"--state '{folder}'` on h;" in said
     assert "it has no known deadline" in said
     assert not Path("/tmp/a b").exists()
