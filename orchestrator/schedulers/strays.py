@@ -124,17 +124,21 @@ def _finding(sweep: str, tasks: Mapping[str, RunningTask], inventory: str) -> Fi
     if task.deadline.isdecimal() and len(task.deadline) < 12:
         at = datetime.fromtimestamp(int(task.deadline), UTC)
         until = f"it ends by itself at {at:%Y-%m-%d %H:%M:%S} UTC at the latest"
-    state = f" --state {shlex.quote(owner.folder)}" if owner else ""
-    there = f"on {owner.process.host}" if owner else "where it was started"
-    name = sweep if SWEEP_ID.fullmatch(sweep) else words.shown(sweep or task.name)
-    lost = f"dlperf-orch stop {shlex.quote(name)} --on {shlex.quote(inventory)}"
+    name = words.printable(sweep or task.name)
+    fix = f"find out whose it is, then `docker rm --force {shlex.quote(task.name)}` there"
+    if SWEEP_ID.fullmatch(sweep):
+        lost = f"if that folder is lost: `dlperf-orch stop {sweep} --on {shlex.quote(inventory)}`"
+        fix = f"`dlperf-orch stop {sweep}` where it was started; {lost}"
+        if owner is not None:
+            there = f"--state {shlex.quote(owner.folder)}` on {owner.process.host}"
+            fix = f"`dlperf-orch stop {sweep} {there}; {lost}"
     return Finding(
         "error",
         "OTHER-GANG",
         where,
-        f"{task.name} of sweep {name} runs on the node, started by {by}; {until}",
+        f"{words.printable(task.name)} of sweep {name} runs on the node, started by {by}; {until}",
         "no gang of another state folder",
-        f"`dlperf-orch stop {shlex.quote(name)}{state}` {there}; if that folder is lost: `{lost}`",
+        fix,
     )
 
 

@@ -60,9 +60,6 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
     kept = {answer.node: answer.value for answer in unsettled_answers if answer.value}
     failures = [answer.error for answer in answers if answer.error]
     failures += leftovers.failures(why, kept)
-    failures += [
-        errors.UnfitError(gang.seen, code=gang.code, node=gang.node, fix=gang.fix) for gang in gangs
-    ]
     removed = {answer.node: answer.value for answer in answers if answer.value}
     heading = "would be removed" if options.dry_run else "removed"
     voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))
@@ -78,6 +75,8 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
         voice.result(f"nothing of ours is left on the {len(answers)} nodes")
     for failure in folded(failures):
         voice.line(str(failure))
+    for gang in gangs:
+        voice.line(f"left alone: {gang.code} {gang.node}: {gang.seen}. Fix: {gang.fix}.")
     code = errors.joined(failure.exit_code for failure in failures)
     voice.document(
         {
@@ -85,6 +84,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
             "dry_run": options.dry_run,
             "nodes": {node: asdict(left) for node, left in removed.items()},
             "kept": {node: asdict(left) for node, left in kept.items() if left},
+            "others": [asdict(gang) for gang in gangs],
             "images_of_others": {node: names for node, names in others.items() if names},
         }
     )
