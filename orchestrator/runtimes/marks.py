@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from orchestrator import errors
-from orchestrator.deadlines import COMMAND_S, SUPERVISOR_S
+from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.model.attempt import Limits
 from orchestrator.transports import Transport
 
@@ -74,7 +74,7 @@ def listed(transport: Transport) -> Iterator[tuple[str, Mapping[str, str]]]:
     Raises:
         NodeError: the node does not answer.
     """
-    done = transport.run(("sh", "-c", LIST, "sh"), timeout_s=COMMAND_S)
+    done = transport.run(("sh", "-c", LIST, "sh"), timeout_s=SUPERVISOR_S)
     for process in done.stdout.decode(errors="replace").split("\n\n"):
         marks = dict(line.partition("=")[::2] for line in process.strip().splitlines())
         names = (marks.get(f"DLPERF_{kind}") for kind in ("TASK", "SUPERVISOR", "OBSERVER"))

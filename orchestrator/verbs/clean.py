@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from orchestrator import errors
 from orchestrator.console import Voice
@@ -14,28 +14,26 @@ from orchestrator.state.store import Store
 from orchestrator.sweeping import leftovers
 
 
-@dataclass(frozen=True, slots=True)
-class CleanOptions:
-    """Whether to remove images too, and whether only to list."""
-
-    images: bool
-    dry_run: bool
-
-
-def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptions) -> int:
+def clean(
+    store: Store, inventory: str | None, voice: Voice, *, with_images: bool, dry_run: bool
+) -> int:
     """Remove attempt folders and containers of this state folder's finished sweeps; exit code.
+
+    Args:
+        with_images: remove also images that were made from here and that no site uses.
+        dry_run: list only.
 
     Raises:
         StoreError: a controller measures there now.
     """
     cluster, path = sites.inventory(store, inventory, None, voice)
-    needed = leftovers.needed_images(store) if options.images else None
+    needed = leftovers.needed_images(store) if with_images else None
     others: dict[str, dict[str, str]] = {}  # by node and image, who made it
     with contextlib.ExitStack() as held:
-        if not options.dry_run:  # only looking disturbs no measurement
+        if not dry_run:  # only looking disturbs no measurement
             held.enter_context(store.lock(cluster.name))
         fleet = held.enter_context(Fleet.of(cluster))
-        if not options.dry_run:
+        if not dry_run:
             held.enter_context(locks.held(fleet, store.root))
         _say_running(store, cluster, voice)
         settled, why = leftovers.split(store, cluster)
@@ -48,7 +46,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
                     fleet, nodes[name], needed, store.identity()
                 )
             found = leftovers.look(fleet, nodes[name], settled, removable)
-            if found and not options.dry_run:
+            if found and not dry_run:
                 leftovers.remove(fleet, nodes[name], found)
             return found or None
 
@@ -61,7 +59,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
     failures = [answer.error for answer in answers if answer.error]
     failures += leftovers.failures(why, kept)
     removed = {answer.node: answer.value for answer in answers if answer.value}
-    heading = "would be removed" if options.dry_run else "removed"
+    heading = "would be removed" if dry_run else "removed"
     voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))
     made = [
         (node, name, by or "unknown", f"docker rmi {name}")
@@ -81,7 +79,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
     voice.document(
         {
             "exit_code": code,
-            "dry_run": options.dry_run,
+            "dry_run": dry_run,
             "nodes": {node: asdict(left) for node, left in removed.items()},
             "kept": {node: asdict(left) for node, left in kept.items() if left},
             "others": [asdict(gang) for gang in gangs],
