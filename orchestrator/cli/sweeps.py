@@ -171,7 +171,6 @@ def stop(
     on: Annotated[
         str | None,
         typer.Option(
-            metavar="INVENTORY",
             help="End a sweep whose state folder is lost, on these nodes.",
             autocompletion=INVENTORIES,
         ),

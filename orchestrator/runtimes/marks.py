@@ -77,7 +77,7 @@ def listed(transport: Transport) -> Iterator[tuple[str, Mapping[str, str]]]:
     done = transport.run(("sh", "-c", LIST, "sh"), timeout_s=SUPERVISOR_S)
     for process in done.stdout.decode(errors="replace").split("\n\n"):
         marks = dict(line.partition("=")[::2] for line in process.strip().splitlines())
-        names = (marks.get(f"DLPERF_{kind}") for kind in ("TASK", "SUPERVISOR", "OBSERVER"))
-        if name := next(filter(None, names), ""):
+        names = ("DLPERF_TASK", "DLPERF_SUPERVISOR", "DLPERF_OBSERVER")
+        if name := next(filter(None, map(marks.get, names)), ""):
             keys = ("owner", "deadline", "lock")
             yield name, {key: marks.get(f"DLPERF_{key.upper()}", "") for key in keys}
