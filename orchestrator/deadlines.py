@@ -17,7 +17,6 @@ LAST_WORDS_S = 1.0  # until the thread of a connection that was closed has ended
 # Commands on a node.
 COMMAND_S = 10.0  # one that only looks: the size of a file, a table of the kernel's
 REMOVE_S = 120.0  # removing folders of ours
-PREPARING_S = 20.0  # whether a data set is being prepared there, by its process table
 SUPERVISOR_S = 30.0  # a supervisor's start, a signal to it, killing what it leaves
 STREAM_END_S = 5.0  # a command whose input has ended
 

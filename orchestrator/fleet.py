@@ -112,11 +112,11 @@ class Fleet:
             for transport in self.transports.values():
                 transport.close()
 
-    def runtime(self, name: str) -> Runtime:
-        """The runtime of a node: containers where it has an engine, else plain processes."""
+    def runtime(self, name: str, owner: str) -> Runtime:
+        """Return the runtime of a node: containers if it has an engine, else plain processes."""
         if name in self.engines:
-            return self.containers_on(name, ContainerSettings.of(self.cluster))
-        return ProcessRuntime(self.transports[name])
+            return self.containers_on(name, ContainerSettings.of(self.cluster, owner=owner))
+        return ProcessRuntime(self.transports[name], owner)
 
     def containers_on(self, name: str, settings: ContainerSettings) -> "DockerRuntime":
         """The runtime of a node with an engine, for containers with these settings."""

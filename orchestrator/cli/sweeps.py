@@ -168,10 +168,22 @@ def logs(
 
 
 @command(app, nodes=True)
-def stop(face: Face, sweep_id: Which = None) -> int:
+def stop(
+    face: Face,
+    sweep_id: Which = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="End a sweep whose state folder is lost, on these nodes.",
+            autocompletion=INVENTORIES,
+        ),
+    ] = None,
+) -> int:
     """End a sweep and everything that it started. Nothing else is ended."""
     from orchestrator.verbs import stop as verb
 
+    if on is not None:
+        return verb.stop_lost(face.store, sweep_id, on, face.voice)
     return verb.stop(face.store, sweep_id, face.voice)
 
 
@@ -216,9 +228,9 @@ def collect(
 
 def _left(shared: Shared) -> LeftoverCheck:
     """The check for leftovers; imported now, since a signal may interrupt a later import."""
-    from orchestrator.sweeping import orphaned_tasks
+    from orchestrator.sweeping import observed_sweep
 
-    return lambda: orphaned_tasks.refuse_left(shared.store)
+    return lambda: observed_sweep.refuse_left(shared.store)
 
 
 def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:

@@ -30,7 +30,7 @@ def clean(
     """Remove what finished sweeps left on nodes. Only those of this state folder."""
     from orchestrator.verbs import clean as verb
 
-    return verb.clean(face.store, inventory, face.voice, images=images, dry_run=dry_run)
+    return verb.clean(face.store, inventory, face.voice, with_images=images, dry_run=dry_run)
 
 
 @command(app, nodes=True)

@@ -7,7 +7,10 @@ base is believed (lock, last provisioning, registry) is decided in ``provisionin
 
 from orchestrator.images.needed import Action, actions, known_as
 from orchestrator.images.recipe import (
+    IMAGE_LABEL,
     INPUTS_LABEL,
+    OWNER_LABEL,
+    STATE_LABEL,
     HeldImage,
     ImageRecipe,
     Reference,
@@ -22,7 +25,10 @@ from orchestrator.images.recipe import (
 )
 
 __all__ = [
+    "IMAGE_LABEL",
     "INPUTS_LABEL",
+    "OWNER_LABEL",
+    "STATE_LABEL",
     "Action",
     "HeldImage",
     "ImageRecipe",

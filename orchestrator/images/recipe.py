@@ -9,7 +9,8 @@ from orchestrator.model.image import Image, derived_tag, file_name
 
 # Raised when the meaning of a recipe changes, so that every image is built again.
 _FORMAT = 1
-INPUTS_LABEL = "dlperf.inputs"
+IMAGE_LABEL, INPUTS_LABEL = "dlperf.image", "dlperf.inputs"
+STATE_LABEL, OWNER_LABEL = "dlperf.state", "dlperf.owner"
 _DOCKER_HUB = "docker.io"
 
 
@@ -101,9 +102,19 @@ def build_args(image: Image, *, base: str) -> dict[str, str]:
     return {"BASE": base, **_values(image)}
 
 
-def labels(image: Image, inputs: str) -> dict[str, str]:
-    """The labels of the image, which identify it as ours and name its inputs."""
-    return {"dlperf.image": image.name, INPUTS_LABEL: inputs}
+def labels(image: Image, inputs: str, state: str, owner: str) -> dict[str, str]:
+    """Return the labels of the image: its name, its inputs, and who made it.
+
+    Args:
+        state: the identity of the state folder that it is made from.
+        owner: who and where, for a reader.
+    """
+    return {
+        IMAGE_LABEL: image.name,
+        INPUTS_LABEL: inputs,
+        STATE_LABEL: state,
+        OWNER_LABEL: owner,
+    }
 
 
 def ignored(image: Image, dockerfile: str) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
         tar = Path(temporary) / "context.tar"
         context.write(context.files(folder, shipped.SCRIPTS), parts, tar)
         title, show = f"{action.node}: build {image.name}", preparing.voice.working
-        labels = images.labels(image, inputs)
+        labels = images.labels(image, inputs, preparing.state, preparing.owner)
         node.build(_chunks(tar), recipe.tag, args, labels, lambda word: show(f"{title}: {word}"))
 
 

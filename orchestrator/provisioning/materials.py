@@ -12,6 +12,7 @@ from orchestrator.fleet import Fleet
 from orchestrator.inputs import user_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
 from orchestrator.model.lock import EMPTY, LockFile, file_name
+from orchestrator.state import lock as lock_files
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
 
@@ -41,6 +42,7 @@ class Preparing:
 
     Args:
         folder: for files on their way; where nodes share files, they see it too.
+        state, owner: the identity of the state folder, and who works there, for images made.
     """
 
     fleet: Fleet
@@ -51,6 +53,8 @@ class Preparing:
     credentials: "Credentials | None"
     voice: Voice
     folder: Path
+    state: str = ""
+    owner: str = ""
 
     @property
     def mirror(self) -> str | None:
@@ -89,7 +93,12 @@ def begin(
         for part in bundle.downloads:
             if downloads_here.cached(part.sha256) is None:
                 downloads_here.adopt(options.bundle / part.file, part.sha256)
-    return Preparing(fleet, options, known_lock, bundle, downloads_here, credentials, voice, folder)
+    me = lock_files.own(store.root)
+    return Preparing(
+        *(fleet, options, known_lock, bundle, downloads_here, credentials, voice, folder),
+        state=store.identity(),
+        owner=f"{me.user} on {me.process.host}, {me.folder}",
+    )
 
 
 def lock(inventory: Path) -> LockFile:

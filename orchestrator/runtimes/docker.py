@@ -14,14 +14,13 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Mount, Task
 from orchestrator.model.process import ProcessIdentity
 from orchestrator.retries import CONTAINER_MAKES
-from orchestrator.runtimes import TaskState, observer
+from orchestrator.runtimes import TaskState, marks, observer
 from orchestrator.runtimes._ends import verdict
 from orchestrator.runtimes._files import TaskFiles, script, supervised
 from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.grants import of_node, pairs
 from orchestrator.runtimes.images import Images
-from orchestrator.runtimes.process import kill
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
 from orchestrator.transports.cached import Cached
@@ -99,12 +98,14 @@ class DockerRuntime:
             UnfitError, ImageError: the node lacks what the settings ask for, or the image.
             NodeError: it does not answer.
         """
-        # When it must have ended, by the clock of this machine.
-        deadline = time.time() + limits.create_s + limits.time_s + limits.grace_s
         started = {
             "Entrypoint": self._argv(attempt, task, limits),
             "Cmd": [],
-            "Labels": {**_labels(attempt, task), f"{LABEL}deadline": f"{deadline:.0f}"},
+            "Labels": {
+                **_labels(attempt, task),
+                f"{LABEL}owner": self._settings.owner,
+                f"{LABEL}deadline": marks.deadline(limits),
+            },
         }
         host, config = self._grants.request(attempt, task, self._image(attempt), started)
         # By which the task is ended without the engine.
@@ -164,10 +165,10 @@ class DockerRuntime:
         seen = self._seen.pop(attempt.token(task), _Seen())
         token = attempt.token(task)
         if not self._remove(attempt, task, seen.container):
-            kill(self._transport, token, node=task.node, trial=attempt.trial)
+            marks.kill(self._transport, token, node=task.node, trial=attempt.trial)
         elif seen.unobserved is None:
             with contextlib.suppress(errors.DlperfError):  # an observer disturbs nobody
-                kill(self._transport, token)
+                marks.kill(self._transport, token)
 
     def _asked(
         self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen

@@ -69,13 +69,13 @@ class Images:
             labels=config.get("Labels") or {},
         )
 
-    def tagged(self, label: str) -> tuple[str, ...]:
-        """All names of all images with a label (``name`` or ``name=value``).
+    def tagged(self, label: str) -> dict[str, Mapping[str, str]]:
+        """Return the labels of all images with a label, by all of their names.
 
         An image whose name was given to another one is named by its id.
         """
         images = self._engine.ask(lambda client: client.images(filters={"label": [label]}))
-        return tuple(name for image in images for name in _names(image))
+        return {name: image.get("Labels") or {} for image in images for name in _names(image)}
 
     def digest(self, reference: str, credentials: Credentials | None) -> str:
         """The digest that the registry has for a name now, asked by the node's engine.

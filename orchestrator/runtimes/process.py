@@ -7,7 +7,7 @@ from orchestrator import errors
 from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState, observer
+from orchestrator.runtimes import TaskState, marks, observer
 from orchestrator.runtimes._files import TaskFiles, script, supervised
 from orchestrator.transports import Transport
 
@@ -23,54 +23,22 @@ set -- {" ".join(f'${{{name}+"{name}=${name}"}}' for name in INHERITED)} "$@"
 exec setsid -f env -i "$@" </dev/null >/dev/null 2>"$err"
 """
 
-# Processes of a task are identified by the environment variable DLPERF_TASK, its supervisor by
-# DLPERF_SUPERVISOR, its observer by DLPERF_OBSERVER: torchrun's workers leave every process group,
-# and pids are used again. The kernel takes back a GPU's memory before a killed process is gone:
-# 20 s, not 1 s.
-KILL = """
-tries=0
-while [ $((tries += 1)) -le 200 ]; do
-    left=$(grep -lzxF -e "DLPERF_TASK=$1" -e "DLPERF_SUPERVISOR=$1" -e "DLPERF_OBSERVER=$1" \
-        /proc/[0-9]*/environ 2>/dev/null | sed 's,/proc/\\([0-9]*\\)/environ,\\1,')
-    [ -n "$left" ] || exit 0
-    for pid in $left; do kill -KILL "$pid" 2>/dev/null; done
-    [ "$tries" -lt 6 ] && sleep 0.02 || sleep 0.1 # an observer is always there, and quickly gone
-done
-echo $left
-exit 1
-"""
-
 
 def inherited_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables of ``INHERITED`` that are set; by default in this program's environment."""
     return {name: environ[name] for name in INHERITED if name in environ}
 
 
-def kill(transport: Transport, token: str, *, fix: str = "", **where: str) -> None:
-    """Kill every process whose DLPERF_TASK, _SUPERVISOR or _OBSERVER is ``token``.
-
-    Args:
-        fix: what to do about processes that live on; by default to kill them by their pids.
-
-    Raises:
-        LeftoverError: some did not end within 20 s.
-    """
-    done = transport.run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
-    if done.exit_code != 0:
-        pids = done.stdout.decode(errors="replace").strip()
-        raise errors.LeftoverError(
-            f"processes {pids} of {token} do not end",
-            code="LEFTOVER",
-            fix=fix or f"kill -KILL {pids}",
-            **where,
-        )
-
-
 class ProcessRuntime:
     """Processes on one node."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(self, transport: Transport, owner: str = "") -> None:
+        """Run tasks through a node's transport.
+
+        Args:
+            owner: the record of who starts them, for others who find them there.
+        """
+        self._transport, self._owner = transport, owner
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Start the task's supervisor, which waits at the gate.
@@ -80,7 +48,8 @@ class ProcessRuntime:
         """
         self._transport.put(script(), f"{attempt.folder(task)}/supervise.sh")
         self._transport.put(observer.script().encode(), f"{attempt.folder(task)}/observe.sh")
-        env = {**task.env, "DLPERF_SUPERVISOR": attempt.token(task)}
+        known = marks.of_controller(self._owner, limits) if self._owner else {}
+        env = {**task.env, "DLPERF_SUPERVISOR": attempt.token(task), **known}
         observing = observer.arguments(attempt, task, limits)
         words = (
             *("sh", "-c", DETACHED, "sh", self._files(attempt, task).path("err")),
@@ -127,8 +96,8 @@ class ProcessRuntime:
             self._transport.run(("kill", "-TERM", str(supervisor.pid)), timeout_s=SUPERVISOR_S)
 
     def remove(self, attempt: Attempt, task: Task) -> None:
-        """Kill all processes of a task; raises what ``kill`` raises."""
-        kill(self._transport, attempt.token(task), node=task.node, trial=attempt.trial)
+        """Kill all processes of a task; raises what ``marks.kill`` raises."""
+        marks.kill(self._transport, attempt.token(task), node=task.node, trial=attempt.trial)
 
     def _files(self, attempt: Attempt, task: Task) -> TaskFiles:
         return TaskFiles(self._transport, attempt, task)

@@ -15,6 +15,7 @@ class ContainerSettings:
         shm_size: as Docker writes it, 16g; None for Docker's own.
         ulimits: soft and hard alike; -1 is none.
         gpu_access: auto, cdi, runtime, gpus or none.
+        owner: the record of who starts containers, for others who find them there.
     """
 
     image: str
@@ -23,9 +24,10 @@ class ContainerSettings:
     gpu_access: str = "auto"
     has_hcas: bool = False
     privileged: bool = False
+    owner: str = ""
 
     @classmethod
-    def of(cls, cluster: Cluster, image: str = "") -> "ContainerSettings":
+    def of(cls, cluster: Cluster, image: str = "", owner: str = "") -> "ContainerSettings":
         """The settings of an inventory.
 
         Args:
@@ -39,4 +41,5 @@ class ContainerSettings:
             gpu_access=container.gpu_access,
             has_hcas=any(node.hcas for node in cluster.members),
             privileged=container.privileged,
+            owner=owner,
         )

@@ -16,6 +16,7 @@ from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Task
+from orchestrator.model.site import Finding
 
 if TYPE_CHECKING:  # half of what reaches nodes, where only files are read
     from orchestrator.fleet import Answer
@@ -77,17 +78,26 @@ class Scheduler(Protocol):
             StoreError: LOCKED; another controller took a node, what was measured may be disturbed.
         """
 
-    def preflight(self, name: str, program: Program, ours: Collection[str]) -> None:
-        """Check that the nodes have the image and run no gang of another state folder.
+    def preflight(self, name: str, program: Program) -> None:
+        """Check that the nodes have the image.
 
         Args:
             name: of the image.
             program: what is in the image.
-            ours: ids of the sweeps whose gangs may run.
 
         Raises:
             ImageError: a node does not have that image.
-            UnfitError: OTHER-GANG.
+            NodeError: a node does not answer.
+        """
+
+    def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
+        """Return a finding per gang of another state folder and data preparation on the nodes.
+
+        Args:
+            ours: ids of the sweeps whose gangs may run.
+            inventory: as the user names it, for commands to paste.
+
+        Raises:
             NodeError: a node does not answer.
         """
 
@@ -122,7 +132,8 @@ class Scheduler(Protocol):
         """Bring every task to its gate, then open all gates.
 
         Returns:
-            False if some task did not come to its gate or was stopped there; none is running.
+            False if some task did not come to its gate or was stopped there; others may wait at
+            theirs or run until ``clear``.
 
         Raises:
             NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.

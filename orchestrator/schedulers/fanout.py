@@ -15,10 +15,11 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
+from orchestrator.model.site import Finding
 from orchestrator.retries import REPEATABLE
 from orchestrator.schedulers import Seen, Watch, _preflight, addresses, locks, strays
 from orchestrator.schedulers.gangs import Gangs
-from orchestrator.schedulers.strays import LABEL
+from orchestrator.state import lock
 from orchestrator.transports import Completed
 
 # Prints the rows of the kernel's tables, which are long on a busy node, that listen at a port.
@@ -48,7 +49,8 @@ class Fanout:
         self._fleet, self._state = fleet, state
         self._here = frozenset(node.name for node in fleet.cluster.members if node.is_here)
         self._seats = places(fleet.cluster, state)
-        runtimes = {name: fleet.runtime(name) for name in fleet.transports}
+        owner = lock.own(state).record()
+        runtimes = {name: fleet.runtime(name, owner) for name in fleet.transports}
         self._stopping = stopping
         self._gangs = Gangs(runtimes, self.is_ending)
         self._runtimes = runtimes
@@ -83,11 +85,14 @@ class Fanout:
         if self._locks is not None:
             self._locks.check()
 
-    def preflight(self, name: str, program: Program, ours: Collection[str]) -> None:
-        """Check that every node has the image, and runs no container of another state folder."""
+    def preflight(self, name: str, program: Program) -> None:
+        """Check that every node with an engine has the image."""
         if self._fleet.engines:
             _preflight.same_image(self._fleet, name, program)
-            _preflight.no_other_gang(self._fleet, ours)
+
+    def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
+        """Look at containers and processes."""
+        return strays.others(self._fleet, ours, inventory)
 
     @property
     def lanes(self) -> int:
@@ -166,7 +171,7 @@ class Fanout:
 
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
         """End what runs for these sweeps on any node, found by their ids."""
-        return strays.end(self._fleet, tuple(sweeps)) if sweeps else {}
+        return strays.end(self._fleet, self._seats, tuple(sweeps)) if sweeps else {}
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
         """The states of tasks, by their nodes' runtimes, and the sizes of their logs."""
@@ -221,7 +226,7 @@ class Fanout:
         )
         names = (name.rpartition("/a") for text in outputs for name in text.split())
         found = {(trial, int(number)) for trial, _, number in names if number.isdecimal()}
-        label = f"{LABEL}={sweep}"
+        label = f"{strays.LABEL}={sweep}"
         looks = ask_all(
             [*self._fleet.engines], lambda at: self._fleet.containers[at].labelled(label)
         )

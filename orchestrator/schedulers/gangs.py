@@ -58,7 +58,8 @@ class Gangs:
         """Bring every task to its gate, then open all gates.
 
         Returns:
-            False if some task did not come to its gate or was stopped there; none is running.
+            False if some task did not come to its gate or was stopped there; others may wait at
+            theirs or run until ``clear``.
 
         Raises:
             NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
@@ -71,14 +72,12 @@ class Gangs:
             gone = any(phase in ("lost", "ended") for _, phase in coming)
             waited_s = time.monotonic() - began
             if gone or waited_s > limits.create_s or self._stopping():
-                self.clear(attempt)
                 return False
             tasks = tuple(task for task, _ in coming)
             time.sleep(min(max(QUICK_S, SHARE * waited_s), CALM_S))
-        opened = self._all(attempt, attempt.tasks, lambda task: self._at(task).start(attempt, task))
-        if not all(opened):
-            self.clear(attempt)
-        return all(opened)
+        return all(
+            self._all(attempt, attempt.tasks, lambda task: self._at(task).start(attempt, task))
+        )
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang until all of it has ended; the first task that fails ends the others.

@@ -17,6 +17,7 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
+from orchestrator.model.site import Finding
 from orchestrator.model.slurm import END_S
 from orchestrator.schedulers import (
     Seen,
@@ -29,6 +30,7 @@ from orchestrator.schedulers import (
 )
 from orchestrator.schedulers.gangs import Gangs
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
+from orchestrator.state import lock
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
 
@@ -46,7 +48,7 @@ class Slurm:
         self._fleet = Fleet.of(cluster, state.resolve())
         self._seats = seats(cluster, state)
         self._files = LocalTransport("shared")
-        self._tasks = SlurmTasks(self._fleet, self._job)
+        self._tasks = SlurmTasks(self._fleet, self._job, lock.own(state).record())
         self._gangs = Gangs({seat.node: self._tasks for seat in self._seats}, stopping)
         self._lock = threading.Lock()
         self._taken: set[str] = set()
@@ -89,11 +91,14 @@ class Slurm:
     def check(self) -> None:
         """Nobody else is given these nodes while the job lives."""
 
-    def preflight(self, name: str, program: Program, ours: Collection[str]) -> None:
+    def preflight(self, name: str, program: Program) -> None:
         """Check images as on any nodes with Docker."""
         if self._fleet.engines:
             _preflight.same_image(self._fleet, name, program)
-            _preflight.no_other_gang(self._fleet, ours)
+
+    def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
+        """Look at containers, which outlive a job, and at processes."""
+        return strays.others(self._fleet, ours, inventory)
 
     def allocate(self, request: Request) -> Allocation | None:
         """The first nodes of the job that fit and are free, cleared of what gangs left there."""
@@ -153,7 +158,7 @@ class Slurm:
 
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
         """End what runs for these sweeps on the nodes of this job, found by their ids."""
-        return strays.end(self._fleet, tuple(sweeps)) if sweeps and self._job else {}
+        return strays.end(self._fleet, self._seats, tuple(sweeps)) if sweeps and self._job else {}
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
         """Every task by its files; without its step it is lost."""

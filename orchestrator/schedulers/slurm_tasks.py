@@ -11,8 +11,8 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState, container_starts, docker_in_step, image_files
-from orchestrator.runtimes.process import inherited_environment, kill
+from orchestrator.runtimes import TaskState, container_starts, docker_in_step, image_files, marks
+from orchestrator.runtimes.process import inherited_environment
 from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.runtimes.step import StepFiles, task_script
 from orchestrator.schedulers import slurm_nodes, slurm_queue
@@ -24,11 +24,11 @@ from orchestrator.transports.steps import Steps
 class SlurmTasks:
     """Plain processes in steps, or containers, as the inventory says."""
 
-    def __init__(self, fleet: Fleet, job: str) -> None:
+    def __init__(self, fleet: Fleet, job: str, owner: str) -> None:
         self._fleet, self._job = fleet, job
         self._files = StepFiles(LocalTransport("shared"))
         self._way = image_files.WAYS.get(fleet.cluster.members[0].runtime)
-        settings = ContainerSettings.of(fleet.cluster)
+        settings = ContainerSettings.of(fleet.cluster, owner=owner)
         self._containers = {name: fleet.containers_on(name, settings) for name in fleet.engines}
         self._lock = threading.Lock()
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
@@ -126,7 +126,7 @@ class SlurmTasks:
                 self._containers[task.node].remove(attempt, task)
             elif ours and not self._containers:
                 transport, fix = self._fleet.transports[task.node], f"scancel {self._job}"
-                kill(transport, attempt.token(task), fix=fix, **where)
+                marks.kill(transport, attempt.token(task), fix=fix, **where)
                 if self._way is not None and not ended:
                     steps = slurm_queue.steps(self._job)
                     image_files.remove_left(self._way, transport, self._job, steps, **where)

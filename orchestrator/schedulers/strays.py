@@ -1,38 +1,154 @@
-"""Tasks found on nodes by their sweep's id alone, for sweeps whose files cannot be read."""
+"""Find tasks on nodes by their marks and labels alone, and end those of given sweeps."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import os
+import re
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from orchestrator import errors, nodeset, words
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.fleet import Fleet, ask_all, settled
-from orchestrator.runtimes.process import kill
+from orchestrator.model.plan import Seat
+from orchestrator.model.process import Holder
+from orchestrator.model.site import Finding
+from orchestrator.runtimes import marks
 from orchestrator.state.store import SWEEP_ID
 
 LABEL = "dlperf.sweep"
-
-# $1: sweeps, as an extended regular expression. Prints the task of each process, by the environment
-# variables DLPERF_TASK and DLPERF_SUPERVISOR.
-TASKS = """
-cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' |
-    sed -nE "s/^DLPERF_(TASK|SUPERVISOR)=(dlp-($1)-.*)/\\2/p" | sort -u
+DATA = "data"  # in place of a sweep's id: the preparation of a data set
+_TASK = re.compile(rf"dlp-({DATA}|{SWEEP_ID.pattern})-", re.ASCII)
+# $1: the folder of a sweep on a node. Removes private keys and the gates of killed supervisors.
+FORGET_KEYS = """
+find "$1/attempts" -xdev \\( -type f \\( -name id -o -name "*host_key" \\) -o -type p \\) \
+    -exec rm -f -- {} + 2>/dev/null
+true
 """
 
 
-def running(fleet: Fleet, node: str, sweep_ids: Iterable[str]) -> tuple[str, ...]:
-    """Names of the containers and processes that run on a node for these sweeps.
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """A task that runs on a node.
+
+    Args:
+        name: of its container, or the mark of its processes.
+        sweep: its id, or ``DATA``; empty if the name is in no form of ours.
+        owner: the record of who started it; empty if it is unknown.
+        deadline: when it ends by itself, in seconds since the epoch; empty if unknown.
+        lock: of a process, where its controller has this machine's lock, if not at its usual place.
+    """
+
+    name: str
+    sweep: str
+    owner: str = ""
+    deadline: str = ""
+    lock: str = ""
+
+
+def running(fleet: Fleet, node: str) -> tuple[RunningTask, ...]:
+    """Return the tasks that run on a node, of any sweep and state folder.
 
     Raises:
         NodeError: the node does not answer.
     """
-    ids = [sweep_id for sweep_id in sweep_ids if SWEEP_ID.fullmatch(sweep_id)]
-    if not ids:
-        return ()
-    pattern = "|".join(sweep_id.replace(".", "[.]") for sweep_id in ids)
-    done = fleet.transports[node].run(("sh", "-c", TASKS, "sh", pattern), timeout_s=COMMAND_S)
-    return tuple(done.stdout.decode(errors="replace").split())
+    found: dict[str, RunningTask] = {}
+    for name, known in marks.listed(fleet.transports[node]):
+        sweep = _TASK.match(name)
+        found[name] = RunningTask(name, sweep[1] if sweep else "", **known)
+    # Of a silent engine other checks tell; the processes in its containers have their marks.
+    with contextlib.suppress(errors.UnfitError):
+        there = fleet.containers[node].labelled(LABEL) if node in fleet.engines else ()
+        for container in there:
+            if container.state in ("running", "paused", "restarting"):
+                labels = (container.labels.get(f"dlperf.{it}", "") for it in ("owner", "deadline"))
+                task = RunningTask(container.name, container.labels[LABEL], *labels)
+                found[container.name] = task
+    return tuple(found[name] for name in sorted(found))
 
 
-def end(fleet: Fleet, sweep_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """End what runs for these sweeps, which would disturb what is measured. Files stay.
+def named(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
+    """Return the names of tasks that run on a node for these sweeps.
+
+    Raises:
+        NodeError: the node does not answer.
+    """
+    return tuple(task.name for task in running(fleet, node) if task.sweep in sweep_ids)
+
+
+def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
+    """Return a finding per sweep of another state folder that runs on nodes, and per preparation.
+
+    Measuring at the same time would give a wrong number. Processes under another lock of this
+    machine (``DLPERF_LOCK``) are none of ours, as of tests beside a sweep.
+
+    Args:
+        ours: ids of this state folder's sweeps.
+        inventory: as the user names it.
+
+    Raises:
+        NodeError: a node does not answer.
+    """
+    answers = ask_all(list(fleet.transports), lambda node: running(fleet, node))
+    settled(answers)
+    by_sweep: dict[str, dict[str, RunningTask]] = {}
+    for answer in answers:
+        for task in answer.checked():
+            is_apart = task.sweep != DATA and task.lock != os.environ.get("DLPERF_LOCK", "")
+            if task.sweep not in ours and not is_apart:
+                by_sweep.setdefault(task.sweep, {})[answer.node] = task
+    return tuple(_finding(sweep, tasks, inventory) for sweep, tasks in by_sweep.items())
+
+
+def _finding(sweep: str, tasks: Mapping[str, RunningTask], inventory: str) -> Finding:
+    """Describe what runs of a sweep.
+
+    Args:
+        tasks: one per node.
+    """
+    where, task = nodeset.fold(tasks), next(iter(tasks.values()))
+    owner = Holder.read(task.owner)
+    if sweep == DATA:
+        dataset = task.name.split("-")[2] if task.name.startswith("dlp-data-") else "NAME"
+        return Finding(
+            "error",
+            "PREPARING",
+            where,
+            f"data set {dataset} is being prepared on the node, by {owner or 'an unknown user'}",
+            "nodes that do nothing else",
+            f"wait for its end; or run `dlperf-orch data prepare {dataset}` again, which finds the"
+            " work, and press Ctrl-C",
+        )
+    by = "an unknown user"
+    if owner is not None:
+        by = f"{owner}, state folder {owner.folder}"
+    until = "it has no known deadline"
+    if task.deadline.isdecimal() and len(task.deadline) < 12:
+        at = datetime.fromtimestamp(int(task.deadline), UTC)
+        until = f"it ends by itself at {at:%Y-%m-%d %H:%M:%S} UTC at the latest"
+    name = words.printable(sweep or task.name)
+    fix = f"find out whose it is, then `docker rm --force {shlex.quote(task.name)}` there"
+    if SWEEP_ID.fullmatch(sweep):
+        lost = f"if that folder is lost: `dlperf-orch stop {sweep} --on {shlex.quote(inventory)}`"
+        fix = f"`dlperf-orch stop {sweep}` where it was started; {lost}"
+        if owner is not None:
+            there = f"--state {shlex.quote(owner.folder)}` on {owner.process.host}"
+            fix = f"`dlperf-orch stop {sweep} {there}; {lost}"
+    return Finding(
+        "error",
+        "OTHER-GANG",
+        where,
+        f"{words.printable(task.name)} of sweep {name} runs on the node, started by {by}; {until}",
+        "no gang of another state folder",
+        fix,
+    )
+
+
+def end(
+    fleet: Fleet, seats: Iterable[Seat], sweep_ids: Sequence[str]
+) -> Mapping[str, tuple[str, ...]]:
+    """End what runs for these sweeps, and remove its private keys and gates. Logs stay.
 
     Returns:
         By node, the names of the tasks that were ended.
@@ -41,15 +157,19 @@ def end(fleet: Fleet, sweep_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]
         NodeError: a node does not answer.
         LeftoverError: some processes could not be ended.
     """
-    answers = ask_all(list(fleet.transports), lambda node: _ended(fleet, node, sweep_ids))
+    roots = {seat.node: seat.root for seat in seats}
+
+    def end_on(node: str) -> tuple[str, ...]:
+        names = named(fleet, node, sweep_ids)
+        for name in names:
+            if node in fleet.engines:
+                fleet.containers[node].remove(name)
+            marks.kill(fleet.transports[node], name, node=node)
+        for sweep_id in sweep_ids:
+            argv = ("sh", "-c", FORGET_KEYS, "sh", f"{roots[node]}/{sweep_id}")
+            fleet.transports[node].run(argv, timeout_s=COMMAND_S)
+        return names
+
+    answers = ask_all(list(fleet.transports), end_on)
     settled(answers)
     return {answer.node: answer.value for answer in answers if answer.value}
-
-
-def _ended(fleet: Fleet, node: str, sweep_ids: Sequence[str]) -> tuple[str, ...]:
-    names = running(fleet, node, sweep_ids)
-    for name in names:
-        if node in fleet.engines:
-            fleet.containers[node].remove(name)
-        kill(fleet.transports[node], name, node=node)
-    return names

@@ -38,6 +38,22 @@ class Store:
         damages = ((sweep.id, _damage(sweep)) for sweep in self._folders())
         return {sweep_id: error for sweep_id, error in damages if error is not None}
 
+    def identity(self) -> str:
+        """Return what tells this state folder from others, wherever it is moved to.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        path = self.root / "identity"
+        if (content := read(path)) is None:
+            write(path, secrets.token_hex(8).encode())
+            content = read(path) or b""
+        return content.decode(errors="replace").strip()
+
+    def sweep_ids(self) -> frozenset[str]:
+        """Return the ids of all sweeps, also of those whose record cannot be read."""
+        return frozenset((*(sweep.id for sweep in self.sweeps()), *self.unreadable()))
+
     def newest(self) -> Sweep:
         """The newest sweep.
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from orchestrator import errors, nodeset
@@ -10,7 +10,7 @@ from orchestrator.console.view import Row, View
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.measuring.endings import LOST
 from orchestrator.model.allocation import Allocation, Request
-from orchestrator.model.attempt import Attempt
+from orchestrator.model.attempt import Attempt, GangEnd
 from orchestrator.model.event import Adopted, Intent
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
@@ -18,7 +18,7 @@ from orchestrator.planning import bind
 from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS
 from orchestrator.state.files import now
-from orchestrator.sweeping import gather, lanes, outcomes, service_files
+from orchestrator.sweeping import closing, lanes, outcomes, service_files
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.outcomes import Judgement
 
@@ -41,19 +41,18 @@ def settle(campaign: Campaign, whole: Plan, view: View) -> None:
     def deal(trial: Trial) -> None:
         for number in campaign.history(trial).open:
             attempt = campaign.sweep.attempt(trial.name, number)
-            if campaign.history(trial).attempts > number:  # the outcome kept is a later one's
-                reached = gather.close_left(campaign.sweep, campaign.scheduler, attempt)
-                campaign.histories[trial.name] = campaign.sweep.histories()[trial.name]
-                _say_part(campaign, attempt, reached)
-                continue
             reached = campaign.scheduler.reclaim(attempt)
-            if len(reached.tasks) == len(attempt.tasks):
+            is_latest = campaign.history(trial).attempts == number
+            if is_latest and len(reached.tasks) == len(attempt.tasks):
                 _settle(campaign, trial, attempt, view)
-            else:
-                campaign.scheduler.clear(reached)
-                gather.bring(campaign.sweep, campaign.scheduler, reached, ())
-                _say_part(campaign, attempt, reached)
-            campaign.scheduler.release(reached.allocation)  # after an error it may still run there
+                campaign.scheduler.release(attempt.allocation)  # after an error it may still run
+                continue
+            closing.close_left(campaign.sweep, campaign.scheduler, attempt)
+            if not is_latest:  # the outcome that counts is a later attempt's
+                campaign.histories[trial.name] = campaign.sweep.histories()[trial.name]
+            if out := nodeset.fold(node for node in attempt.nodes if node not in reached.nodes):
+                name = f"{attempt.trial} a{attempt.number}"
+                campaign.voice.line(f"{name} was ended, except on {out}, left out this time")
 
     # Whether to stop is asked of every gang: all that is left is ended then.
     say = campaign.voice.line
@@ -75,17 +74,13 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
             state, code = _watch(campaign, trial, attempt, row)
             row.ended(state, code, final=state == "valid")
     else:
-        campaign.scheduler.clear(attempt)
-        missing = gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
         lost = Problem("LOST", "the run that started it ended before all its tasks had started")
-        _close(campaign, trial, attempt, Judgement("infra-lost", (lost, *missing)))
-
-
-def _say_part(campaign: Campaign, attempt: Attempt, reached: Attempt) -> None:
-    """Name the nodes left out, for which the attempt stays open; say nothing if there are none."""
-    if out := nodeset.fold(node for node in attempt.nodes if node not in reached.nodes):
-        name = f"{attempt.trial} a{attempt.number}"
-        campaign.voice.line(f"{name} was ended, except on {out}, left out this time")
+        _close(
+            campaign,
+            trial,
+            attempt,
+            lambda missing: Judgement("infra-lost", (lost, *missing)),
+        )
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
@@ -176,23 +171,24 @@ def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tup
         service_files.bring(campaign.scheduler, attempt)
         opened = campaign.scheduler.launch(attempt, campaign.limits)
     except errors.DlperfError as error:
-        campaign.scheduler.clear(attempt)
         may_pass = isinstance(error, errors.NodeError)
-        gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
         words = f"node {error.where.get('node', '?')}: {error.cause}"
         lost = Problem("START" if may_pass and error.code not in ATTEMPTS else error.code, words)
-        closed = _close(campaign, trial, attempt, Judgement("infra-lost", (lost,)))
+        closed = _close(campaign, trial, attempt, lambda _: Judgement("infra-lost", (lost,)))
         if may_pass:
             return closed
         raise
     if opened:
         return _watch(campaign, trial, attempt, row)
-    if campaign.stopping:
-        stopped = Problem("INTERRUPTED", "stopped before its tasks had started")
-        return _close(campaign, trial, attempt, Judgement("interrupted", (stopped,)))
-    gather.bring(campaign.sweep, campaign.scheduler, attempt, ())
-    words = "not every task was ready to start" + outcomes.supervisor_errors(campaign, attempt)
-    return _close(campaign, trial, attempt, Judgement("infra-lost", (Problem("START", words),)))
+
+    def judge(_missing: tuple[Problem, ...]) -> Judgement:
+        if campaign.stopping:
+            stopped = Problem("INTERRUPTED", "stopped before its tasks had started")
+            return Judgement("interrupted", (stopped,))
+        words = f"not every task was ready to start{outcomes.supervisor_errors(campaign, attempt)}"
+        return Judgement("infra-lost", (Problem("START", words),))
+
+    return _close(campaign, trial, attempt, judge)
 
 
 def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
@@ -201,49 +197,60 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     try:
         gang = campaign.scheduler.wait(attempt, campaign.limits, read)
     except BaseException:
-        campaign.scheduler.clear(attempt)
+        closing.end_attempt(campaign.scheduler, attempt)
         raise
     for why in ("unreachable", "docker-down", "docker-hung"):
-        # Before it is cleared, which asks these nodes once more and takes a while.
+        # Before it is closed, which asks these nodes once more and takes a while.
         if silent := nodeset.fold(end.node for end in gang.ends if end.why == why):
             code, words = LOST[why]
             campaign.voice.line(f"{code} {silent}: {words}; other tasks were ended")
-    missing = gather.clear_and_bring(campaign.sweep, campaign.scheduler, attempt, gang)
-    campaign.scheduler.check()
-    if gang.reason == "done" and missing:
-        return _close(campaign, trial, attempt, Judgement("infra-lost", missing, gang))
-    if gang.reason == "done":
-        judgement = outcomes.measured(campaign, trial, attempt, gang)
-        return _close(campaign, trial, attempt, judgement)
-    state, problem = outcomes.failure(campaign, attempt, gang)
-    return _close(campaign, trial, attempt, Judgement(state, (problem, *missing), gang))
+
+    def judge(missing: tuple[Problem, ...]) -> Judgement:
+        campaign.scheduler.check()
+        if gang.reason == "done" and not missing:
+            return outcomes.measured(campaign, trial, attempt, gang)
+        if gang.reason == "done":
+            return Judgement("infra-lost", missing, gang)
+        state, problem = outcomes.failure(campaign, attempt, gang)
+        return Judgement(state, (problem, *missing), gang)
+
+    return _close(campaign, trial, attempt, judge, gang)
 
 
 def _close(
-    campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judgement
+    campaign: Campaign,
+    trial: Trial,
+    attempt: Attempt,
+    judge: Callable[[tuple[Problem, ...]], Judgement],
+    gang: GangEnd | None = None,
 ) -> tuple[str, str]:
-    """Keep the outcome; only then remove what was copied here from the nodes.
+    """Close an attempt with the outcome that ``judge`` gives; return its state and code.
 
     Raises:
         UnfitError: DISK-FULL or WRITE; a node has no room for the next attempt either.
     """
-    no_room = None
-    if judgement.state not in ("valid", "interrupted"):
-        no_room = _no_room(campaign, attempt, judgement)
-    if no_room is not None:
-        problem = Problem(no_room.code, f"node {no_room.where['node']}: {no_room.cause}")
-        judgement = replace(judgement, state="infra-lost", problems=(problem, *judgement.problems))
-    kept = outcomes.keep(campaign, trial, attempt, judgement)
-    gather.forget(campaign.sweep, campaign.scheduler, attempt)
-    if no_room is not None:
-        raise no_room
+    no_room: list[errors.UnfitError] = []
+
+    def keep(missing: tuple[Problem, ...]) -> tuple[str, str]:
+        judgement = judge(missing)
+        if judgement.state not in ("valid", "interrupted"):
+            no_room.extend(_no_room(campaign, attempt, judgement))
+        for full in no_room:
+            problem = Problem(full.code, f"node {full.where['node']}: {full.cause}")
+            judged = (problem, *judgement.problems)
+            judgement = replace(judgement, state="infra-lost", problems=judged)
+        return outcomes.keep(campaign, trial, attempt, judgement)
+
+    kept = closing.close_attempt(campaign.sweep, campaign.scheduler, attempt, keep, gang)
+    for full in no_room:
+        raise full
     return kept
 
 
 def _no_room(
     campaign: Campaign, attempt: Attempt, judgement: Judgement
-) -> errors.UnfitError | None:
-    """Return the error for the first node that has no room; None without one."""
+) -> tuple[errors.UnfitError, ...]:
+    """Return the error for the first node that has no room, if one has none."""
     ends = judgement.gang.ends if judgement.gang else ()
     silent = {end.node for end in ends if end.why == "unreachable"}
     contained = campaign.recipe.cluster.in_containers
@@ -255,14 +262,9 @@ def _no_room(
     for answer in campaign.scheduler.ask(asked, COMMAND_S) if asked else ():
         output = answer.value.stdout.decode(errors="replace") if answer.value else ""
         for found in room.parse(output):
-            return errors.UnfitError(
-                found.cause,
-                code=found.code,
-                node=answer.node,
-                trial=attempt.trial,
-                fix=found.fix,
-            )
-    return None
+            where = {"node": answer.node, "trial": attempt.trial}
+            return (errors.UnfitError(found.cause, code=found.code, fix=found.fix, **where),)
+    return ()
 
 
 class _RowProgress:

@@ -9,7 +9,7 @@ from orchestrator.state import contents
 from orchestrator.state.files import dumps, write
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import orphaned_tasks, resume
+from orchestrator.sweeping import observed_sweep, resume
 from orchestrator.sweeping.requested import Requested
 
 FILE = "ended.json"
@@ -31,7 +31,9 @@ def whole(store: Store, request: Requested) -> tuple[Sweep, int] | None:
         return None
     identity = resume.identity(request.recipe)[1]
     sweep = next((sweep for sweep in store.sweeps() if sweep.record().identity == identity), None)
-    if sweep is None or not _is_as_noted(sweep) or orphaned_tasks.of(store, request):
+    if sweep is None or not _is_as_noted(sweep):
+        return None
+    if observed_sweep.orphaned_tasks(store, request.cluster.name):
         return None
     plan, histories = sweep.record().plan, sweep.histories()
     names = {trial.name for trial in request.plan.trials}

@@ -5,7 +5,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from orchestrator.measuring import settling
@@ -17,19 +16,6 @@ from orchestrator.planning.packing import Packing
 LOOK_S = 0.2  # between two looks whether the sweep is to end, while a lane waits for another
 
 
-@dataclass(frozen=True, slots=True)
-class Ears:
-    """What a feed asks and tells.
-
-    Args:
-        may_begin: once false, a lane that waits is given nothing more.
-        say: given a line per case that has settled, and how many trials it needs no more.
-    """
-
-    may_begin: Callable[[], bool]
-    say: Callable[[str, int], None]
-
-
 class Feed(Iterator[Trial]):
     """Requested trials, each given once; waits where what runs decides which one is next.
 
@@ -38,6 +24,8 @@ class Feed(Iterator[Trial]):
             later ones, whichever command ran them.
         packing: what may run beside what, and in which order, by how long a trial of a case lasts.
         value: what a trial's valid outcome gave; None where it has none.
+        may_begin: once false, a lane that waits is given nothing more.
+        say: given a line per case that has settled, and how many trials it needs no more.
     """
 
     def __init__(
@@ -45,10 +33,12 @@ class Feed(Iterator[Trial]):
         whole: Plan,
         trials: Sequence[Trial],
         value: Callable[[Trial], float | None],
-        ears: Ears,
         packing: Callable[[Mapping[Case, float]], Packing],
+        may_begin: Callable[[], bool],
+        say: Callable[[str, int], None],
     ) -> None:
-        self._series, self._value, self._ears = Series.of(whole), value, ears
+        self._series, self._value = Series.of(whole), value
+        self._may_begin, self._say = may_begin, say
         deciding = trials if isinstance(whole.method.repeats, int) else whole.trials
         self._values = {trial.name: value(trial) for trial in deciding}
         self._pending = [trial for trial in trials if self._values[trial.name] is None]
@@ -60,7 +50,7 @@ class Feed(Iterator[Trial]):
 
     def __next__(self) -> Trial:
         with self._changed:
-            while self._ears.may_begin():
+            while self._may_begin():
                 trial = self._following()
                 if trial is not None:
                     self._pending.remove(trial)
@@ -104,4 +94,4 @@ class Feed(Iterator[Trial]):
             totals = self._series.settled(case, self._values)
             if totals is not None:
                 name = trials[0].name.rpartition("_")[0]
-                self._ears.say(f"{name}: {settling.words_of(totals)}", len(trials))
+                self._say(f"{name}: {settling.words_of(totals)}", len(trials))

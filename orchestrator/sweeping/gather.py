@@ -1,4 +1,4 @@
-"""The files of an attempt, brought here from the nodes, byte for byte, and removed there."""
+"""Copy the files of an attempt from its nodes, byte for byte."""
 
 import contextlib
 import hashlib
@@ -7,19 +7,14 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.fleet import ask_all
-from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
-from orchestrator.model.event import Ended
-from orchestrator.model.plan import Plan, Task
+from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.plan import Task
 from orchestrator.model.problem import Problem
-from orchestrator.pool import Pool
 from orchestrator.retries import LOG_COPIES
 from orchestrator.schedulers import Scheduler
-from orchestrator.state.files import now, replacing, write
+from orchestrator.state.files import replacing, write
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import service_files
-from orchestrator.sweeping.campaign import Campaign
 
-LOST = "LOST"  # the run that started it ended before its tasks
 SMALL = ("err", "exit", "end", "go")
 OBSERVED = ("state", "gpus")
 MOST_OBSERVED_BYTES = 64 << 20  # of one file; the observer itself writes no more
@@ -71,85 +66,6 @@ def bring(
         for answer in answers
         if answer.error is not None
     )
-
-
-def clear_and_bring(
-    sweep: Sweep, scheduler: Scheduler, attempt: Attempt, gang: GangEnd
-) -> tuple[Problem, ...]:
-    """End what is left of a gang and copy its files; what of them is missing.
-
-    Where all tasks have told their ends, their files are copied meanwhile: nothing of them changes.
-    A service may have told none, even of a gang that is done.
-
-    Raises:
-        LeftoverError: a process or container of the attempt could not be ended.
-    """
-    pool = Pool(1)
-    clearing = pool.submit(lambda: scheduler.clear(attempt))
-    pool.close()
-    try:
-        if gang.reason != "done" or not all(end.sha256 for end in gang.ends):
-            clearing.result()
-        return bring(sweep, scheduler, attempt, gang.ends, clearing.result)
-    finally:
-        clearing.result()
-
-
-def close_left(
-    sweep: Sweep,
-    scheduler: Scheduler,
-    attempt: Attempt,
-    state: str = "infra-lost",
-    code: str = LOST,
-) -> Attempt:
-    """Close an attempt that a dead controller left open; return its part that could be reached.
-
-    It stays open if that is not the whole.
-
-    Raises:
-        LeftoverError: a process or container of it could not be ended.
-        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
-    """
-    reached = scheduler.reclaim(attempt)
-    scheduler.clear(reached)
-    bring(sweep, scheduler, reached, ())
-    if len(reached.tasks) == len(attempt.tasks):
-        sweep.append(
-            Ended(at=now(), trial=attempt.trial, attempt=attempt.number, state=state, code=code)
-        )
-        forget(sweep, scheduler, reached)
-    scheduler.release(reached.allocation)
-    return reached
-
-
-def forget(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
-    """Remove private keys from all nodes, and the attempt's folders from other machines.
-
-    Where one is silent, `clean` does it later, and its keys open nothing. A folder whose log was
-    not copied stays: it holds the only one.
-    """
-    service_files.forget(scheduler, attempt)
-    target = sweep.attempt_folder(attempt.trial, attempt.number)
-    ranks = [task.node_rank for task in attempt.tasks]
-    scheduler.forget(attempt, [rank for rank in ranks if (target / f"r{rank}.log").is_file()])
-
-
-def forget_closed(campaign: Campaign, whole: Plan) -> None:
-    """Remove what ended attempts left on nodes.
-
-    A killed controller leaves their folders, an engine that was down their containers.
-
-    Raises:
-        LeftoverError: a container cannot be removed.
-    """
-    if not any(history.closed for history in campaign.histories.values()):
-        return
-    trials = {trial.name: trial for trial in whole.trials}
-    for name, number in sorted(campaign.scheduler.attempts(campaign.sweep.id)):
-        if name in trials and number in campaign.history(trials[name]).closed:
-            attempt = campaign.sweep.attempt(name, number)
-            campaign.scheduler.clear(attempt)
-            forget(campaign.sweep, campaign.scheduler, attempt)
 
 
 def _elsewhere(attempt: Attempt, task: Task, target: Path) -> bool:

@@ -11,9 +11,9 @@ from orchestrator.model.plan import Plan, Trial
 from orchestrator.planning.packing import Packing
 from orchestrator.signals import Abandoned
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import attempts, gather, lanes, outcomes
+from orchestrator.sweeping import attempts, closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
-from orchestrator.sweeping.feed import Ears, Feed
+from orchestrator.sweeping.feed import Feed
 from orchestrator.sweeping.requested import Requested, counted_words, nothing_left
 from orchestrator.words import duration
 
@@ -41,7 +41,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
 
     with _frozen_if_left(campaign.sweep), voice.view(name, len(trials), done) as view:
         attempts.settle(campaign, whole, view)
-        gather.forget_closed(campaign, whole)
+        closing.forget_closed(campaign, whole)
 
         def say(line: str, fewer: int) -> None:
             view.fewer(fewer)
@@ -53,7 +53,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         def packing(lasted_s: Mapping[Case, float]) -> Packing:
             return Packing(requested.plan.method.pack, campaign.scheduler.nodes, lasted_s)
 
-        feed = Feed(whole, trials, value, Ears(may_begin, say), packing)
+        feed = Feed(whole, trials, value, packing, may_begin, say)
 
         def measure(trial: Trial) -> None:
             with feed.ending(trial):

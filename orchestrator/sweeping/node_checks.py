@@ -4,22 +4,14 @@ from dataclasses import replace
 
 from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
-from orchestrator.deadlines import PREPARING_S
-from orchestrator.fleet import folded, settled
+from orchestrator.fleet import folded
 from orchestrator.inputs import user_files
-from orchestrator.model.cluster import Cluster
 from orchestrator.model.shapes import shape
 from orchestrator.model.site import Finding, Site
 from orchestrator.provisioning import observe
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.store import Store
 from orchestrator.sweeping.requested import Requested
-
-# Prints the tasks of preparations of data sets, such as `dlp-data-imagenet-vs001-a1-r0`.
-PREPARING = (
-    "grep -hsoaz '^DLPERF_TASK=dlp-data-.*' /proc/[0-9]*/environ | tr '\\0' '\\n' |"
-    " sed 's/^DLPERF_TASK=//' | sort -u"
-)
 
 
 def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
@@ -31,15 +23,16 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
     """
     cluster, playbook = requested.cluster, requested.playbook
     observed = _observed(store, requested, scheduler, voice)
-    ours = {*(sweep.id for sweep in store.sweeps()), *store.unreadable()}
-    _refuse_preparing(cluster, scheduler)
-    scheduler.preflight(playbook.image.name, requested.recipe.program, ours)
+    scheduler.preflight(playbook.image.name, requested.recipe.program)
     if not cluster.in_containers:
         store.keep_site(cluster.name, shape(Site).dump_json(observed, indent=1))
         code = requested.recipe.program.code
         scheduler.push(user_files.folder_files(playbook.image_folder), code)
+    busy = scheduler.others(
+        store.sweep_ids(), str(requested.options.inventory or requested.inventory)
+    )
     _say_findings(observed, requested.known, voice)
-    wrong = [finding for finding in observed.findings if finding.severity == "error"]
+    wrong = [*busy, *(found for found in observed.findings if found.severity == "error")]
     if wrong:
         first = wrong[0]
         unfit = errors.UnfitError(
@@ -102,24 +95,3 @@ def _provisioned(requested: Requested) -> tuple[Finding, ...]:
         for finding in findings
         if finding.node in names or finding.node == "all"
     )
-
-
-def _refuse_preparing(cluster: Cluster, scheduler: Scheduler) -> None:
-    """Refuse nodes where a data set is being prepared, by any controller.
-
-    Raises:
-        UnfitError: PREPARING; measuring at the same time would give a wrong number.
-    """
-    argv = {node.name: ("sh", "-c", PREPARING) for node in cluster.members}
-    answers = scheduler.ask(argv, PREPARING_S)
-    settled(answers)
-    busy = {answer.node: answer.checked().stdout.decode(errors="replace") for answer in answers}
-    names = sorted({task.split("-")[2] for tasks in busy.values() for task in tasks.split()})
-    if names:
-        raise errors.UnfitError(
-            f"data set {', '.join(names)} is being prepared on the node",
-            code="PREPARING",
-            node=nodeset.fold(node for node, tasks in busy.items() if tasks),
-            fix=f"wait for its end; or run `dlperf-orch data prepare {names[0]}` again, which finds"
-            " the work, and press Ctrl-C",
-        )

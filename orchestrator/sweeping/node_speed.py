@@ -17,19 +17,12 @@ from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
 from orchestrator.sweeping.caller import Caller
 from orchestrator.sweeping.requested import SweepOptions
+from orchestrator.sweeping.under_way import HeldNodes
 
 PLAYBOOKS = ("node-speed", "all-reduce")
 BANDWIDTH = "GB/s"
 TURNS = 3  # trials of each node: what varies between them tells a slow node from chance
 ROUNDS = 6  # of pairs: each node has as many partners, where there are so many
-
-
-@dataclass(frozen=True, slots=True)
-class Whose:
-    """Whose speed: the nodes of an inventory, by names and globs; None for all."""
-
-    inventory: str
-    nodes: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +64,24 @@ class Speeds:
         return all(trial.state == "valid" for report in reports for trial in report.trials)
 
 
-def shipped(whose: Whose) -> tuple[str, ...]:
+def shipped(cluster: Cluster) -> tuple[str, ...]:
     """The shipped playbooks that can measure these nodes: one GPU alone has no fabric.
 
     Raises:
         UsageError: NO-CASE; none of them can.
     """
-    cluster = _cluster(whose)
     found = tuple(name for name in PLAYBOOKS if _cases(user_files.playbook(name), cluster))
     if not found:
         raise _no_case(f"playbooks {' and '.join(PLAYBOOKS)} have", cluster)
     return found
 
 
-def measured(store: Store, whose: Whose, playbook: str, caller: Caller) -> Speeds:
-    """What new sweeps of the playbook found.
+def measured(
+    store: Store, inventory: str, nodes: str | None, playbook: str, caller: Caller
+) -> Speeds:
+    """Return what new sweeps of the playbook found on the nodes of an inventory.
+
+    All of them hold and observe the nodes once, but for halves of slow groups.
 
     Nodes alone run a case with as many GPUs as every node has. Where the playbook packs
     ``disjoint``, pairs follow, in rounds of new partners; and where it measures a bus bandwidth,
@@ -96,21 +92,24 @@ def measured(store: Store, whose: Whose, playbook: str, caller: Caller) -> Speed
         UsageError: NO-PACK, NO-CASE; the playbook cannot measure these nodes side by side.
         DlperfError: as of any sweep.
     """
-    cluster, found = _cluster(whose), user_files.playbook(playbook)
+    cluster = sites.narrowed(user_files.cluster(inventory)[0], nodes)
+    found = user_files.playbook(playbook)
     cases = _cases(found, cluster)
     if not cases:
         raise _no_case(f"playbook {playbook} has", cluster)
-    runs, reports = _Runs(store, whose, playbook, caller, cases), []
-    if 1 in cases:
-        reports.append(runs.sweep(cases[1], TURNS * len(cluster.members)))
-    if 2 not in cases:
-        return Speeds(tuple(reports))
-    count = len(cluster.members)
-    at_once = count // 2
-    for turn in range(1, ROUNDS + 1):  # one after another, or each pair would meet itself again
-        pairs = runs.sweep(cases[2], turn * at_once, new=turn == 1)
-    together = _together(runs, count, pairs) if found.workload.unit == BANDWIDTH else ()
-    return Speeds((*reports, pairs), tuple(together))
+    with HeldNodes(store, caller) as held:
+        runs = _Runs(store, inventory, nodes, playbook, caller, cases, held)
+        reports = []
+        if 1 in cases:
+            reports.append(runs.sweep(cases[1], TURNS * len(cluster.members)))
+        if 2 not in cases:
+            return Speeds(tuple(reports))
+        count = len(cluster.members)
+        at_once = count // 2
+        for turn in range(1, ROUNDS + 1):  # one after another, or each pair would meet itself again
+            pairs = runs.sweep(cases[2], turn * at_once, new=turn == 1)
+        together = _together(runs, count, pairs) if found.workload.unit == BANDWIDTH else ()
+        return Speeds((*reports, pairs), tuple(together))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +121,12 @@ class _Runs:
     """
 
     store: Store
-    whose: Whose
+    inventory: str
+    nodes: str | None
     playbook: str
     caller: Caller
     cases: Mapping[int, Case]
+    held: HeldNodes
 
     def sweep(
         self, case: Case, repeats: int, *, new: bool = True, nodes: Sequence[str] = ()
@@ -133,12 +134,12 @@ class _Runs:
         """The report of a case; of these nodes, if any are named."""
         options = SweepOptions(
             playbook=self.playbook,
-            inventory=self.whose.inventory,
+            inventory=self.inventory,
             cases=(case.placement,),
             repeats=repeats,
             new=new,
             max_fail=None,
-            nodes=",".join(nodes) or self.whose.nodes,
+            nodes=",".join(nodes) or self.nodes,
             strict=False,
             like=None if case in self.cases.values() else self.cases[2].placement,
         )
@@ -147,7 +148,7 @@ class _Runs:
             show.write(opened, found, show.Out(opened.folder))
             return found
 
-        return run.run(self.store, options, self.caller, run.Ways(written))
+        return run.run(self.store, options, self.caller, written, nodes=self.held)
 
 
 def _together(runs: _Runs, count: int, pairs: Report) -> Iterator[Report]:
@@ -196,10 +197,6 @@ def _no_case(who: str, cluster: Cluster) -> errors.UsageError:
         code="NO-CASE",
         fix="name one with --by that has a case of one node, or `pack: disjoint` and one of two",
     )
-
-
-def _cluster(whose: Whose) -> Cluster:
-    return sites.narrowed(user_files.cluster(whose.inventory)[0], whose.nodes)
 
 
 def _gpus(cluster: Cluster) -> int:

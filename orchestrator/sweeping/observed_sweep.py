@@ -1,8 +1,10 @@
 """A sweep as seen by commands other than its controller: its record, its states, what is open."""
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orchestrator import errors
 from orchestrator.collecting import settled
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
@@ -79,3 +81,41 @@ class Running:
         from orchestrator.schedulers import choice
 
         return choice.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)
+
+
+def sweeps_on(store: Store, cluster: str) -> list[Sweep]:
+    """Return this state folder's sweeps on the cluster of that name, newest first."""
+    return [sweep for sweep in store.sweeps() if sweep.record().cluster == cluster]
+
+
+def refuse_left(store: Store, cluster: str | None = None) -> None:
+    """Raise if earlier sweeps may have left tasks running without a controller.
+
+    Raises:
+        LeftoverError: names the tasks.
+    """
+    if left := orphaned_tasks(store, cluster):
+        raise errors.LeftoverError(
+            f"exited at once; {', '.join(left)} may still run",
+            code="LEFTOVER",
+            fix="end it with `dlperf-orch stop`, or run the same command again: it adopts what"
+            " runs",
+        )
+
+
+def orphaned_tasks(store: Store, cluster: str | None) -> list[str]:
+    """Return tasks that may run without a controller, such as ``dlp-SWEEP-TRIAL-a1-r0 on vs001``.
+
+    Args:
+        cluster: look at sweeps on this cluster only; None for all sweeps.
+    """
+    left: list[str] = []
+    for sweep in sweeps_on(store, cluster) if cluster else store.sweeps():
+        with contextlib.suppress(errors.StoreError):  # of a damaged one nobody knows
+            if sweep.lock().holder() is None:
+                left += [
+                    f"{attempt.token(task)} on {task.node}"
+                    for attempt in Running.from_sweep(sweep).open_attempts()
+                    for task in attempt.tasks
+                ]
+    return left

@@ -4,53 +4,36 @@ import contextlib
 import difflib
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.model.facts import JSON
-from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.planning import bind, plan
 from orchestrator.planning.plan import Recipe
 from orchestrator.state.store import SWEEP_ID, Store
 from orchestrator.state.sweep import Sweep
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which sweep to run, and what to add to it.
-
-    Args:
-        new: start a new one although one could be resumed.
-        requested: the trials to run now; they are added to those of the sweep.
-        command: the command line that requests them.
-    """
-
-    new: bool
-    requested: Plan
-    command: str
+from orchestrator.sweeping.requested import Requested
 
 
 class Opened:
     """A context: the sweep to resume or a new one, locked, its plan written."""
 
-    def __init__(
-        self, store: Store, recipe: Recipe, site: Site, choice: Choice, voice: Voice
-    ) -> None:
-        self._store, self._recipe, self._site = store, recipe, site
-        self._choice, self._voice = choice, voice
+    def __init__(self, store: Store, request: Requested, site: Site, voice: Voice) -> None:
+        self._store, self._request, self._recipe = store, request, request.recipe
+        self._site, self._voice = site, voice
 
     def __enter__(self) -> Sweep:
         now = self._now()
         before = self._before(now.identity)
         same = before is not None and before.record().identity == now.identity
-        if not same and not self._choice.new:
+        if not same and not self._request.options.new:
             self._pass_over_unreadable()
-        if before is not None and not same and not self._choice.new:
+        if before is not None and not same and not self._request.options.new:
             self._differs(before, now)
-        if before is not None and same and not self._choice.new:
+        if before is not None and same and not self._request.options.new:
             opened = before
             self._voice.line(f"sweep {opened.id} goes on")
         else:
@@ -105,15 +88,15 @@ class Opened:
             identity=digest,
             inputs=inputs,
             inventory=self._recipe.cluster,
-            plan=self._choice.requested,
+            plan=self._request.plan,
             site=self._site,
-            commands=(self._choice.command,) if self._choice.command else (),
+            commands=tuple(filter(None, (self._request.options.command,))),
         )
 
     def _grow(self, opened: Sweep, now: SweepRecord) -> None:
         """Write the trials requested of the sweep, now and before, ahead of starting any."""
         before = opened.record()
-        trials = (*before.plan.trials, *self._choice.requested.trials)
+        trials = (*before.plan.trials, *self._request.plan.trials)
         repeats = max(trial.repeat for trial in trials if not trial.canary)
         names = {trial.name for trial in trials}
         whole = plan.build(plan.repeated(self._recipe, repeats))

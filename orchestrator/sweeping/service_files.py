@@ -23,12 +23,6 @@ def bring(scheduler: Scheduler, attempt: Attempt) -> None:
         scheduler.write(attempt, _files(attempt))
 
 
-def forget(scheduler: Scheduler, attempt: Attempt) -> None:
-    """Remove the attempt's private keys; where a node is silent, what stays opens nothing."""
-    secret = {task.node_rank: mpirun.private(task.files) for task in attempt.tasks}
-    scheduler.remove(attempt, {rank: names for rank, names in secret.items() if names})
-
-
 def _files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
     """By node_rank, the contents of files by name."""
     leader, *others = attempt.tasks

@@ -19,6 +19,7 @@ from orchestrator.submitting import submit
 from orchestrator.sweeping import run
 from orchestrator.sweeping.caller import Caller
 from orchestrator.sweeping.requested import Requested, SweepOptions, requested
+from orchestrator.sweeping.under_way import HeldNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class _Turn:
 def taken(store: Store, options: TurnOptions, caller: Caller) -> tuple[Sweep, Sweep]:
     """Run what is left of the pair's turns, and write both reports; its sweeps.
 
-    Each turn is a sweep's own next trial, so an interrupted pair goes on by the same command.
+    Each turn is a sweep's own next trial, so an interrupted pair goes on by the same command. The
+    nodes are held for all turns, and observed once for each image.
 
     Raises:
         UsageError: NO-TURNS; the two cannot take turns.
@@ -64,16 +66,18 @@ def taken(store: Store, options: TurnOptions, caller: Caller) -> tuple[Sweep, Sw
     requests = tuple(requested(store, of, caller.voice) for of in asked)
     turns = tuple(_turns(requests, options))
     pair = _Pair(store, options)
-    for number, turn in enumerate(turns, 1):
-        side = (options.first, options.second)[turn.side]
-        caller.voice.line(f"turn {number} of {len(turns)}: {side}, {turn.case}_{turn.repeat}")
-        one = replace(
-            asked[turn.side],
-            cases=(f"{turn.case}_{turn.repeat}",),
-            repeats=turn.repeat,
-            new=not pair.begun(turn.side),
-        )
-        pair.keep(turn.side, run.run(store, one, caller, run.Ways(_written, _refuse_elsewhere)))
+    with HeldNodes(store, caller) as nodes:
+        for number, turn in enumerate(turns, 1):
+            side = (options.first, options.second)[turn.side]
+            caller.voice.line(f"turn {number} of {len(turns)}: {side}, {turn.case}_{turn.repeat}")
+            one = replace(
+                asked[turn.side],
+                cases=(f"{turn.case}_{turn.repeat}",),
+                repeats=turn.repeat,
+                new=not pair.begun(turn.side),
+            )
+            ran = run.run(store, one, caller, _written, elsewhere=_refuse_elsewhere, nodes=nodes)
+            pair.keep(turn.side, ran)
     return pair.ended()
 
 

@@ -19,6 +19,7 @@ from orchestrator.transports._shell import MOST_WORDS
 WRITE_BYTES = 32 << 10  # what every server takes
 READ_BYTES = 255 << 10  # the most that OpenSSH gives at once; a server may give less
 VERSION = re.compile(rb"\0\0(..)\x02\0\0\0\x03", re.DOTALL)  # length, kind, number 3
+TRIES = 5  # of reading a file whose name is given to others meanwhile
 CREATE = sftp.SFTP_FLAG_WRITE | sftp.SFTP_FLAG_CREATE | sftp.SFTP_FLAG_EXCL
 
 
@@ -44,20 +45,30 @@ class Sftp:
 
     def read(self, path: str, offset: int, most: int) -> bytes:
         """The bytes of a file from ``offset`` on, at most so many."""
-        with _errors():
-            return b"".join(self._client.read(path, offset, offset + most))
+        with _errors(), self._client.opened(path) as handle:
+            return b"".join(self._client.pieces(handle, offset, offset + most))
 
-    def plain_size(self, path: str) -> int | None:
-        """The size of a regular file, not a link, that has the owner of its folder; else None.
+    def read_own(self, path: str, offset: int, most: int) -> bytes | None:
+        """Read a regular file, no link, that has the owner of its folder; None for anything else.
 
-        Version 3 of the protocol cannot open a file without following links.
+        Version 3 of the protocol cannot open a file without following links. So what was opened is
+        compared with what had the name before and has it afterwards: a file of ours only grows.
         """
         owner = self._owner(posixpath.dirname(path))
         with _errors():
-            file = self._client.lstat(path)
-        if None in (file.st_uid, file.st_mode, file.st_size):
-            raise Lost("says nothing of a file's owner, kind and size")
-        return file.st_size if owner == file.st_uid and stat.S_ISREG(file.st_mode) else None
+            for _ in range(TRIES):
+                before = self._client.lstat(path)
+                if not _is_plain(before, owner):  # opening a FIFO would wait for ever
+                    return None
+                with self._client.opened(path) as handle:
+                    opened = self._client.attributes(handle)
+                    same = _grown(opened) == _grown(before)
+                    after = before if same else self._client.lstat(path)
+                    plain = _is_plain(opened, owner) and _is_plain(after, owner)
+                    if plain and _has_grown(before, opened) and _has_grown(opened, after):
+                        end = min(offset + most, opened.st_size)
+                        return b"".join(self._client.pieces(handle, offset, end))
+        return None
 
     def _owner(self, folder: str) -> int:
         """Whose a folder is; the last answer is kept, since a task's is needed at each look."""
@@ -109,9 +120,22 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
     ``close`` drops errors and waits again for a silent server, and a thread reads ahead for them.
     """
 
-    def read(self, path: str, offset: int, end: int) -> Iterator[bytes]:
-        """Pieces of a file; closing it is not waited for."""
+    @contextmanager
+    def opened(self, path: str) -> Iterator[bytes]:
+        """Open a file for reading; closing it is not waited for."""
         handle = self._handle(path, sftp.SFTP_FLAG_READ, paramiko.SFTPAttributes())
+        try:
+            yield handle
+        finally:
+            self._async_request(type(None), sftp.CMD_CLOSE, handle)
+
+    def attributes(self, handle: bytes) -> paramiko.SFTPAttributes:
+        """Return the attributes of an open file, whatever has its name by now."""
+        _, answer = self._request(sftp.CMD_FSTAT, handle)
+        return paramiko.SFTPAttributes._from_msg(answer)
+
+    def pieces(self, handle: bytes, offset: int, end: int) -> Iterator[bytes]:
+        """Yield the pieces of an open file."""
         try:
             while offset < end:
                 size = min(READ_BYTES, end - offset)
@@ -123,8 +147,6 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
                 offset += len(piece)
         except EOFError:  # how paramiko says that the server has no more
             return
-        finally:
-            self._async_request(type(None), sftp.CMD_CLOSE, handle)
 
     def create(self, path: str, content: bytes, mode: int) -> None:
         """A file that has its mode from the beginning, and is whole when it is closed."""
@@ -161,6 +183,21 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
 
     def _log(self, level: int, message: str, *words: object) -> None:
         """Log nothing: paramiko's own would need the name of a channel."""
+
+
+def _is_plain(file: paramiko.SFTPAttributes, owner: int) -> bool:
+    if None in (file.st_uid, file.st_mode, file.st_size, file.st_mtime):
+        raise Lost("says nothing of a file's owner, kind, size and time")
+    return file.st_uid == owner and stat.S_ISREG(file.st_mode)
+
+
+def _grown(file: paramiko.SFTPAttributes) -> tuple[int, int, int]:
+    return file.st_mode, file.st_size, file.st_mtime
+
+
+def _has_grown(before: paramiko.SFTPAttributes, after: paramiko.SFTPAttributes) -> bool:
+    """Return True if the second may be the first some time later."""
+    return all(then <= now for then, now in zip(_grown(before), _grown(after), strict=True))
 
 
 @contextmanager

@@ -121,13 +121,8 @@ class SshTransport:
         try:
             with session.files() as sftp:
                 try:
-                    most = MOST_BYTES
-                    if own:
-                        size = sftp.plain_size(path)
-                        if size is None:
-                            return None
-                        most = min(most, size - offset)
-                    return sftp.read(path, offset, most) if most > 0 else b""
+                    read = sftp.read_own if own else sftp.read
+                    return read(path, offset, MOST_BYTES)
                 except Refused as refused:
                     # What is under /proc may go away between being opened and being read.
                     if refused.is_absent or not sftp.exists(path):

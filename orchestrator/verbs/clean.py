@@ -9,23 +9,26 @@ from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, ask_all, folded
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
-from orchestrator.schedulers import locks
+from orchestrator.schedulers import locks, strays
 from orchestrator.state.store import Store
-from orchestrator.sweeping import kept_by_clean, leftovers
+from orchestrator.sweeping import leftovers
 
 
-def clean(store: Store, inventory: str | None, voice: Voice, *, images: bool, dry_run: bool) -> int:
+def clean(
+    store: Store, inventory: str | None, voice: Voice, *, with_images: bool, dry_run: bool
+) -> int:
     """Remove attempt folders and containers of this state folder's finished sweeps; exit code.
 
     Args:
-        images: remove derived images that no site uses, too.
-        dry_run: only list what would be removed.
+        with_images: remove also images that were made from here and that no site uses.
+        dry_run: list only.
 
     Raises:
         StoreError: a controller measures there now.
     """
-    cluster, _ = sites.inventory(store, inventory, None, voice)
-    needed = leftovers.needed_images(store) if images else None
+    cluster, path = sites.inventory(store, inventory, None, voice)
+    needed = leftovers.needed_images(store) if with_images else None
+    others: dict[str, dict[str, str]] = {}  # by node and image, who made it
     with contextlib.ExitStack() as held:
         if not dry_run:  # only looking disturbs no measurement
             held.enter_context(store.lock(cluster.name))
@@ -33,29 +36,45 @@ def clean(store: Store, inventory: str | None, voice: Voice, *, images: bool, dr
         if not dry_run:
             held.enter_context(locks.held(fleet, store.root))
         _say_running(store, cluster, voice)
-        settled, why = kept_by_clean.split(store, cluster)
+        settled, why = leftovers.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
 
         def clean_node(name: str) -> leftovers.Leftovers | None:
-            found = leftovers.look(fleet, nodes[name], settled, needed)
+            removable: list[str] = []
+            if needed is not None:
+                removable, others[name] = leftovers.derived_images(
+                    fleet, nodes[name], needed, store.identity()
+                )
+            found = leftovers.look(fleet, nodes[name], settled, removable)
             if found and not dry_run:
                 leftovers.remove(fleet, nodes[name], found)
             return found or None
 
         answers = ask_all(list(nodes), clean_node)
         unsettled_answers = ask_all(
-            list(nodes), lambda name: kept_by_clean.look(fleet, nodes[name], [*why])
+            list(nodes), lambda name: leftovers.look_kept(fleet, nodes[name], [*why])
         )
+        gangs = strays.others(fleet, store.sweep_ids(), inventory or str(path))
     kept = {answer.node: answer.value for answer in unsettled_answers if answer.value}
     failures = [answer.error for answer in answers if answer.error]
-    failures += kept_by_clean.failures(why, kept)
+    failures += leftovers.failures(why, kept)
     removed = {answer.node: answer.value for answer in answers if answer.value}
     heading = "would be removed" if dry_run else "removed"
     voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))
+    made = [
+        (node, name, by or "unknown", f"docker rmi {name}")
+        for node, names in sorted(others.items())
+        for name, by in sorted(names.items())
+    ]
+    if made:
+        head = ("node", "image", "made by", "to remove it there")
+        voice.table("Kept: images that another state folder made", head, made)
     if not removed and not failures:
         voice.result(f"nothing of ours is left on the {len(answers)} nodes")
     for failure in folded(failures):
         voice.line(str(failure))
+    for gang in gangs:
+        voice.line(f"left alone: {gang.code} {gang.node}: {gang.seen}. Fix: {gang.fix}.")
     code = errors.joined(failure.exit_code for failure in failures)
     voice.document(
         {
@@ -63,6 +82,8 @@ def clean(store: Store, inventory: str | None, voice: Voice, *, images: bool, dr
             "dry_run": dry_run,
             "nodes": {node: asdict(left) for node, left in removed.items()},
             "kept": {node: asdict(left) for node, left in kept.items() if left},
+            "others": [asdict(gang) for gang in gangs],
+            "images_of_others": {node: names for node, names in others.items() if names},
         }
     )
     return code

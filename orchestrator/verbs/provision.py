@@ -26,7 +26,7 @@ from orchestrator.provisioning import (
     secrets,
     shown,
 )
-from orchestrator.schedulers import locks
+from orchestrator.schedulers import locks, strays
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
 from orchestrator.sweeping.caller import Caller
@@ -115,6 +115,8 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
         if not failures and not provisioned.blocks_images(site.findings):
             try:
                 with locks.held(fleet, store.root):
+                    gangs = strays.others(fleet, store.sweep_ids(), options.inventory)
+                    site = replace(site, findings=(*site.findings, *gangs))
                     site, done = _prepared(store, fleet, request, site, voice)
                     recount = options.recount
                     site, failures = _looked_into(fleet, request, site, voice, recount=recount)
@@ -133,7 +135,9 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
     code = _exit_code(site, failures)
     document = {**_document(site, failures_shown), "actions": shown.actions_json(done)}
     if code == 0 and options.measure is not None:
-        code, document["measured"] = _measured(store, options, options.measure, caller)
+        code, document["measured"] = _measured(
+            store, options, request.cluster, options.measure, caller
+        )
     voice.document({"exit_code": code, **document})
     _say_verdict(voice, code, failures_shown, f"{words.count(len(names), 'node')}", kept)
     bad = [finding.node for finding in site.findings if finding.severity == "error"]
@@ -223,14 +227,17 @@ def _looked_into(
 
 
 def _measured(
-    store: Store, options: ProvisionOptions, playbooks: Sequence[str], caller: Caller
+    store: Store,
+    options: ProvisionOptions,
+    cluster: Cluster,
+    playbooks: Sequence[str],
+    caller: Caller,
 ) -> tuple[int, dict[str, object]]:
     from orchestrator.sweeping import node_speed, speeds_shown  # a tenth of what loading takes
 
-    whose = node_speed.Whose(options.inventory, options.nodes)
     codes, documents = [0], dict[str, object]()
-    for playbook in playbooks or node_speed.shipped(whose):
-        found = node_speed.measured(store, whose, playbook, caller)
+    for playbook in playbooks or node_speed.shipped(cluster):
+        found = node_speed.measured(store, options.inventory, options.nodes, playbook, caller)
         speeds_shown.show(caller.voice, playbook, found)
         codes += [0 if found.is_whole else 3, 5 if found.is_slow else 0]
         documents[playbook] = speeds_shown.document(found)

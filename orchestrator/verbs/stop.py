@@ -1,19 +1,53 @@
 """stop: end a sweep's controller and exactly what that sweep started."""
 
 import time
+from itertools import chain
 
 from orchestrator import errors, nodeset, processes
 from orchestrator.console import Voice
+from orchestrator.fleet import Fleet
+from orchestrator.inputs import user_files
 from orchestrator.model.attempt import Attempt
-from orchestrator.state.store import Store
+from orchestrator.schedulers import fanout, locks, strays
+from orchestrator.state.store import SWEEP_ID, Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import jobs
-from orchestrator.sweeping import gather
+from orchestrator.sweeping import closing
 from orchestrator.sweeping.observed_sweep import Running
 
 PATIENCE_S = 60.0
 BEGUN_S = 20.0  # until a controller that has begun holds its sweep
 AGAIN_S = 0.1
+
+
+def stop_lost(store: Store, sweep_id: str | None, inventory: str, voice: Voice) -> int:
+    """End what runs on nodes of a sweep whose state folder is lost, found by marks; exit code.
+
+    Raises:
+        UsageError: the sweep is in this state folder, not named in full, or of a Slurm cluster.
+        StoreError: LOCKED; a controller works on the nodes.
+        LeftoverError: a process could not be ended.
+    """
+    cluster, _ = user_files.cluster(inventory)
+    whole = sweep_id is not None and SWEEP_ID.fullmatch(sweep_id)
+    if sweep_id is None or not whole or sweep_id in store.sweep_ids() or cluster.slurm:
+        raise errors.UsageError(
+            "--on ends a sweep whose state folder is lost, named by its whole id, on nodes without"
+            " Slurm",
+            code="USAGE",
+            fix="leave out --on for a sweep of this state folder; cancel a Slurm job by scancel",
+        )
+    with Fleet.of(cluster) as fleet, locks.held(fleet, store.root):
+        ended = strays.end(fleet, fanout.places(cluster, store.root), (sweep_id,))
+    for node, names in ended.items():
+        voice.result(f"ended on {node}: {', '.join(names)}")
+    if not ended:
+        voice.result(f"nothing of sweep {sweep_id} runs on {nodeset.fold(fleet.transports)}")
+    roots = {node.folder for node in cluster.members if not node.is_here}
+    for root in sorted(roots):
+        voice.line(f"its logs stay on the nodes, in {root}/{sweep_id}")
+    voice.document({"exit_code": 0, "sweep": sweep_id, "ended": [*chain(*ended.values())]})
+    return 0
 
 
 def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
@@ -111,8 +145,8 @@ def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
     with running.scheduler() as scheduler:
         for attempt in left:
             try:
-                closing = (running.sweep, scheduler, attempt, "interrupted", "STOPPED")
-                _refuse_part(attempt, gather.close_left(*closing))
+                parts = (running.sweep, scheduler, attempt, "interrupted", "STOPPED")
+                _refuse_part(attempt, closing.close_left(*parts))
             except errors.DlperfError as error:
                 failures.append(error)
             else:

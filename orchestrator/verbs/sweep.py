@@ -57,4 +57,4 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
     def shown(opened: Sweep, found: Report, names: frozenset[str]) -> int:
         return present(opened, found, caller.voice, Out(opened.folder), names)
 
-    return run.run(store, options, caller, run.Ways(shown, elsewhere))
+    return run.run(store, options, caller, shown, elsewhere=elsewhere)

@@ -21,8 +21,7 @@ from statistics import median
 from orchestrator.measuring import intervals
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import observer
-from orchestrator.runtimes.process import kill
+from orchestrator.runtimes import marks, observer
 from orchestrator.transports.local import LocalTransport
 from tests.benchmarks.reference_rn50 import PROGRAM, load
 
@@ -96,7 +95,7 @@ def observed(folder: Path, gpus: tuple[int, ...]) -> Iterator[None]:
         SHARES.append(observed_s / (time.monotonic() - began))
         COSTS.append(observed_s / (time.process_time() - worked_s))
         os.close(alive)
-        kill(transport, attempt.token(task))
+        marks.kill(transport, attempt.token(task))
     if (folder / "r0.state").read_bytes().count(b"\nhost,") < 2:
         sys.exit(f"the observer did not look twice within {WINDOW_S:g} s of training")
 

@@ -14,6 +14,7 @@ from tests.docs.pages import ROOT
 # that lasted long enough to be observed.
 ELSEWHERE = (
     "downloads/",
+    "identity",
     "traceback-",
     "turns/",
     "detached-",

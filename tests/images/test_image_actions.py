@@ -247,7 +247,12 @@ def test_image_is_built_where_only_others_have_its_tag(foreign: HeldImage) -> No
 
 def test_image_is_labelled_with_its_name_and_inputs() -> None:
     """By the first its names are found again, by the second it is known for what it is."""
-    assert images.labels(IMAGE, SUM) == {"dlperf.image": "mine", images.INPUTS_LABEL: SUM}
+    assert images.labels(IMAGE, SUM, "0a1b", "root on login1, /w/.dlperf") == {
+        "dlperf.image": "mine",
+        images.INPUTS_LABEL: SUM,
+        "dlperf.state": "0a1b",
+        "dlperf.owner": "root on login1, /w/.dlperf",
+    }
 
 
 def test_bundle_is_loaded_instead_of_built() -> None:

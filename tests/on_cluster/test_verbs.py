@@ -83,7 +83,7 @@ def test_stop_ends_what_is_ours_and_nothing_else(desk: Desk) -> None:
         _, words = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 143, words
         assert said["controller"] == process.pid
-        desk.must("clean", *desk.on())
+        assert "docker rm --force dlp-theirs-1n1g-x-a1-r0" in desk.must("clean", *desk.on()).stderr
         assert desk.left() == {"vs002": theirs[:12]}
         running = node.must(f"docker inspect -f '{{{{.State.Running}}}}' {plain} {theirs}")
         assert running.split() == ["true", "true"]
@@ -117,20 +117,63 @@ def test_clean_removes_what_finished_sweeps_left(desk: Desk) -> None:
     )
     node.must(f"docker create --name {desk.container()} --label dlperf.sweep={sweep} {tag} true")
     nameless = node.must(f"printf 'FROM {tag}\\nENV A=1' | DOCKER_BUILDKIT=0 docker build -q -")
+    state = desk.folder / ".dlperf" / "identity"
+    assert not state.exists()  # this folder has made no image so far
+    desk.json("clean", "--images", *desk.on(), "--dry-run")
+    made = "printf 'FROM {tag}\\nLABEL dlperf.state={state}\\n' | DOCKER_BUILDKIT=0 docker build -q"
+    ours = "dlperf/ours:0123456789abcdef"
+    node.must(f"{made.format(tag=tag, state=state.read_text())} -t {ours} -")
+    mine = node.must(f"{made.format(tag=ours, state=state.read_text())} -").strip()
     words = ("clean", "--images", *desk.on())
-    said = desk.json(*words, "--dry-run")["nodes"]
+    document = desk.json(*words, "--dry-run")
+    said = document["nodes"]
     assert said["vs003"]["folders"] == [f"/var/tmp/dlperf-root/{sweep}"]
     assert said["vs003"]["containers"] == [desk.container()]
-    # Images that only other state folders know may be there too, of tests that ran before.
-    assert {old, nameless.strip()} <= set(said["vs003"]["images"])
+    assert set(said["vs003"]["images"]) <= {ours, mine}
+    assert ours in said["vs003"]["images"]
+    # Whoever provisioned first made these; others that tests before made may be there too.
+    assert {old, nameless.strip()} <= set(document["images_of_others"]["vs003"])
+    assert document["images_of_others"]["vs003"][old].startswith("root on ")
+    shown = desk.run(*words, "--dry-run").stdout
+    assert f"docker rmi {old}" in shown
     assert not any(tag in node["images"] for node in said.values())
     assert desk.left()
     assert desk.json(*words)["nodes"] == said
     assert not desk.left()
-    assert node.must(f"docker images -q {old}") == ""
-    assert nameless not in node.must("docker images -aq --no-trunc")
+    assert node.must(f"docker images -q {ours}") == ""
+    assert node.must(f"docker images -q {old}")
+    assert nameless.strip() in node.must("docker images -aq --no-trunc")
     assert node.must(f"docker images -q {tag}")
     assert desk.json(*words)["nodes"] == {}
+    node.must(f"docker rmi {old} {nameless}")
+
+
+def test_a_sweep_whose_state_folder_is_lost_is_told_and_ended(desk: Desk, tmp_path: Path) -> None:
+    """From another folder: provision, sweep and clean name it, its owner and its deadline."""
+    process = desk.begun(iteration_s=5)
+    sweep, folder = desk.sweeps()[-1].name, desk.state
+    process.kill()
+    process.communicate()
+    shutil.copytree(folder / "sites", tmp_path / "sites")
+    shutil.rmtree(folder)
+    desk.state.mkdir()
+    shutil.copytree(tmp_path / "sites", desk.state / "sites")
+    assert "NO-SWEEP" in desk.run("stop").stderr
+    document = desk.json("provision", str(desk.cluster.inventory), code=5)
+    (found,) = (one for one in document["site"]["findings"] if one["code"] == "OTHER-GANG")
+    assert found["node"] == "vs[001-002]"
+    for word in (sweep, "of root on ", f"state folder {folder};", "it ends by itself at 20"):
+        assert word in found["seen"], word
+    command = f"dlperf-orch stop {sweep} --on {desk.cluster.inventory}"
+    assert command in found["fix"]
+    refused = desk.again(code=5).stderr
+    assert "ERROR OTHER-GANG node=vs[001-002]" in refused
+    assert command in refused
+    assert command in desk.must("clean", *desk.on()).stderr
+    ended = desk.json(*command.split()[1:])["ended"]
+    assert ended == [f"dlp-{sweep}-{TRIAL}-a1-r{rank}" for rank in (0, 1)]
+    assert not any(node.must(LABELLED) for node in desk.cluster.nodes)
+    desk.again()
 
 
 def test_what_a_killed_sweep_left_is_named_and_goes_with_stop(desk: Desk) -> None:

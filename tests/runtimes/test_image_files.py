@@ -122,7 +122,7 @@ def test_a_gang_waits_while_an_image_is_unpacked() -> None:
     for runtime, seconds in (("pyxis", 900), ("apptainer", 900), ("process", 30)):
         cluster = queue(runtime)
         with Fleet(cluster, {name: LocalTransport(name) for name in ("n1", "n2")}) as fleet:
-            assert SlurmTasks(fleet, "7").patient(given) == replace(given, create_s=seconds)
+            assert SlurmTasks(fleet, "7", "").patient(given) == replace(given, create_s=seconds)
 
 
 def test_a_task_is_its_supervisor_inside() -> None:

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from orchestrator.fleet import Fleet
-from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.schedulers.fanout import Fanout
@@ -31,6 +31,11 @@ def elsewhere() -> Fanout:
 
 def end(log: bytes) -> TaskEnd:
     return TaskEnd("left", 0, 0, "exited", len(log), hashlib.sha256(log).hexdigest(), 1.0)
+
+
+def done(log: bytes) -> GangEnd:
+    """The gang that ended well with this log."""
+    return GangEnd("done", (end(log),))
 
 
 def sweep_in(state: Path) -> Sweep:

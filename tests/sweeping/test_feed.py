@@ -6,7 +6,7 @@ from functools import partial
 from orchestrator.model.plan import Trial
 from orchestrator.planning.packing import Packing
 from orchestrator.sweeping import lanes
-from orchestrator.sweeping.feed import Ears, Feed
+from orchestrator.sweeping.feed import Feed
 from tests.measuring.test_settling import built, first_case, truth
 
 ALONE = partial(Packing, "none", 1)
@@ -23,8 +23,9 @@ def test_lanes_run_what_is_needed_and_hear_what_is_not() -> None:
         whole,
         whole.trials,
         lambda trial: outcomes.get(trial.name),
-        Ears(lambda: True, lambda line, count: said.append((line, count))),
         partial(Packing, "disjoint", 3),
+        lambda: True,
+        lambda line, count: said.append((line, count)),
     )
 
     def measure(trial: Trial) -> None:
@@ -51,9 +52,7 @@ def test_a_lane_that_waits_ends_with_the_sweep() -> None:
     going = [True]
     known = {one.name: truth(whole)[one.name] for one in first_case(whole)[:2]}
     trials = first_case(whole)[2:]
-    feed = Feed(
-        whole, trials, lambda trial: known.get(trial.name), Ears(lambda: going[0], print), ALONE
-    )
+    feed = Feed(whole, trials, lambda trial: known.get(trial.name), ALONE, lambda: going[0], print)
     assert next(feed) == trials[0]
     waiting = threading.Thread(target=lambda: list(feed))
     waiting.start()
@@ -67,7 +66,13 @@ def test_what_has_settled_before_is_not_given() -> None:
     whole = built()
     gives = {one.name: truth(whole)[one.name] for one in first_case(whole)[:3]}
     said: list[int] = []
-    ears = Ears(lambda: True, lambda _line, count: said.append(count))
-    feed = Feed(whole, first_case(whole), lambda trial: gives.get(trial.name), ears, ALONE)
+    feed = Feed(
+        whole,
+        first_case(whole),
+        lambda trial: gives.get(trial.name),
+        ALONE,
+        lambda: True,
+        lambda _line, count: said.append(count),
+    )
     assert list(feed) == []
     assert said == [3]

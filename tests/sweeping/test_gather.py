@@ -5,17 +5,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator import errors
-from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.attempt import GangEnd, TaskEnd
 from orchestrator.runtimes._files import script
-from orchestrator.schedulers.fanout import places
-from orchestrator.sweeping import gather, service_files
-from tests.sweeping.elsewhere import CLUSTER, LOG, TASK, attempt, elsewhere, end, sweep_in
+from orchestrator.sweeping import closing, gather
+from tests.sweeping.elsewhere import LOG, attempt, done, elsewhere, end, sweep_in
 from tests.waiting import wait_for
 
 
@@ -51,15 +49,14 @@ def test_a_disk_that_fills_while_logs_are_fetched_is_told_and_the_node_keeps_its
     there, sweep = node(tmp_path), sweep_in(small)
     one, nodes = attempt(sweep, there), elsewhere()
     with pytest.raises(errors.StoreError) as raised:
-        gather.bring(sweep, nodes, one, (end(LOG),))
+        closing.close_attempt(sweep, nodes, one, tuple, done(LOG))
     assert (raised.value.code, raised.value.exit_code) == ("STORE-FULL", 6)
     assert "node" not in raised.value.where
     assert (there / "r0.log").read_bytes() == LOG
     assert list(small.rglob("*.new")) == []
     subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True)
-    assert gather.bring(sweep, nodes, one, (end(LOG),)) == ()
+    assert closing.close_attempt(sweep, nodes, one, tuple, done(LOG)) == ()
     assert (sweep.attempt_folder("t", 1) / "r0.log").read_bytes() == LOG
-    gather.forget(sweep, nodes, one)
     assert not there.exists()
 
 
@@ -67,23 +64,10 @@ def test_a_log_that_comes_otherwise_is_not_kept_and_stays_on_its_node(tmp_path: 
     """LOG-COPY names the node; the only copy there is outlives the attempt's end."""
     there, sweep = node(tmp_path), sweep_in(tmp_path / "state")
     one, nodes = attempt(sweep, there), elsewhere()
-    (problem,) = gather.bring(sweep, nodes, one, (end(LOG[:-1]),))
+    (problem,) = closing.close_attempt(sweep, nodes, one, tuple, done(LOG[:-1]))
     assert problem.code == "LOG-COPY"
     assert not (sweep.attempt_folder("t", 1) / "r0.log").exists()
-    gather.forget(sweep, nodes, one)
     assert (there / "r0.log").read_bytes() == LOG
-
-
-def test_a_node_that_has_another_name_by_now_is_asked_for_nothing(tmp_path: Path) -> None:
-    """Its folder stays for `clean`; the attempt's other nodes forget theirs."""
-    there, sweep = node(tmp_path), sweep_in(tmp_path / "state")
-    one, nodes = attempt(sweep, there), elsewhere()
-    renamed = replace(TASK, node="renamed", node_rank=1, files=("id",))
-    both = replace(one, tasks=(TASK, renamed), folders={**one.folders, "renamed": "/elsewhere"})
-    gather.bring(sweep, nodes, one, (end(LOG),))
-    service_files.forget(nodes, both)
-    gather.forget(sweep, nodes, both)
-    assert not there.exists()
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
@@ -97,8 +81,7 @@ def test_what_is_no_log_keeps_no_folder_on_a_node(tmp_path: Path, kind: str) -> 
         (there / "r0.log").symlink_to("/dev/null/nowhere")
     one, nodes = attempt(sweep, there), elsewhere()
     lost = TaskEnd("left", 0, None, "lost", 0, "", None)
-    gather.bring(sweep, nodes, one, (lost,))
-    gather.forget(sweep, nodes, one)
+    closing.close_attempt(sweep, nodes, one, tuple, GangEnd("lost", (lost,)))
     assert not there.exists()
     assert not there.parent.exists()
 
@@ -107,12 +90,11 @@ BRING = """
 import sys
 from pathlib import Path
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import gather
-from tests.sweeping.elsewhere import CLUSTER, LOG, attempt, elsewhere, end, sweep_in
+from orchestrator.sweeping import closing
+from tests.sweeping.elsewhere import LOG, attempt, done, elsewhere, sweep_in
 there, sweep = Path(sys.argv[1]), sweep_in(Path(sys.argv[2]))
 one, nodes = attempt(sweep, there), elsewhere()
-assert gather.bring(sweep, nodes, one, (end(LOG),)) == ()
-gather.forget(sweep, nodes, one)
+assert closing.close_attempt(sweep, nodes, one, tuple, done(LOG)) == ()
 """
 CALL = re.compile(
     r"(?:(fsync)\(\d+<(.+)>|(rename)\(\".+\", \"(.+)\"|(mkdir)\(\"(.+)\", 0700|(execve)\(\"(.+?)\")"
@@ -172,15 +154,3 @@ def test_what_was_observed_is_cut_at_its_limit(
     assert gather.bring(sweep, elsewhere(), attempt(sweep, there), (end(LOG),)) == ()
     copied = sweep.attempt_folder("t", 1) / "r0.state"
     assert copied.stat().st_size == min(bytes_there, 1000)
-
-
-def test_whoever_closes_an_attempt_removes_its_private_keys(tmp_path: Path) -> None:
-    """As `stop` does, and a sweep that clears another one; also where the log was not copied."""
-    there, sweep = node(tmp_path), sweep_in(tmp_path)
-    task = replace(TASK, files=("r0.id", "r0.host_key", "r0.known_hosts"))
-    one = replace(attempt(sweep, there), tasks=(task,), seats=places(CLUSTER, there))
-    for name in task.files:
-        (there / name).write_text("key")
-    gather.forget(sweep, elsewhere(), one)
-    assert not [*there.glob("*id"), *there.glob("*host_key")]
-    assert (there / "r0.log").read_bytes() == LOG

@@ -17,7 +17,7 @@ from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers.fanout import Fanout, places
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import gather, service_files
+from orchestrator.sweeping import closing, service_files
 from orchestrator.transports.local import LocalTransport
 from tests.sshd import free_port
 from tests.sweeping.elsewhere import sweep_in
@@ -158,7 +158,7 @@ def test_keys_are_new_for_each_attempt_and_gone_afterwards(pair: Pair) -> None:
         assert {path.name for path in folder.iterdir()} == names
         assert {oct(path.stat().st_mode)[-3:] for path in folder.iterdir()} == {"600"}
         kept.append((folder / "id").read_text())
-        service_files.forget(pair.scheduler, attempt)
+        closing.end_attempt(pair.scheduler, attempt)
         assert not (folder / "id").exists()
         assert not (folder / "r1.host_key").exists()
     assert kept[0] != kept[1]
@@ -196,7 +196,7 @@ def test_a_service_that_writes_on_is_ended_before_its_log_is_copied(
     slow.write_text(f'#!/bin/sh\nsleep 0.3\nexec {shutil.which("grep")} "$@"\n')
     slow.chmod(0o700)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
-    assert gather.clear_and_bring(sweep, pair.scheduler, attempt, gang) == ()
+    assert closing.close_attempt(sweep, pair.scheduler, attempt, tuple, gang) == ()
     assert _copy(sweep, attempt) == _there(attempt) != b""
 
 
@@ -206,7 +206,7 @@ def test_what_a_service_says_as_it_ends_is_copied(pair: Pair) -> None:
     attempt, sweep = pair.attempt("true", service=last), sweep_in(pair.folder / "state")
     gang = pair.wait(attempt)
     assert (gang.reason, [end.why for end in gang.ends]) == ("done", ["exited", "stopped"])
-    assert gather.clear_and_bring(sweep, pair.scheduler, attempt, gang) == ()
+    assert closing.close_attempt(sweep, pair.scheduler, attempt, tuple, gang) == ()
     assert _copy(sweep, attempt) == _there(attempt)
     assert _copy(sweep, attempt).endswith(b"\n100000\n")
 

@@ -248,7 +248,8 @@ def token(pid: int) -> str:
     words: list[str] = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         words = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-    found = [word.partition("=")[2] for word in words if word.startswith("DLPERF_")]
+    marks = ("DLPERF_TASK=", "DLPERF_SUPERVISOR=", "DLPERF_OBSERVER=")
+    found = [word.partition("=")[2] for word in words if word.startswith(marks)]
     return found[0] if found else ""
 
 

@@ -1,6 +1,7 @@
 """compare --interleave: two playbooks take turns, trial by trial, and go on after a kill."""
 
 import json
+import os
 import shutil
 import signal
 
@@ -61,6 +62,19 @@ def test_turns_change_who_begins_and_survive_a_kill(place: Place) -> None:
     assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 2
     assert not list(place.state.glob("turns/*"))
     assert place.pids() == []
+
+
+def test_turns_observe_their_nodes_once(place: Place) -> None:
+    """Eight turns on two nodes: connected, locked and looked at as for one sweep."""
+    lay(place)
+    shim, looked = place.folder / "bin" / "mktemp", place.folder / "looked"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\necho >>"{looked}"\nexec {shutil.which("mktemp")} "$@"\n')
+    shim.chmod(0o755)
+    done = place.must(*TURNS, PATH=f"{shim.parent}:{os.environ['PATH']}")
+    assert "turn 8 of 8" in done.stderr
+    assert looked.read_text().count("\n") == 2
+    assert done.stderr.count("warnings as before") <= 1
 
 
 def test_one_playbook_takes_turns_in_two_images(place: Place) -> None:

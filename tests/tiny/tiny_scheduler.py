@@ -25,6 +25,7 @@ from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
+from orchestrator.model.site import Finding
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers import Seen, choice
 from orchestrator.schedulers.gangs import Gangs
@@ -72,8 +73,16 @@ class Tiny(Gangs):
     def check(self) -> None:
         """Nobody else can come in."""
 
-    def preflight(self, name: str, program: Program, ours: Collection[str]) -> None:
+    def preflight(self, name: str, program: Program) -> None:
         """Programs are plain files here."""
+
+    def others(
+        self,
+        ours: Collection[str],  # noqa: ARG002 - nobody else runs here
+        inventory: str,  # noqa: ARG002 - nobody else runs here
+    ) -> tuple[Finding, ...]:
+        """Every machine is this one, which tests share."""
+        return ()
 
     def allocate(self, request: Request) -> Allocation | None:
         """A job on any free nodes; None now and then although there are enough."""

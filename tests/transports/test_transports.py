@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +17,8 @@ from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.ssh import SshTransport
 from tests.sshd import Sshd
 from tests.waiting import wait_for
+
+SWAPS = 400  # reads while a name is exchanged
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +143,53 @@ def test_get_own_takes_plain_files_of_ours_alone(transport: Transport, tmp_path:
         assert transport.get_own(str(folder / name)) is None, name
     assert transport.get_own(str(tmp_path / "nowhere" / "mine")) is None
     assert transport.get_own(str(folder / "mine" / "below")) is None
+
+
+def test_get_own_reads_no_link_that_is_put_in_the_place_of_a_file(
+    transport: Transport, tmp_path: Path
+) -> None:
+    """A task that exchanges its log for a link while it is read gets nothing else read."""
+    folder, secret = tmp_path / "folder", tmp_path / "secret"
+    folder.mkdir(mode=0o700)
+    secret.write_text("a key of the login user's")
+    swap = """
+import itertools, os, sys
+folder, secret = sys.argv[1:]
+for turn in itertools.count():
+    with open(f"{folder}/file", "w") as file:
+        file.write("public")
+    os.rename(f"{folder}/file", f"{folder}/log")
+    os.symlink(secret, f"{folder}/link")
+    os.rename(f"{folder}/link", f"{folder}/log")
+"""
+    swapping = subprocess.Popen([sys.executable, "-c", swap, str(folder), str(secret)])
+    try:
+        wait_for((folder / "log").exists, "the log is there")
+        contents = {transport.get_own(str(folder / "log")) for _ in range(SWAPS)}
+    finally:
+        swapping.kill()
+        swapping.wait()
+    assert contents <= {None, b"", b"public"}
+
+
+def test_get_own_reads_a_log_that_grows(transport: Transport, tmp_path: Path) -> None:
+    """Whatever is written meanwhile, its bytes come, and none twice."""
+    log = tmp_path / "log"
+    writes = "for n in range(10**7): print(n, flush=True)"
+    with log.open("wb") as file:
+        writing = subprocess.Popen([sys.executable, "-c", writes], stdout=file)
+    try:
+        wait_for(lambda: log.stat().st_size > 0, "it writes")
+        content = b""
+        for _ in range(50):
+            piece = transport.get_own(str(log), len(content))
+            assert piece is not None
+            content += piece
+    finally:
+        writing.kill()
+        writing.wait()
+    assert log.read_bytes().startswith(content)
+    assert content
 
 
 def test_feed_writes_into_nothing_but_a_fifo(transport: Transport, tmp_path: Path) -> None:

@@ -1,0 +1,181 @@
+"""Close attempts: end what runs, copy the files, keep the outcome, clean up the nodes."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from orchestrator import errors
+from orchestrator.launchers import mpirun
+from orchestrator.model.attempt import Attempt, GangEnd
+from orchestrator.model.event import Ended
+from orchestrator.model.plan import Plan
+from orchestrator.model.problem import Problem
+from orchestrator.pool import Pool
+from orchestrator.schedulers import Scheduler
+from orchestrator.state.files import now
+from orchestrator.state.sweep import Sweep
+from orchestrator.sweeping import gather, observed_sweep
+from orchestrator.sweeping.campaign import Campaign
+
+T = TypeVar("T")
+LOST = "LOST"  # the run that started it ended before its tasks
+GATES = ("gate", "alive", "clock", "go.new")  # what a killed supervisor leaves beside its files
+
+
+def close_attempt(
+    sweep: Sweep,
+    scheduler: Scheduler,
+    attempt: Attempt,
+    keep: Callable[[tuple[Problem, ...]], T],
+    gang: GangEnd | None = None,
+) -> T:
+    """End an attempt on all of its nodes, copy its files here, keep its outcome, clean its nodes.
+
+    Private keys and gates are removed even if something fails; folders on nodes only after
+    ``keep``, and only if their logs were copied.
+
+    Args:
+        keep: writes the outcome; given a LOG-COPY problem per task whose files are not whole.
+        gang: how its tasks ended; None if nobody watched it.
+
+    Returns:
+        What ``keep`` returns.
+
+    Raises:
+        LeftoverError: names the tasks whose end is not proved; no outcome is kept.
+        StoreError: this machine cannot write the files; those on the nodes are untouched.
+    """
+    missing = _end_and_bring(sweep, scheduler, attempt, gang)
+    kept = keep(missing)
+    _forget_folders(sweep, scheduler, attempt)
+    return kept
+
+
+def end_attempt(scheduler: Scheduler, attempt: Attempt, *, with_gates: bool = True) -> None:
+    """End every process of an attempt, and remove its private keys and gates from its nodes.
+
+    A silent node keeps its keys; they open nothing once the attempt has ended.
+
+    Raises:
+        LeftoverError: names the tasks whose end is not proved; other nodes are cleaned up.
+    """
+    try:
+        scheduler.clear(attempt)
+    finally:
+        names = {
+            task.node_rank: (
+                *mpirun.private(task.files),
+                *(f"r{task.node_rank}.{name}" for name in GATES if with_gates),
+            )
+            for task in attempt.tasks
+        }
+        scheduler.remove(attempt, {rank: files for rank, files in names.items() if files})
+
+
+def close_left(
+    sweep: Sweep,
+    scheduler: Scheduler,
+    attempt: Attempt,
+    state: str = "infra-lost",
+    code: str = LOST,
+) -> Attempt:
+    """Close an attempt that a dead controller left open; return its part that could be reached.
+
+    It stays open if that is not the whole.
+
+    Raises:
+        LeftoverError: a process or container of it could not be ended.
+        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
+    """
+    reached = scheduler.reclaim(attempt)
+    ended = Ended(at=now(), trial=attempt.trial, attempt=attempt.number, state=state, code=code)
+    if len(reached.tasks) == len(attempt.tasks):
+        close_attempt(sweep, scheduler, reached, lambda _missing: sweep.append(ended))
+    else:
+        _end_and_bring(sweep, scheduler, reached, None)
+    scheduler.release(reached.allocation)
+    return reached
+
+
+def clear_others(campaign: Campaign) -> None:
+    """End what dead controllers of other sweeps of this state folder left on the cluster.
+
+    Tasks of a sweep whose files cannot be read are found by the sweep's id, on every node.
+
+    Raises:
+        LeftoverError: a process or container could not be ended, and would disturb measuring.
+        NodeError: a node does not answer.
+        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
+    """
+    store, voice = campaign.store, campaign.voice
+    unreadable = store.unreadable()
+    for other in observed_sweep.sweeps_on(store, campaign.recipe.cluster.name):
+        if other.id == campaign.sweep.id:
+            continue
+        try:
+            left = observed_sweep.Running.from_sweep(other).open_attempts()
+        except errors.DlperfError as error:
+            unreadable[other.id] = error
+            continue
+        for attempt in left:
+            close_left(other, campaign.scheduler, attempt)
+            name = f"{attempt.trial} a{attempt.number}"
+            voice.line(f"ended what was left of {name} of sweep {other.id}")
+    for sweep_id, why in unreadable.items():
+        if why.code != "STORE-VERSION":  # such a one is whole, only not for this version
+            voice.line(f"sweep {sweep_id} is skipped: {why.cause}")
+    dead = [
+        sweep_id
+        for sweep_id in unreadable
+        if not Sweep(store.root / "sweeps" / sweep_id).lock().holder()
+    ]
+    for node, names in campaign.scheduler.strays(dead).items():
+        voice.line(f"ended on {node}: {', '.join(names)}")
+
+
+def forget_closed(campaign: Campaign, whole: Plan) -> None:
+    """Remove what ended attempts left on nodes.
+
+    A killed controller leaves their keys and folders, an engine that was down their containers.
+
+    Raises:
+        LeftoverError: a container cannot be removed.
+    """
+    if not any(history.closed for history in campaign.histories.values()):
+        return
+    trials = {trial.name: trial for trial in whole.trials}
+    for name, number in sorted(campaign.scheduler.attempts(campaign.sweep.id)):
+        if name in trials and number in campaign.history(trials[name]).closed:
+            attempt = campaign.sweep.attempt(name, number)
+            end_attempt(campaign.scheduler, attempt)
+            _forget_folders(campaign.sweep, campaign.scheduler, attempt)
+
+
+def _end_and_bring(
+    sweep: Sweep, scheduler: Scheduler, attempt: Attempt, gang: GangEnd | None
+) -> tuple[Problem, ...]:
+    """End an attempt and copy its files; return what is missing of them.
+
+    Once all tasks have told their ends, nothing of their files changes, and they are copied
+    meanwhile. A service may have told none, even of a gang that is done.
+    """
+    ends = gang.ends if gang is not None else ()
+    all_told = gang is not None and gang.reason == "done" and all(end.sha256 for end in ends)
+    pool = Pool(1)
+    ending = pool.submit(lambda: end_attempt(scheduler, attempt, with_gates=not all_told))
+    pool.close()
+    try:
+        if not all_told:
+            ending.result()
+        return gather.bring(sweep, scheduler, attempt, ends, ending.result)
+    finally:
+        ending.result()
+
+
+def _forget_folders(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
+    """Remove the attempt's folders from other machines; `clean` does it later on a silent node.
+
+    A folder whose log was not copied stays: it contains the only copy.
+    """
+    target = sweep.attempt_folder(attempt.trial, attempt.number)
+    ranks = [task.node_rank for task in attempt.tasks]
+    scheduler.forget(attempt, [rank for rank in ranks if (target / f"r{rank}.log").is_file()])
