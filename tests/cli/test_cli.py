@@ -56,7 +56,7 @@ def test_version_is_the_packages(place: Place) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "needed"),
     [
-        (("sweep", "smok", "--dry-run"), 2, "did you mean smoke?"),
+        (("sweep", "smok", "--dry-run"), 2, "did you mean 'smoke'?"),
         (("sweep", "toy", "--case", "9x*", "--dry-run"), 2, "no case matches '9x*'; there are 1x1"),
         (("collect",), 2, "no sweep in"),
         (("collect", "gone"), 2, "no sweep 'gone'"),

@@ -19,7 +19,7 @@ def refused(place: Place, *words: str, code: int = 2) -> Any:
 def test_errors_say_what_to_do(place: Place) -> None:
     """`fix` is a field of its own, and so is `where`, empty where no node has a part in it."""
     error = refused(place, "sweep", "smok")
-    assert (error["code"], error["fix"], error["where"]) == ("NO-FILE", "did you mean smoke?", {})
+    assert (error["code"], error["fix"], error["where"]) == ("NO-FILE", "did you mean 'smoke'?", {})
 
 
 def test_errors_say_where(place: Place) -> None:
