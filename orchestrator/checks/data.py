@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from orchestrator.checks.nodes import deviants
+from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, DataState, Finding
 from orchestrator.probes import first_look
@@ -22,17 +23,14 @@ def states(node: Node, data: Mapping[str, DataState], where: str = "") -> Iterat
     for name, state in data.items():
         path = node.data.get(name, "?")
         if state == "hung":
-            yield Finding(
-                "error",
+            yield found(
                 "MOUNT-HUNG",
                 node.name,
                 f"{where}{path}: no answer in {first_look.LIMIT_S} s",
                 f"data set {name}",
-                "remount the file system; its server may be gone",
             )
         elif state != "present":
-            yield Finding(
-                "error",
+            yield found(
                 "DATA-MISSING",
                 node.name,
                 f"{where}{path}: {state}",
@@ -50,8 +48,7 @@ def digests(name: str, by_node: Mapping[str, DataDigest]) -> Iterator[Finding]:
         by_node: digests by node name, in rank order.
     """
     for odd in deviants({node: _content(digest) for node, digest in by_node.items()}):
-        yield Finding(
-            "error",
+        yield found(
             "DATA-DIFF",
             odd.node,
             f"{by_node[odd.node].path}: {odd.seen}",
@@ -64,14 +61,12 @@ def digests(name: str, by_node: Mapping[str, DataDigest]) -> Iterator[Finding]:
         if _is_imagenet(name) and not all(
             count in allowed for count, allowed in zip(counted, whole, strict=True)
         ):
-            yield Finding(
-                "warning",
+            yield found(
                 "DATA-INCOMPLETE",
                 node,
                 f"{digest.train_files} files in {digest.train_folders} folders"
                 f" of {digest.path}/train",
                 f"{IMAGENET_FILES} in {IMAGENET_FOLDERS}",
-                "mention it with the result; throughput hardly depends on it, accuracy does",
             )
 
 

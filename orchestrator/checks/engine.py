@@ -11,6 +11,7 @@ from orchestrator.checks.machine import LEAST_DISK_MIB
 from orchestrator.model.container import Container
 from orchestrator.model.engine import REMEDIES
 from orchestrator.model.facts import Silent
+from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import DockerFacts, Finding
 
@@ -26,13 +27,13 @@ def docker(
         code, fix = REMEDIES.get(facts.code, ("DOCKER-API", "run `docker info` on the node"))
         if node.sudo and facts.code == "ABSENT" and "sudo" in facts.message:
             fix = "install sudo on the node, or leave out `sudo: true`"
-        yield Finding(
-            "error",
+        yield found(
             code,
             node.name,
             f"{facts.message or 'no answer in 10 s'} (user {node.user})",
             "an answer of docker info",
             fix.format(user=node.user),
+            severity="error",
         )
     elif facts is not None:
         yield from _room(node, facts)
@@ -40,8 +41,7 @@ def docker(
         yield from _logs(node, facts)
         yield from _versions(node, facts)
         if facts.proxies:
-            yield Finding(
-                "warning",
+            yield found(
                 "PROXY",
                 node.name,
                 f"the engine has {', '.join(facts.proxies)} set",
@@ -53,8 +53,7 @@ def docker(
 def _room(node: Node, facts: DockerFacts) -> Iterator[Finding]:
     if facts.free_mib is None or facts.free_mib < LEAST_DISK_MIB:
         free = "unknown space" if facts.free_mib is None else words.size(facts.free_mib << 20)
-        yield Finding(
-            "error",
+        yield found(
             "DISK-FULL",
             node.name,
             f"{free} free at {facts.root_dir}, where images go",
@@ -66,19 +65,18 @@ def _room(node: Node, facts: DockerFacts) -> Iterator[Finding]:
 def _gpu_access(node: Node, facts: DockerFacts, container: Container) -> Iterator[Finding]:
     access = container.gpu_access
     if node.gpus is not None and access == "none":
-        yield Finding(
-            "warning",
+        yield found(
             "GPU-RUNTIME",
             node.name,
             "container.gpu_access is none",
             "GPU access for containers, since the inventory declares GPUs",
             "leave out gpu_access, or leave out gpus",
+            severity="warning",
         )
     if node.gpus is None or access == "none":
         return
     if access not in facts.gpu_ways and not (access == "auto" and facts.gpu_ways):
-        yield Finding(
-            "error",
+        yield found(
             "GPU-RUNTIME",
             node.name,
             f"runtimes {', '.join(facts.runtimes)}; NVIDIA's hook for --gpus"
@@ -86,19 +84,18 @@ def _gpu_access(node: Node, facts: DockerFacts, container: Container) -> Iterato
             f" {'ready' if facts.cdi else 'without NVIDIA'}",
             "one of CDI, runtime nvidia, --gpus" if access == "auto" else f"gpu_access {access}",
             "install nvidia-container-toolkit, then `nvidia-ctk runtime configure`",
+            severity="error",
         )
 
 
 def _logs(node: Node, facts: DockerFacts) -> Iterator[Finding]:
     driver = facts.logging_driver
     if driver not in _BOUNDED and not (driver == "json-file" and "max-size" in _opts(facts)):
-        yield Finding(
-            "warning",
+        yield found(
             "DOCKER-LOGS",
             node.name,
             f"log driver {driver}, max-size not set",
             "logs of other containers bounded too",
-            'set "log-opts": {"max-size": "100m"} in /etc/docker/daemon.json',
         )
 
 
@@ -112,8 +109,7 @@ def _versions(node: Node, facts: DockerFacts) -> Iterator[Finding]:
         ("runc", facts.runc, _SAFE_RUNC, "CVE-2024-21626"),
     ):
         if version is not None and older(version.partition("+")[0], safe):
-            yield Finding(
-                "warning",
+            yield found(
                 "TOOLKIT-OLD",
                 node.name,
                 f"{name} {version}",

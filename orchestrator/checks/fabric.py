@@ -12,6 +12,7 @@ from orchestrator.model.facts import (
     Topology,
     VerbsFacts,
 )
+from orchestrator.model.findings import found
 from orchestrator.model.node import Hca, Node
 from orchestrator.model.site import Finding, Severity
 
@@ -26,18 +27,17 @@ def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Fin
         yield _silent(node, facts)
     elif facts is not None:
         for problem in facts.problems:
-            yield Finding(
-                "warning",
+            yield found(
                 problem.code,
                 node.name,
                 problem.message,
                 "an answer that can be read",
                 "see `dlperf-orch inspect ibstat`",
+                severity="warning",
             )
         there = {hca.name: hca for hca in facts.hcas}
         if lacking := [hca.name for hca in node.hcas if hca.name not in there]:
-            yield Finding(
-                "error",
+            yield found(
                 "IB-PORT",
                 node.name,
                 f"adapters {', '.join(there)}",
@@ -57,26 +57,25 @@ def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]
     if isinstance(facts, Silent):
         if facts.code == "ABSENT" and node.in_container:
             return
-        yield Finding(
-            severity,
+        yield found(
             "IB-NO-DRIVER",
             node.name,
             facts.message or f"ibv_devinfo: {facts.code}",
             "ibv_devinfo lists the adapters",
             _TOOLS,
+            severity=severity,
         )
         return
     lacking = [hca.name for hca in node.hcas if hca.name not in facts.hcas]
     if lacking:
         there = ", ".join(facts.hcas) or "none"
         why = f" ({facts.warnings[0]})" if facts.warnings else ""
-        yield Finding(
-            severity,
+        yield found(
             "IB-NO-DRIVER",
             node.name,
             f"ibv_devinfo lists {there}{why}",
             f"{', '.join(lacking)} among them",
-            "install the user-space driver of the adapter (OFED, rdma-core)",
+            severity=severity,
         )
 
 
@@ -90,14 +89,7 @@ def distances(node: Node, facts: Topology | Silent | None) -> Iterator[Finding]:
         problems = [f"{problem.code}: {problem.message}" for problem in facts.problems]
         yield from _far(node, facts)
     for problem in problems:
-        yield Finding(
-            "warning",
-            "TOPO-UNREADABLE",
-            node.name,
-            problem,
-            "a whole table of nvidia-smi topo -m",
-            "see `dlperf-orch inspect topology`; wiring is not compared until then",
-        )
+        yield found("TOPO-UNREADABLE", node.name, problem, "a whole table of nvidia-smi topo -m")
 
 
 def _severity(node: Node) -> Severity:
@@ -107,21 +99,18 @@ def _severity(node: Node) -> Severity:
 def _silent(node: Node, silent: Silent) -> Finding:
     if silent.code == "ABSENT":
         seen, expected = silent.message, "a program ibstat"
-        return Finding(_severity(node), "IB-TOOLS", node.name, seen, expected, _TOOLS)
+        return found("IB-TOOLS", node.name, seen, expected, _TOOLS, severity=_severity(node))
     if silent.code == "HUNG":
         seen, fix = silent.message or "no answer in 10 s", "look for the adapter's driver in dmesg"
-        return Finding("error", "IB-QUERY-HUNG", node.name, seen, "an answer of ibstat", fix)
+        return found("IB-QUERY-HUNG", node.name, seen, "an answer of ibstat", fix)
     names = ", ".join(hca.name for hca in node.hcas)
-    return Finding(
-        "error", "IB-PORT", node.name, silent.message, f"{names} active", "correct the inventory"
-    )
+    return found("IB-PORT", node.name, silent.message, f"{names} active", "correct the inventory")
 
 
 def _adapter(node: Node, declared: Hca, hca: HcaFacts) -> Iterator[Finding]:
     active = [port for port in hca.ports if port.state == "Active"]
     if not active:
-        yield Finding(
-            "error",
+        yield found(
             "IB-PORT",
             node.name,
             _states(hca),
@@ -141,24 +130,15 @@ def _port(node: Node, declared: Hca, port: PortFacts) -> Iterator[Finding]:
     at = f"{declared.name}/{port.port}"
     # An inventory has whole numbers: 2 stands for the 2.5 of one lane of SDR.
     if port.rate_gbps is None or int(port.rate_gbps) != declared.rate_gbps:
-        yield Finding(
-            "error",
+        yield found(
             "IB-RATE",
             node.name,
             f"{at} runs at {port.rate_gbps} Gb/s",
             f"{declared.rate_gbps} Gb/s",
-            "check cable and switch port, or correct the inventory",
         )
     layer = "InfiniBand" if port.link_layer == "IB" else port.link_layer
     if layer != declared.link_layer:
-        yield Finding(
-            "error",
-            "IB-LAYER",
-            node.name,
-            f"{at} speaks {layer}",
-            declared.link_layer,
-            "set link_layer in the inventory, or the adapter with mlxconfig",
-        )
+        yield found("IB-LAYER", node.name, f"{at} speaks {layer}", declared.link_layer)
 
 
 def _far(node: Node, facts: Topology) -> Iterator[Finding]:
@@ -166,13 +146,11 @@ def _far(node: Node, facts: Topology) -> Iterator[Finding]:
     for hca in node.hcas:
         words = [facts.links.get(gpu, {}).get(hca.name) for gpu in gpus]
         if words and all(word in _FAR for word in words):
-            yield Finding(
-                "warning",
+            yield found(
                 "HCA-FAR",
                 node.name,
                 f"{hca.name} is {words[0]} from every GPU in use",
                 "a nearer one for at least one of them",
-                "use other GPUs or another adapter; traffic crosses between the sockets",
             )
 
 
@@ -215,4 +193,4 @@ def _is_link_local(gid: Gid) -> bool:
 
 def _no_gid(node: Node, seen: str, expected: str) -> Finding:
     fix = "give the adapter's interface an address, or correct `roce: {gid_index: ...}`"
-    return Finding("error", "ROCE-GID", node.name, seen, expected, fix)
+    return found("ROCE-GID", node.name, seen, expected, fix)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator import words
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
+from orchestrator.model.findings import found
 from orchestrator.model.node import Gpus, Node
 from orchestrator.model.site import Finding
 
@@ -66,36 +67,33 @@ def _silent(node: Node, silent: Silent) -> Finding:
     elif silent.code == "ABSENT":
         _, code, fix = _SILENT[0]
     seen = silent.message or "no answer in 20 s"
-    return Finding("error", code, node.name, seen, "an answer of nvidia-smi -q -x", fix)
+    return found(code, node.name, seen, "an answer of nvidia-smi -q -x", fix, severity="error")
 
 
 def _driver(node: Node, facts: DriverFacts, needed: str | None) -> Iterator[Finding]:
     for problem in facts.problems:
         warned = problem.code == "GPU-WARNING"
         fix = "ask the vendor of the GPU" if warned else "see `dlperf-orch inspect gpu`"
-        yield Finding(
-            "warning" if warned else "error",
+        yield found(
             problem.code,
             node.name,
             problem.message,
             "no warning" if warned else "an answer that can be read",
             fix,
+            severity="warning" if warned else "error",
         )
     if needed is not None and facts.driver is not None and older(facts.driver, needed):
-        yield Finding(
-            "error",
+        yield found(
             "GPU-DRIVER-OLD",
             node.name,
             f"driver {facts.driver}",
             f"at least {needed}, for the images",
-            "install a newer driver, or use an image for an older CUDA",
         )
 
 
 def _declared(node: Node, declared: Gpus, facts: DriverFacts) -> Iterator[Finding]:
     if declared.count not in (None, len(facts.gpus)):
-        yield Finding(
-            "error",
+        yield found(
             "GPU-COUNT",
             node.name,
             words.count(len(facts.gpus), "GPU"),
@@ -104,14 +102,7 @@ def _declared(node: Node, declared: Gpus, facts: DriverFacts) -> Iterator[Findin
         )
     for model, count in Counter(gpu.model for gpu in facts.gpus).items():
         if declared.model not in (None, model):
-            yield Finding(
-                "error",
-                "GPU-MODEL",
-                node.name,
-                f"{count} x {model}",
-                f"{declared.model}",
-                "correct the inventory",
-            )
+            yield found("GPU-MODEL", node.name, f"{count} x {model}", f"{declared.model}")
 
 
 def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
@@ -121,8 +112,7 @@ def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
         fix = _RECOVERIES.get(
             gpu.recovery_action, "do what the driver asks for, or reboot the node"
         )
-        yield Finding(
-            "error",
+        yield found(
             "GPU-RECOVERY",
             node.name,
             f"{at}: the driver asks for: {gpu.recovery_action}",
@@ -130,16 +120,9 @@ def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
             fix.format(gpu.index),
         )
     if gpu.mig:
-        yield Finding("error", "GPU-MIG", node.name, f"{at}: MIG is on", "off", "nvidia-smi -mig 0")
+        yield found("GPU-MIG", node.name, f"{at}: MIG is on", "off")
     if gpu.persistence is False:
-        yield Finding(
-            "warning",
-            "GPU-PERSISTENCE",
-            node.name,
-            f"{at}: persistence mode is off",
-            "on",
-            "nvidia-smi -pm 1",
-        )
+        yield found("GPU-PERSISTENCE", node.name, f"{at}: persistence mode is off", "on")
     yield from _clocks_and_processes(node, gpu, at)
 
 
@@ -150,14 +133,11 @@ def _fabric(node: Node, gpus: Sequence[GpuFacts]) -> Iterator[Finding]:
         if gpu.fabric and (seen := _unsound(gpu.fabric)):
             by_words.setdefault(seen, []).append(str(gpu.index))
     for seen, indexes in by_words.items():
-        yield Finding(
-            "error",
+        yield found(
             "GPU-FABRIC",
             node.name,
             f"GPU {', '.join(indexes)}: fabric {seen}",
             "state Completed, status Success, no error of its health",
-            "look at the fabric manager (systemctl status nvidia-fabricmanager), which must run"
-            " in the driver's version; then reset the GPUs or reboot the node",
         )
 
 
@@ -193,28 +173,24 @@ def _memory(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:
     )
     for seen, fix in seen_and_fix:
         if seen:
-            yield Finding("error", "GPU-ECC", node.name, f"{at}: {seen}", "none", fix)
+            yield found("GPU-ECC", node.name, f"{at}: {seen}", "none", fix)
 
 
 def _clocks_and_processes(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:
     slowed = [reason for reason in gpu.throttle_reasons or () if reason in _HARMFUL]
     if slowed:
-        yield Finding(
-            "warning",
+        yield found(
             "GPU-THROTTLED",
             node.name,
             f"{at}: clocks held down by {', '.join(slowed)}",
             "full clocks",
-            "see `nvidia-smi -q -d PERFORMANCE`",
         )
     for process in gpu.processes or ():
         mib = process.memory_mib
         used = "some memory" if mib is None else words.size(mib << 20)
-        yield Finding(
-            "error",
+        yield found(
             "GPU-BUSY",
             node.name,
             f"{at}: process {process.pid} ({process.name}) uses {used}",
             "no other process",
-            "wait for it, or ask its owner",
         )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from orchestrator import words
 from orchestrator.checks import xids
 from orchestrator.model.facts import Silent
+from orchestrator.model.findings import found
 from orchestrator.model.health import HcaHealth, HealthFacts, Xid
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
@@ -32,21 +33,19 @@ def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
     slow = {name: count for name, count in facts.governors.items() if name != "performance"}
     if slow:
         seen = ", ".join(f"{count} with {name}" for name, count in sorted(slow.items()))
-        yield _warning(
-            node,
+        yield found(
             "CPU-GOVERNOR",
+            node.name,
             f"{sum(slow.values())} of {sum(facts.governors.values())} CPUs are governed: {seen}",
             "performance",
-            "cpupower frequency-set -g performance",
         )
     if facts.swap_used_mib is not None and facts.swap_used_mib > MOST_SWAP_MIB:
         seen, needed = words.sizes(facts.swap_used_mib << 20, MOST_SWAP_MIB << 20)
-        yield _warning(
-            node,
+        yield found(
             "SWAP",
+            node.name,
             f"{seen} of memory lie in swap",
             f"at most {needed}",
-            "find out what used the memory; swapoff -a while you measure",
         )
     declared = {hca.name for hca in node.hcas}
     for hca in facts.hcas:
@@ -86,13 +85,13 @@ def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
         fix += "; after a reset alone, clear the kernel's log (dmesg -C)"
     since = "the driver asks for no recovery" if is_recovered else "no reset or reboot logged"
     ago = "its time is not logged" if xid.age_s is None else f"{xid.age_s / 60:.0f} minutes ago"
-    return Finding(
-        "error" if is_error else "warning",
+    return found(
         "NVSWITCH-SXID" if xid.of_switch else "GPU-XID",
         node.name,
         f"{xid.words[:200]}; {since} since ({ago})",
         f"no fatal error since the node started, no other within {XID_WINDOW_S // 3600} hours",
         fix,
+        severity="error" if is_error else "warning",
     )
 
 
@@ -106,12 +105,11 @@ def _flaps(node: Node, facts: HealthFacts) -> Iterator[Finding]:
     often = [(name, count) for name, count in downs.most_common() if count >= FLAPPING]
     if often:
         seen = ", ".join(f"{name} {words.count(count, 'time')}" for name, count in often)
-        yield _warning(
-            node,
+        yield found(
             "LINK-FLAPS",
+            node.name,
             f"links went down within {FLAP_WINDOW_S // 3600} hours: {seen}",
             f"fewer than {FLAPPING} times each",
-            "check cable, transceiver and switch port (dmesg, ethtool -m)",
         )
 
 
@@ -119,23 +117,18 @@ def _hca(node: Node, hca: HcaHealth) -> Iterator[Finding]:
     narrow = hca.width is not None and hca.most_width is not None and hca.width < hca.most_width
     slow = hca.speed is not None and hca.most_speed is not None and hca.speed < hca.most_speed
     if narrow or slow:
-        yield _warning(
-            node,
+        yield found(
             "PCIE-WIDTH" if narrow else "PCIE-SPEED",
+            node.name,
             f"{hca.name} uses {hca.width} PCIe lanes at {hca.speed} GT/s",
             f"{hca.most_width} at {hca.most_speed} GT/s",
             "reseat the card, or put it into a slot that has them",
         )
     many = {name: count for name, count in hca.counters.items() if count > MOST_ERRORS}
     if many:
-        yield _warning(
-            node,
+        yield found(
             "IB-ERRORS",
+            node.name,
             f"{hca.name}: {', '.join(f'{name} {count}' for name, count in many.items())}",
             f"at most {MOST_ERRORS} of each since they were cleared",
-            "check cable and switch port, then clear them (perfquery -R)",
         )
-
-
-def _warning(node: Node, code: str, seen: str, expected: str, fix: str) -> Finding:
-    return Finding("warning", code, node.name, seen, expected, fix)

@@ -8,6 +8,7 @@ from orchestrator.checks.data import states
 from orchestrator.checks.fabric import adapters, openable
 from orchestrator.model.container import Container
 from orchestrator.model.facts import ContainerFacts, Silent
+from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
 
@@ -46,8 +47,7 @@ def mib(size: str) -> int:
 def _shm(node: Node, facts: ContainerFacts, started: Container) -> Iterator[Finding]:
     if started.shm_size is not None and facts.shm_mib < mib(started.shm_size):
         seen, needed = words.sizes(facts.shm_mib << 20, mib(started.shm_size) << 20)
-        yield Finding(
-            "error",
+        yield found(
             "SHM-SMALL",
             node.name,
             f"{seen} of shared memory in a container",
@@ -59,17 +59,16 @@ def _shm(node: Node, facts: ContainerFacts, started: Container) -> Iterator[Find
 def _gpus(node: Node, facts: ContainerFacts) -> Iterator[Finding]:
     needed = len(node.usable_gpus)
     if isinstance(facts.gpus, Silent):
-        yield Finding(
-            "error",
+        yield found(
             "GPU-RUNTIME",
             node.name,
             f"in a container: {facts.gpus.message or facts.gpus.code}",
             f"nvidia-smi -L lists {words.count(needed, 'GPU')}",
             "set container.gpu_access to a way that this engine has",
+            severity="error",
         )
     elif facts.gpus is not None and facts.gpus < needed:
-        yield Finding(
-            "error",
+        yield found(
             "GPU-COUNT",
             node.name,
             f"{words.count(facts.gpus, 'GPU')} in a container",
@@ -82,8 +81,7 @@ def _memlock(node: Node, facts: ContainerFacts, started: Container) -> Iterator[
     limit = started.ulimits.get("memlock", -1)
     if facts.memlock_kib is None or 0 <= limit <= facts.memlock_kib * 1024:
         return
-    yield Finding(
-        "error",
+    yield found(
         "MEMLOCK",
         node.name,
         f"a container may lock {facts.memlock_kib} KiB of memory",
@@ -94,13 +92,11 @@ def _memlock(node: Node, facts: ContainerFacts, started: Container) -> Iterator[
 
 def _devices(node: Node, facts: ContainerFacts) -> Iterator[Finding]:
     if not any(name.startswith("uverbs") for name in facts.devices):
-        yield Finding(
-            "error",
+        yield found(
             "IB-DEVICE",
             node.name,
             f"/dev/infiniband of a container has {', '.join(facts.devices) or 'nothing'}",
             "the node's uverbs devices",
-            "load ib_uverbs on the node before containers are created",
         )
 
 
@@ -110,8 +106,7 @@ def _skew(node: Node, inside: str | None, outside: str | None) -> Iterator[Findi
     here, there = words.version_key(inside), words.version_key(outside)
     if here == there:
         return
-    yield Finding(
-        "warning",
+    yield found(
         "OFED-SKEW",
         node.name,
         f"OFED {inside} in the container, {outside} on the node",

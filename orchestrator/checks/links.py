@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
+from orchestrator.model.findings import found
 from orchestrator.model.health import NvlinkErrors
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
@@ -49,13 +50,8 @@ def _width(node: Node, gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[Fin
     widths = (other.pcie_width for other in alike if not _saves(other))
     most = _usual(widths) if gpu.virtual else gpu.pcie_width_max or 0
     if gpu.pcie_width is not None and gpu.pcie_width < most and not _saves(gpu):
-        yield Finding(
-            "warning",
-            "PCIE-WIDTH",
-            node.name,
-            f"GPU {gpu.index} uses {gpu.pcie_width} PCIe lanes",
-            f"{most}",
-            "reseat the card or its riser; compare with the other nodes",
+        yield found(
+            "PCIE-WIDTH", node.name, f"GPU {gpu.index} uses {gpu.pcie_width} PCIe lanes", f"{most}"
         )
 
 
@@ -70,14 +66,7 @@ def _speed(node: Node, gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[Fin
     elif gpu.performance_state == "P0" and used is not None and used < (most := _usual(in_p0)):
         seen = f"uses PCIe generation {used} in state P0"
     if seen is not None:
-        yield Finding(
-            "warning",
-            "PCIE-SPEED",
-            node.name,
-            f"GPU {gpu.index} {seen}",
-            f"{most}",
-            "look for a slower switch or riser, or a limit in the BIOS; reseat the card",
-        )
+        yield found("PCIE-SPEED", node.name, f"GPU {gpu.index} {seen}", f"{most}")
 
 
 def _saves(gpu: GpuFacts) -> bool:
@@ -104,13 +93,11 @@ def _inactive(
     for gpu, count in active.items():
         if gpu in used and count < min(usual, len(nvlinks[gpu])):
             down = [str(at) for at, up in enumerate(nvlinks[gpu]) if not up]
-            yield Finding(
-                "warning",
+            yield found(
                 "NVLINK-DOWN",
                 node.name,
                 f"GPU {gpu}: NVLinks {', '.join(down)} are inactive",
                 f"{usual} active, as on most GPUs of the node",
-                "look for Xid 74 in dmesg; reset the GPU or reboot the node",
             )
 
 
@@ -124,12 +111,9 @@ def _errors(
         by_gpu.setdefault(link.gpu, []).append(f"link {link.link}: {counts}")
     for gpu, seen in by_gpu.items():
         if gpu in used:
-            yield Finding(
-                "warning",
+            yield found(
                 "NVLINK-ERRORS",
                 node.name,
                 f"GPU {gpu}: {'; '.join(seen)}",
                 "no errors since they were cleared",
-                "clear them (nvidia-smi nvlink -re) and measure;"
-                " if they come back, have GPU or board looked at",
             )

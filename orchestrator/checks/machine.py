@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orchestrator import words
+from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts
 
@@ -37,26 +38,24 @@ def host(node: Node, facts: HostFacts, demands: Demands) -> Iterator[Finding]:
     yield from _room(node, facts)
     yield from _load(node, facts)
     if node.interface is not None and node.interface not in facts.interfaces:
-        yield Finding(
-            "error",
+        yield found(
             "INTERFACE-MISSING",
             node.name,
             f"interfaces {', '.join(facts.interfaces) or 'none'}",
             node.interface,
-            "name an interface that the node has",
         )
     yield from _proxies(node, facts) if node.has_engine else _limits(node, facts)
 
 
 def _missing(node: Node, module: str, demands: Demands) -> Finding:
     checkout = f", or from a checkout: pip install '.[{demands.extra}]'" if demands.extra else ""
-    return Finding(
-        "error" if demands.is_certain else "warning",
+    return found(
         "MODULE-MISSING",
         node.name,
         f"no Python module {module}",
         f"{module} importable",
         f"{demands.install} {module}{checkout}",
+        severity="error" if demands.is_certain else "warning",
     )
 
 
@@ -64,8 +63,7 @@ def _room(node: Node, facts: HostFacts) -> Iterator[Finding]:
     """Disk and open files, which attempts take on every node."""
     if facts.free_disk_mib < LEAST_DISK_MIB:
         seen, needed = words.sizes(facts.free_disk_mib << 20, LEAST_DISK_MIB << 20)
-        yield Finding(
-            "error",
+        yield found(
             "DISK-FULL",
             node.name,
             f"{seen} free where attempts lie",
@@ -74,8 +72,7 @@ def _room(node: Node, facts: HostFacts) -> Iterator[Finding]:
             + ("--state" if node.shares_files else "`folder:` in the inventory"),
         )
     if facts.open_files is not None and facts.open_files < LEAST_OPEN_FILES:
-        yield Finding(
-            "error",
+        yield found(
             "LIMITS",
             node.name,
             f"{facts.open_files} open files allowed",
@@ -86,20 +83,17 @@ def _room(node: Node, facts: HostFacts) -> Iterator[Finding]:
 
 def _load(node: Node, facts: HostFacts) -> Iterator[Finding]:
     if facts.load > facts.cpus * BUSY_SHARE:
-        yield Finding(
-            "warning",
+        yield found(
             "BUSY",
             node.name,
             f"load {facts.load:g} on {facts.cpus} CPUs",
             f"below {facts.cpus * BUSY_SHARE:g}",
-            "find out what else runs there; it affects what is measured",
         )
 
 
 def _proxies(node: Node, facts: HostFacts) -> Iterator[Finding]:
     if facts.proxies:
-        yield Finding(
-            "warning",
+        yield found(
             "PROXY",
             node.name,
             f"{', '.join(facts.proxies)} set for its user",
@@ -111,8 +105,7 @@ def _proxies(node: Node, facts: HostFacts) -> Iterator[Finding]:
 def _limits(node: Node, facts: HostFacts) -> Iterator[Finding]:
     """Limits that programs need from the machine itself where they run in no container."""
     if node.hcas and facts.memlock_kib is not None:
-        yield Finding(
-            "error",
+        yield found(
             "MEMLOCK",
             node.name,
             f"{facts.memlock_kib} KiB of memory may be locked",
@@ -120,8 +113,7 @@ def _limits(node: Node, facts: HostFacts) -> Iterator[Finding]:
             "raise memlock in /etc/security/limits.conf",
         )
     if node.gpus is not None and facts.shm_mib < LEAST_SHM_MIB:
-        yield Finding(
-            "error",
+        yield found(
             "SHM-SMALL",
             node.name,
             f"{words.size(facts.shm_mib << 20)} of shared memory",

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.endpoint import ip
+from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts
 from orchestrator.probes.reach import Heard
@@ -20,13 +21,11 @@ def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Findi
     if node.interface not in facts.interfaces:
         return
     if facts.addresses is None:
-        yield Finding(
-            "warning",
+        yield found(
             "NET-UNPROVEN",
             node.name,
             f"no program that says which addresses {node.interface} has",
             f"{node.address} on it",
-            "install iproute2",
         )
         return
     carried = facts.addresses.get(node.interface, ())
@@ -34,13 +33,11 @@ def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Findi
         entry.interface is not None for entry in cluster.nodes if entry.name == node.name
     )
     if not _carries(carried, node.address, any_will_do=named_here):
-        yield Finding(
-            "error",
+        yield found(
             "NET-IFACE",
             node.name,
             f"{node.interface} has {', '.join(carried) or 'no address'}",
             "an address" if named_here else node.address,
-            "name the interface that has the node's address, or name this one on the node itself",
         )
 
 
@@ -55,13 +52,13 @@ def reachable(
     """
     for node, heard in listeners.items():
         if heard.state == "busy":
-            yield Finding(
-                "error",
+            yield found(
                 "PORT-BUSY",
                 node,
                 f"port {port} is in use",
                 "a free port",
                 f"find its owner with `ss -ltnp 'sport = :{port}'`",
+                severity="error",
             )
         elif heard.state != "open":
             yield _unproven(node, f"cannot listen on port {port}: {heard.reason}")
@@ -69,19 +66,17 @@ def reachable(
         if heard.state == "unproven":
             yield _unproven(caller, f"cannot call {listener}: {heard.reason}")
         elif heard.state != "open":
-            yield Finding(
-                "error",
+            yield found(
                 "NET-BLOCKED",
                 caller,
                 f"{caller}->{listener}:{port}: {heard.reason}",
                 "a connection",
-                "open the port in the firewalls of both nodes and in between",
             )
 
 
 def _unproven(node: str, seen: str) -> Finding:
     fix = "install perl or python3 there, to have it proved"
-    return Finding("warning", "NET-UNPROVEN", node, seen, "a connection between nodes", fix)
+    return found("NET-UNPROVEN", node, seen, "a connection between nodes", fix)
 
 
 def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
@@ -89,13 +84,12 @@ def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding
         return
     own, means = ip(node.address), ip(facts.own_addresses[0]) if facts.own_addresses else None
     if means is not None and means.is_loopback and not (own and own.is_loopback):
-        yield Finding(
-            "warning" if node.gpus else "error",
+        yield found(
             "NET-NAME",
             node.name,
             f"its own name {facts.hostname} means {means} there, which gloo tells the other ranks",
             f"{node.address}, or an interface named in the inventory",
-            "set `interface:`, or take that line out of the node's /etc/hosts",
+            severity="warning" if node.gpus else "error",
         )
     held = facts.addresses if facts.addresses is not None else dict.fromkeys(facts.interfaces, ())
     picked = [
@@ -105,13 +99,11 @@ def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding
         and not _carries(addresses, node.address, any_will_do=False)
     ]
     if picked:
-        yield Finding(
-            "warning",
+        yield found(
             "NET-VIRTUAL",
             node.name,
             f"virtual interfaces {', '.join(sorted(picked))}, which NCCL and gloo may pick",
             "an interface named in the inventory",
-            "set `interface:` to the one that carries the node's address",
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator import words
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts, NodeFacts, Severity, Site
 
@@ -51,13 +52,12 @@ def together(
             continue
         skew = facts[node.name].clock_s - answered_s[node.name]
         if abs(skew) > MOST_SKEW_S:
-            yield Finding(
-                "error" if abs(skew) > WORST_SKEW_S else "warning",
+            yield found(
                 "CLOCK-SKEW",
                 node.name,
                 f"its clock is {skew:+.1f} s from this machine's",
                 f"within {MOST_SKEW_S:g} s",
-                "start a time service (chrony, ntpd) there",
+                severity="error" if abs(skew) > WORST_SKEW_S else "warning",
             )
 
 
@@ -81,24 +81,15 @@ def since(before: Site, now: Mapping[str, NodeFacts]) -> Iterator[Finding]:
             continue
         wiring = {_wiring_of(old), _wiring_of(facts)}
         if None not in wiring and len(wiring) > 1:
-            yield Finding(
-                "warning",
+            yield found(
                 "TOPO-CHANGED",
                 name,
                 "GPUs and adapters are connected in another way",
                 f"as on {before.observed_at}",
-                "compare `nvidia-smi topo -m` with the site file; a link may be down",
             )
         gone = set(_bus_ids(old)) - set(_bus_ids(facts)) if facts.gpu else set()
         for bus_id in sorted(gone):
-            yield Finding(
-                "warning",
-                "GPU-GONE",
-                name,
-                f"no GPU at {bus_id}",
-                f"one, as on {before.observed_at}",
-                "look for Xid 79 in dmesg, unless it was taken out",
-            )
+            yield found("GPU-GONE", name, f"no GPU at {bus_id}", f"one, as on {before.observed_at}")
 
 
 def _wiring_of(facts: NodeFacts) -> str | None:
@@ -118,13 +109,13 @@ def _gpus(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]
     for odd in deviants(models):
         # An inventory that names this node's model wants it to be another.
         meant = _names_model(members[odd.node])
-        yield Finding(
-            "warning" if meant else "error",
+        yield found(
             "HETEROGENEOUS",
             odd.node,
             odd.seen,
             odd.expected,
             "measure like with like, or declare each node's model in the inventory",
+            severity="warning" if meant else "error",
         )
     limits = {name: _watts(gpu.power_limits_w) for name, gpu in gpus.items()}
     same_models = len(set(models.values())) < 2
@@ -165,13 +156,13 @@ def _machines(nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
     most_mib = max((facts.host.memory_mib for facts in nodes.values()), default=0)
     for name, facts in nodes.items():
         if facts.host.memory_mib < most_mib * LEAST_SHARE:
-            yield Finding(
-                "warning",
+            yield found(
                 "HETEROGENEOUS",
                 name,
                 f"{words.size(facts.host.memory_mib << 20)} of memory",
                 f"{words.size(most_mib << 20)}, as on the node with most",
                 "look for a memory module that has failed",
+                severity="warning",
             )
 
 
@@ -205,4 +196,4 @@ def _differing(
     severity: Severity, code: str, reported: Mapping[str, str], fix: str
 ) -> Iterator[Finding]:
     for odd in deviants(reported):
-        yield Finding(severity, code, odd.node, odd.seen, odd.expected, fix)
+        yield found(code, odd.node, odd.seen, odd.expected, fix, severity=severity)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from orchestrator import errors
+from orchestrator.model.findings import found
 from orchestrator.model.site import Finding, ImageRecord
 
 
@@ -21,17 +22,17 @@ def unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
     if failures:
         seen, fix = f"{failures[0].code}: {failures[0].cause}", failures[0].fix or "mend that"
     needed = "a provisioning that came to its end"
-    return Finding("error", "NOT-PROVISIONED", "all", seen, needed, fix)
+    return found("NOT-PROVISIONED", "all", seen, needed, fix)
 
 
 def unprepared(error: errors.UnfitError) -> Finding:
     """What stopped the preparing of images."""
     node, needed = error.where.get("node", "all"), "images on every node, and containers that start"
-    return Finding("error", error.code, node, error.cause, needed, error.fix)
+    return found(error.code, node, error.cause, needed, error.fix, severity="error")
 
 
 def unlocked(record: ImageRecord) -> Finding:
     """An image whose base may be another one tomorrow."""
     seen = f"{record.base} was {record.base_digest[:19]} when it was resolved"
     needed, fix = "a digest in the lock beside the inventory", "provision --lock"
-    return Finding("warning", "UNLOCKED", "all", seen, needed, fix)
+    return found("UNLOCKED", "all", seen, needed, fix)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from orchestrator.datasets import Classes, Dataset, NamedFiles, Part, Shards
 from orchestrator.datasets.contents import ClassesSeen, Contents, FilesSeen
+from orchestrator.model.findings import found
 from orchestrator.model.site import Finding
 
 MOST_SHOWN = 3
@@ -21,10 +22,10 @@ def judge(dataset: Dataset, node: str, path: str, contents: Contents) -> Iterato
         broken, short = _verdict(part, folder, seen)
         for have, needed in broken:
             fix = f"prepare {dataset.name} again, at a path that is free"
-            yield Finding("error", "DATA-PARTS", node, have, needed, fix)
+            yield found("DATA-PARTS", node, have, needed, fix)
         for have, needed in short:
             fix = "mention it with the result; throughput hardly depends on it, accuracy does"
-            yield Finding("warning", "DATA-INCOMPLETE", node, have, needed, fix)
+            yield found("DATA-INCOMPLETE", node, have, needed, fix)
 
 
 def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Iterator[Finding]:
@@ -38,7 +39,7 @@ def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Itera
         if same:
             seen = f"{_shown(same)} of {dataset.name} and of {dataset.like} are of one size"
             fix = f"prepare {dataset.name} again, at a path that is free"
-            yield Finding("error", "DATA-PARTS", node, seen, "an index, far smaller", fix)
+            yield found("DATA-PARTS", node, seen, "an index, far smaller", fix)
         for missing, relation in (
             (other_names - own_names, "without"),
             (own_names - other_names, "beyond"),
@@ -47,7 +48,7 @@ def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Itera
                 seen = f"{dataset.name} is {relation} {_shown(sorted(missing))}"
                 needed = f"one file for each of {dataset.like}"
                 fix = f"prepare {dataset.name} again, after {dataset.like}"
-                yield Finding("error", "DATA-PARTS", node, seen, needed, fix)
+                yield found("DATA-PARTS", node, seen, needed, fix)
 
 
 def counted(dataset: Dataset, contents: Contents) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orchestrator import errors, words
 from orchestrator.datasets import Dataset, Need, Way
 from orchestrator.datasets.labels import NAMES
+from orchestrator.model.findings import found
 from orchestrator.model.site import Finding
 from orchestrator.probes import Probe
 
@@ -169,41 +170,40 @@ def findings(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> I
     path, fix = paths.target, "name another path in the inventory"
     if observed.target == "file":
         seen = f"{path} is a file"
-        yield Finding("error", "DATA-TARGET", node, seen, "a path that is free", fix)
+        yield found("DATA-TARGET", node, seen, "a path that is free", fix)
     if observed.mounted:
         seen = f"{path} is a mount point"
         needed = "a folder below it: a finished set comes to its place by one rename"
-        yield Finding("error", "DATA-TARGET", node, seen, needed, fix)
+        yield found("DATA-TARGET", node, seen, needed, fix)
     if observed.partial not in (None, dataset.name):
         seen = f"{observed.real}.partial is there and no beginning of {dataset.name}"
         fix = "see whose it is, and move it away"
-        yield Finding("error", "DATA-TARGET", node, seen, "a path that is free", fix)
+        yield found("DATA-TARGET", node, seen, "a path that is free", fix)
     if observed.unwritable:
         seen = f"{observed.unwritable} cannot be written"
         fix = "give the user that logs in the right to write there"
-        yield Finding("error", "DATA-TARGET", node, seen, f"a folder to put {path} into", fix)
+        yield found("DATA-TARGET", node, seen, f"a folder to put {path} into", fix)
     if observed.lacking:
         seen = f"no {', '.join(observed.lacking)} on the node"
-        yield Finding("error", "DATA-LOOK", node, seen, "these programs", "install them")
+        yield found("DATA-LOOK", node, seen, "these programs")
 
 
 def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Finding:
     """The finding that no way has the sources that it needs."""
     needed = " or ".join(_needed(way) for way in dataset.ways)
     if paths.source is None:
-        return Finding("error", "DATA-SOURCE", node, "no --from DIR", needed, "name the folder")
+        return found("DATA-SOURCE", node, "no --from DIR", needed)
     seen = f"{paths.source} on the node has not all of it"
     if not observed.from_there:
         seen = f"{paths.source} is no folder on the node"
     fix = "put the sources there, on every node, or name another folder with --from"
-    return Finding("error", "DATA-SOURCE", node, seen, needed, fix)
+    return found("DATA-SOURCE", node, seen, needed, fix)
 
 
 def full(node: str, observed: Observed, needed_bytes: int) -> Finding:
     """The finding that the disk is too full."""
     seen, needed = words.sizes(observed.free_bytes, needed_bytes)
-    return Finding(
-        "error",
+    return found(
         "DISK-FULL",
         node,
         f"{seen} free for {observed.real}.partial",

@@ -11,6 +11,7 @@ from orchestrator.deadlines import DATA_COUNT_S
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import probing
 from orchestrator.model.facts import JSON
+from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, Finding
 from orchestrator.probes import data
@@ -113,4 +114,4 @@ def _looked(
 
 def _unread(dataset: Dataset, node: str, error: errors.UnfitError) -> Finding:
     needed = f"data set {dataset.name}, readable"
-    return Finding("error", error.code, node, error.cause, needed, error.fix or "see there")
+    return found(error.code, node, error.cause, needed, error.fix or "see there", severity="error")

@@ -13,6 +13,7 @@ from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import probing
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
 from orchestrator.probes import first_look
@@ -155,13 +156,11 @@ def labels_beside(fleet: Fleet, request: DataRequest, planned: Planned) -> bytes
     """
     node, name = planned.node.name, planned.observed.labels
     if not name:
-        return Finding(
-            "error",
+        return found(
             "LABELS",
             node,
             f"neither --labels FILE nor {' or '.join(labels.NAMES)} in {request.source}",
             "the class of each validation image",
-            "give --labels with one of these files, which come with ImageNet's tools",
         )
     path = f"{request.source}/{name}"
     try:
@@ -169,7 +168,7 @@ def labels_beside(fleet: Fleet, request: DataRequest, planned: Planned) -> bytes
         return labels.lines(labels.parse(text, path)).encode()
     except errors.LogError as error:
         needed = "the class of each validation image"
-        return Finding("error", error.code, node, error.cause, needed, error.fix)
+        return found(error.code, node, error.cause, needed, error.fix, severity="error")
 
 
 def _whole(transport: Transport, path: str) -> bytes:

@@ -10,6 +10,7 @@ from orchestrator.console import Voice
 from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
 from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
 from orchestrator.inputs import probing
+from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, Finding, NodeFacts
 from orchestrator.probes import Probe, data, reach
@@ -174,11 +175,11 @@ def _counted(
 def _unread(name: str, node: str, error: errors.DlperfError) -> Finding:
     if isinstance(error, errors.NodeError) and not isinstance(error, errors.CommandTimedOut):
         raise error
-    return Finding(
-        "error",
+    return found(
         error.code,
         node,
         error.cause,
         f"data set {name}, readable",
         error.fix or "see there",
+        severity="error",
     )

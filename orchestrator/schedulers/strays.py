@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from orchestrator import errors, nodeset, words
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.fleet import Fleet, ask_all, settled
+from orchestrator.model.findings import found
 from orchestrator.model.plan import Seat
 from orchestrator.model.process import Holder
 from orchestrator.model.site import Finding
@@ -111,8 +112,7 @@ def _finding(sweep: str, tasks: Mapping[str, RunningTask], inventory: str) -> Fi
     owner = Holder.read(task.owner)
     if sweep == DATA:
         dataset = task.name.split("-")[2] if task.name.startswith("dlp-data-") else "NAME"
-        return Finding(
-            "error",
+        return found(
             "PREPARING",
             where,
             f"data set {dataset} is being prepared on the node, by {owner or 'an unknown user'}",
@@ -135,8 +135,7 @@ def _finding(sweep: str, tasks: Mapping[str, RunningTask], inventory: str) -> Fi
         if owner is not None:
             there = f"--state {shlex.quote(owner.folder)}` on {owner.process.host}"
             fix = f"`dlperf-orch stop {sweep} {there}; {lost}"
-    return Finding(
-        "error",
+    return found(
         "OTHER-GANG",
         where,
         f"{words.printable(task.name)} of sweep {name} runs on the node, started by {by}; {until}",

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
+from orchestrator.model import findings
+from tests.docs import codes
 from tests.docs.pages import ROOT, called, rows
 
 SOURCE = Path(errors.__file__).parent
@@ -30,7 +32,7 @@ OTHER_WORDS = {
     "groups of GPT's cases": "DP MP PP",
     "words of scripts in a build, which explain themselves": "SOURCE WHEEL",
     "placeholders": "ADDRESS CASE GLOB PARTITION PATTERN PERCENT PROGRAM SWEEP TRIAL",
-    "how a program of a node ended": "ABSENT DENIED DOWN HUNG REFUSED",
+    "how a program of a node ended": "ABSENT DENIED DOWN FOREIGN HUNG REFUSED",
     "names of files": "SHA256SUMS",
     "names of holes": "CVE-2024-21626 CVE-2025-23266",
     "states of jobs and nodes": "CANCELLED DOWN DRAIN DRAINED DRAINING ERROR FAIL FAILED FAILING"
@@ -48,6 +50,7 @@ def said() -> set[str]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.add(node.value)
+    found |= {code for kinds in findings.table().values() for code in kinds}
     return {text for text in found if CODE.fullmatch(text)}
 
 
@@ -80,6 +83,17 @@ def test_a_code_has_one_row_on_a_page(path: Path) -> None:
     for cells in found:
         assert len(cells) == 4, cells
         assert all(cells), cells
+
+
+def test_codes_of_nodes_are_those_of_the_table_of_findings() -> None:
+    """`python -m tests.docs.codes` writes the page."""
+    assert codes.PAGE.read_text(encoding="utf-8") == codes.written()
+
+
+def test_a_finding_without_a_severity_is_refused() -> None:
+    """Neither the table nor the check says how grave it is."""
+    with pytest.raises(ValueError, match="CLOCK-SKEW has no severity"):
+        findings.found("CLOCK-SKEW", "node1", "its clock is off", "the time")
 
 
 def test_codes_are_found_in_the_source() -> None:
