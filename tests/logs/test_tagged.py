@@ -9,7 +9,8 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.launchers import mpirun
-from orchestrator.logs import TENSORFLOW, reader, tagged
+from orchestrator.logs import TENSORFLOW, reader
+from orchestrator.logs.text import whole_lines
 from orchestrator.measuring import throughputs, validity
 from orchestrator.model.log import TrainingLog
 from tests import SAMPLES
@@ -26,9 +27,7 @@ MIB = 1 << 20
 
 
 def rejoined(log: bytes, size: int = 1000) -> bytes:
-    ranks = tagged.Rejoined()
-    chunks = [log[at : at + size] for at in range(0, len(log), size)]
-    return b"".join(map(ranks.feed, chunks)) + ranks.close()
+    return b"".join(whole_lines(log[at : at + size] for at in range(0, len(log), size)))
 
 
 def by_rank() -> dict[bytes, bytes]:

@@ -8,7 +8,7 @@ import re
 from math import isfinite
 
 from orchestrator.logs.engine import Reader
-from orchestrator.logs.format import LOST, NUMBER, Format, Promise, number
+from orchestrator.logs.format import LOST, NUMBER, Format, Promise, parse_number
 from orchestrator.logs.header import Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
 
@@ -58,7 +58,7 @@ def parameters(line: bytes) -> list[tuple[str, str]]:
 def results(line: bytes) -> dict[str, float]:
     """The finite numbers of a line of results, by name."""
     found = re.findall(rb" ([A-Za-z_][\w.]*) : (" + NUMBER + rb")(?=\s|$)", line)
-    named = {name.decode("ascii").replace(".", "_"): number(value) for name, value in found}
+    named = {name.decode("ascii").replace(".", "_"): parse_number(value) for name, value in found}
     if "train_total_ips" in named:
         named["train_throughput"] = named.pop("train_total_ips")
     return {name: value for name, value in named.items() if isfinite(value)}

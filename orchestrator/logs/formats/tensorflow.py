@@ -14,8 +14,7 @@ from functools import lru_cache
 from math import isfinite, nan
 
 from orchestrator.logs.engine import RESULT, Reader
-from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step
-from orchestrator.logs.format import number as printed
+from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step, parse_number
 from orchestrator.logs.formats.dllogger import parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
@@ -130,7 +129,7 @@ def _nvlog(reader: Reader, line: bytes) -> bool:
         return False
     rank, half = found["rank"] or b"", reader.half
     if found["average"]:
-        _conclude(reader, {RESULT: printed(found["average"])})
+        _conclude(reader, {RESULT: parse_number(found["average"])})
     elif found["iteration"]:
         if half:
             reader.run.damage(reader.line)
@@ -140,7 +139,7 @@ def _nvlog(reader: Reader, line: bytes) -> bool:
         reader.half = None
         if half is None or half.rank != rank:
             return False
-        rated = half._replace(series=found["series"], rate=printed(found["rate"]))
+        rated = half._replace(series=found["series"], rate=parse_number(found["rate"]))
         reader.step(rated._replace(text=found["rate"], line=reader.line))
     else:
         _told_by_nvlog(reader, line)
