@@ -213,8 +213,8 @@ class Window:
             return
         is_sampled = not form.averaged and any(pace.ahead > 1 for pace in paces)
         if start and end and start.clock_ns < end.clock_ns and not is_sampled:
-            took_ns = end.clock_ns - start.clock_ns
-            self.agreement = form.agreement.window + form.agreement.window_late_ns / took_ns
+            late_ns, lasted_ns = form.agreement.window_late_ns, end.clock_ns - start.clock_ns
+            self.agreement = form.agreement.window + late_ns / lasted_ns
         limit, digit = _SAMPLED if is_sampled else form.agreement, (form.digits or (0.0, 0.0))[0]
         expected_ns = [usual / pace.step.rate * pace.ahead for pace in paces]
         off_ns = [

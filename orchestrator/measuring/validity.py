@@ -26,8 +26,8 @@ UNKNOWN = "unknown"  # of a trial whose provenance lacks a key
 # same number, of every tenth one the recorded logs differ by 0.41 % at most.
 RESULT_TOLERANCE, SAMPLED_TOLERANCE = 0.001, 0.01
 # Between the rates of such a program and its clock, by the median step: recorded logs differ by
-# 0.14 % at most.
-REPORTED_TOLERANCE = 0.007
+# 0.14 % at most. A difference above the first is a mark, above the second a problem.
+REPORTED_AGREEMENT, REPORTED_TOLERANCE = 0.0035, 0.007
 NOTHING = hashlib.sha256().hexdigest()  # two empty logs are no copies of each other
 
 
@@ -129,7 +129,11 @@ def _result_problem(log: TrainingLog, global_batch_size: int | None) -> Problem 
     if problem or not (log.samples and global_batch_size and rate):
         return problem
     by_clock = rate * global_batch_size / log.samples
-    return _mismatch("the clock gives", by_clock, rate, REPORTED_TOLERANCE)
+    problem = _mismatch("the clock gives", by_clock, rate, REPORTED_TOLERANCE)
+    if problem:
+        return problem
+    jump = _mismatch("the clock gives", by_clock, rate, REPORTED_AGREEMENT)
+    return jump and replace(jump, code="CLOCK-JUMP")
 
 
 def _mismatch(
