@@ -384,8 +384,6 @@ class Records(Window):
                 needed = f"needed one every {stride} iterations, up to {self._last}"
             self._notes.add("WINDOW", f"{seen}; {needed}")
             return
-        if not self._records:
-            return
         latencies_ns = 0.0
         for step in self._records:
             self._include(step, None)

@@ -129,6 +129,15 @@ def test_text_of_no_rank_passes_as_it_is() -> None:
     assert rejoined(b"ends without") == b"ends without"
 
 
+def test_of_a_progress_bar_without_an_end_the_last_part_is_kept() -> None:
+    """A rank's bar grows over the lines of another rank, and ends behind 200 kB."""
+    bar = b"[1,1]<stdout>:" + b"5 %|##  |\r" * 100
+    log = (bar + b"[1,0]<stdout>:a line\n") * 200 + b"[1,1]<stdout>:the end\n"
+    *_, last, rest = rejoined(log).split(b"\n")
+    assert last.endswith(b"##  |\rthe end")
+    assert (len(last) < 150_000, rest) == (True, b"")
+
+
 def endless(text: bytes, mib: int) -> Iterator[bytes]:
     """A log without any line feed."""
     yield b"[1,0]<stdout>:begins "
