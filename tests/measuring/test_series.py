@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from orchestrator.measuring import medians, series
+from orchestrator.measuring import medians
 from tests.measuring.trials import case, trial
 
 # Seed 003: the five trials of 1x1 with AMP, whose second is 1.1 % below the others.
@@ -22,7 +22,7 @@ SEED_1X1 = (803.69, 793.9, 803.66, 802.4, 802.9)
 )
 def test_a_trend_is_the_median_slope(values: tuple[float, ...], change: float) -> None:
     """Over so many trials, as a share of their median; one exchange in six is a trend still."""
-    assert series.trend(values) == pytest.approx(change)
+    assert medians.find_trend(values) == pytest.approx(change)
 
 
 @pytest.mark.parametrize(
@@ -37,22 +37,22 @@ def test_a_trend_is_the_median_slope(values: tuple[float, ...], change: float) -
 )
 def test_too_few_or_too_uneven_values_have_no_trend(values: tuple[float, ...]) -> None:
     """Four values cannot: 2 of 24 orders are as even. One exchange of five is too common."""
-    assert series.trend(values) is None
+    assert medians.find_trend(values) is None
 
 
 @pytest.mark.parametrize("count", [5, 6, 7])
 def test_at_most_one_order_in_twenty_shows_a_trend(count: int) -> None:
     """Of all orders of so many values."""
     orders = list(permutations(map(float, range(1, count + 1))))
-    assert 0 < sum(series.trend(order) is not None for order in orders) <= 0.05 * len(orders)
+    assert 0 < sum(medians.find_trend(order) is not None for order in orders) <= 0.05 * len(orders)
 
 
 def test_many_values_are_judged_alike() -> None:
     """A rise with two falls in it, and values that are all alike."""
     rising = [float(number) for number in range(51)]
     rising[10:12], rising[30:32] = rising[11:9:-1], rising[31:29:-1]
-    assert series.trend(rising) == pytest.approx(50 / 25)
-    assert series.trend([800.0] * 51) is None
+    assert medians.find_trend(rising) == pytest.approx(50 / 25)
+    assert medians.find_trend([800.0] * 51) is None
 
 
 def test_a_trend_marks_its_case_with_its_size() -> None:
@@ -86,4 +86,4 @@ def test_an_outlier_is_named_and_counts() -> None:
 )
 def test_too_few_or_mostly_equal_values_have_no_outlier(values: tuple[float, ...]) -> None:
     """Of three or four nobody can say, and equal ones have no deviation to measure by."""
-    assert series.outliers(values) == {}
+    assert medians.find_outliers(values) == {}
