@@ -129,8 +129,8 @@ def _read_nvlog(reader: Reader, line: bytes) -> bool:
         reader.half = None
         if half is None or half.rank != rank:
             return False
-        rate = {"rate": parse_number(found["rate"]), "text": found["rate"]}
-        reader.step(half._replace(series=found["series"], line=reader.line, **rate))
+        series, text, rate = found["series"], found["rate"], parse_number(found["rate"])
+        reader.step(half._replace(series=series, rate=rate, text=text, line=reader.line))
     elif run.last and _LOSS.search(line):
         reader.lose(run.last.number)
     else:
