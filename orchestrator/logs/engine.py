@@ -102,9 +102,10 @@ class Reader:
         if step.rank != last.rank and step.rank and last.rank:
             seen = f"line {step.line}: steps of ranks {int(last.rank)} and {int(step.rank)}"
             self.notes.add("DUP-STEPS", seen, sort="ranks")
-        if step.place > last.place:
+        here, before = step.place, last.place
+        if here > before:
             run.add(step)
-        elif step.place == last.place:
+        elif here == before:
             run.repeat(step)
         elif step.epoch < last.epoch or run.first is None or step.number <= run.first.number:
             self._restart_at(step, last)

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from math import isfinite
+from math import inf, isfinite
 from statistics import median
 
 from orchestrator import words
@@ -77,7 +77,9 @@ class Run:
     def add(self, step: Step) -> None:
         """Take a step that follows the last one."""
         before = self.last
-        window = self.window = self.window or self._open_window(step)
+        window = self.window
+        if window is None:
+            window = self.window = self._open_window(step)
         self._check_clock(step)
         if self._damaged:
             self._note_damage(step.number)
@@ -168,7 +170,7 @@ class Run:
         self._stamp = step.stamp
 
     def _check_rate(self, step: Step) -> None:
-        if not (isfinite(step.rate) and step.rate > 0):
+        if not 0 < step.rate < inf:
             seen = f"line {step.line}: iteration {step.number}: rate {step.rate:g}"
             self.notes.add("NOT-FINITE", seen, sort="rate")
         if step.latency_ns is None:
@@ -266,4 +268,4 @@ class Run:
 
     @property
     def _is_positive(self) -> bool:
-        return bool(self._rates) and all(isfinite(rate) and rate > 0 for rate in self._rates)
+        return bool(self._rates) and all(0 < rate < inf for rate in self._rates)

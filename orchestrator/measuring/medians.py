@@ -1,11 +1,9 @@
 """The result of a case: median, interval, marks, speedup over its 1x1 case, efficiency."""
 
-import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
 from orchestrator import nodeset, words
 from orchestrator.measuring import intervals, validity
@@ -15,8 +13,6 @@ from orchestrator.model.result import Measurement, Result, Statistics
 
 PLAUSIBLE_EFFICIENCY = 1.05
 WIDE_SPREAD = 0.10
-TREND_FROM = 5  # trials; of 4 values one order in twelve rises or falls throughout
-TREND_DEVIATIONS = 1.96
 OUTLIER_FROM = 5  # trials; of 3 values of a normal distribution one in ten would be an outlier
 OUTLIER_MADS = 14.826  # ten standard deviations of a normal distribution
 # Keys of the provenance that a case and the 1x1 case of its speedup must share.
@@ -36,10 +32,6 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
     marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
     if totals is not None and totals.spread is not None and totals.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{totals.spread:.1%} between the lowest and highest"))
-    if (change := find_trend(values)) is not None:
-        way = "rises" if change > 0 else "falls"
-        text = f"it {way} by {abs(change):.1%} over {len(values)} trials"
-        marks.append(Problem("TREND", text))
     sets = dict.fromkeys(nodeset.fold(sorted(trial.nodes)) for trial in valid if trial.nodes)
     if len(sets) > 1:
         marks.append(Problem("NODE-SETS", f"its trials ran on {' and on '.join(sets)}"))
@@ -71,31 +63,6 @@ def _mark_outliers(trials: Sequence[Measurement]) -> Iterable[Measurement]:
         off = words.apart(abs(share), 0.0, "%")[0]
         text = f"{off} {where} the median of {words.count(len(valid), 'trial')}"
         yield replace(trial, marks=(*trial.marks, Problem("OUTLIER", text)))
-
-
-def find_trend(values: Sequence[float]) -> float | None:
-    """Return how far values rise from the first to the last, as a share of their median.
-
-    None for fewer than 5 values, and if the number of rising pairs minus that of falling pairs is
-    within two standard deviations of chance.
-
-    Source: Mann (1945) and Kendall for that number and its deviation; Sen (1968) for the slope.
-    """
-    n = len(values)
-    if n < TREND_FROM:
-        return None
-    pairs = [*combinations(enumerate(values), 2)]
-    rises = sum((b > a) - (b < a) for (_, a), (_, b) in pairs)
-    ties = Counter(values).values()
-    variance = (_rank_variance(n) - sum(map(_rank_variance, ties))) / 18
-    if abs(rises) - 1 <= TREND_DEVIATIONS * math.sqrt(variance):
-        return None
-    slope = statistics.median((b - a) / (later - earlier) for (earlier, a), (later, b) in pairs)
-    return slope * (n - 1) / statistics.median(values)
-
-
-def _rank_variance(n: int) -> int:
-    return n * (n - 1) * (2 * n + 5)
 
 
 def find_outliers(values: Sequence[float]) -> dict[int, float]:

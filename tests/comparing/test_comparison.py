@@ -255,7 +255,7 @@ def test_junit_without_a_gate_fails_nothing() -> None:
 MARKED = (
     Problem("THROTTLED", "in 2 trials"),
     Problem("ALIEN-PROCESS", "in 1 trial"),
-    Problem("TREND", "it falls by 2.0% over 7 trials"),
+    Problem("WIDE-SPREAD", "12.0% between the lowest and highest"),
 )
 
 
@@ -278,7 +278,7 @@ def marked(which: str) -> Comparison:
 def test_marks_of_one_side_stand_beside_the_verdict_and_differ(which: str) -> None:
     """In the table, in remarks, and as a recorded difference: numbers alone would hide them."""
     found = marked(which)
-    codes = "ALIEN-PROCESS, THROTTLED, TREND"
+    codes = "ALIEN-PROCESS, THROTTLED, WIDE-SPREAD"
     assert [row[-2:] for row in table.build_rows(found)] == [
         *(("same within the bound", ""), ("same within the bound", f"{which}: {codes}")),
     ]
@@ -304,7 +304,7 @@ def test_marks_stand_in_every_form() -> None:
     assert {item["what"] for item in told["differences"]} == {"marks", "marks of the whole"}
     text = render_markdown(found)
     assert "| verdict | marks |" in text
-    assert "| same within the bound | B: ALIEN-PROCESS, THROTTLED, TREND |" in text
+    assert "| same within the bound | B: ALIEN-PROCESS, THROTTLED, WIDE-SPREAD |" in text
     assert "all of B: DRIFT: 4.1%" in text
     suite = ElementTree.fromstring(render_junit(found))
     assert "B: THROTTLED: in 2 trials; ALIEN-PROCESS" in str(suite.findall("testcase")[1][0].text)
@@ -314,7 +314,7 @@ def test_marks_stand_in_every_form() -> None:
 def test_marks_of_both_sides_are_shown_and_do_not_differ() -> None:
     """What both have is said of both; a table without any has no column in Markdown."""
     found = marked("AB")
-    assert table.build_rows(found)[1][-1].count("ALIEN-PROCESS, THROTTLED, TREND") == 2
+    assert table.build_rows(found)[1][-1].count("ALIEN-PROCESS, THROTTLED, WIDE-SPREAD") == 2
     assert found.differences == ()
     assert "nothing that is recorded differs but the trials themselves" in table.list_remarks(found)
     assert "| marks |" not in render_markdown(marked(""))
