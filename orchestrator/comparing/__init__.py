@@ -1,8 +1,6 @@
-"""Compare two sets of measured cases: intervals, verdicts, a gate, and their reports.
+"""Compares two sets of measured cases: intervals, verdicts, a gate, and their reports. Pure.
 
-``verdicts`` judges all cases of a comparison by the intervals of their differences, with
-``rank_test`` beside them; ``sizes`` says about how many more trials would tell. ``sides`` reads
-what is compared from results.json, ``pairing`` says which cases belong together, ``surroundings``
-what else differs, ``bounds`` learns a case's noise from earlier sweeps. ``document``, ``markdown``
-and ``junit`` are the forms of its report. Pure.
+``sides`` reads results.json and pairs the cases, ``verdicts`` judges them by the intervals of their
+differences with ``rank_test`` beside them, ``surroundings`` lists what else differs, ``bounds``
+learns a case's noise from earlier sweeps. ``table`` and ``forms`` make the reports.
 """

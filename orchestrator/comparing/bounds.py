@@ -1,4 +1,4 @@
-"""The noise bound of a case: given, learnt from earlier sweeps of it, or usual."""
+"""The noise bound of a case: given, learnt from its earlier sweeps, or usual."""
 
 import itertools
 import math
@@ -11,20 +11,20 @@ from orchestrator import words
 from orchestrator.comparing.sides import Side, SideCase
 
 USUAL = 0.01
-FLOOR = 0.002  # what rustc-perf takes where it has no history
-SAME = ("image", "tasks")  # of the provenance; drivers and kernels change under way
-ENOUGH = 3  # sweeps: two have one difference, which is chance
-RECENT = 20  # sweeps; older ones say less of today's machines
+FLOOR = 0.002  # as rustc-perf uses without history
+SAME = ("image", "tasks")  # keys of the provenance; drivers and kernels may change
+ENOUGH = 3  # sweeps; the single difference of two is chance
+RECENT = 20  # sweeps; machines change
 QUANTILE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Up to which difference two results of a case count as the same.
+    """The largest difference that counts as noise.
 
     Args:
         share: such as 0.01.
-        sweeps: from whose medians it was learnt.
+        sweeps: those from whose medians it was learnt.
     """
 
     share: float
@@ -32,27 +32,32 @@ class Bound:
     sweeps: tuple[str, ...] = ()
 
     @property
-    def said(self) -> str:
-        """The bound and where it comes from."""
-        origin = {
+    def origin(self) -> str:
+        """The bound and its origin, in words."""
+        origins = {
             "given": "given",
             "usual": "usual, for want of history",
             "learnt": f"learnt from {words.count(len(self.sweeps), 'earlier sweep')}",
         }
-        return f"{self.share:.2%} ({origin[self.how]})"
+        return f"{self.share:.2%} ({origins[self.how]})"
 
 
-def learnt(case: SideCase, earlier: Iterable[Side]) -> Bound:
-    """Return what 95 % of the differences between two earlier medians of a case stay within.
+def learn_bound(case: SideCase, earlier: Iterable[Side]) -> Bound:
+    """Return the 95 % quantile of the differences between two earlier medians of a case.
 
-    ``USUAL`` where there are too few medians. Of three medians it is the largest difference; it
-    does not grow with the length of the history.
+    With too few medians it is ``USUAL``; with three, the largest difference. It does not grow with
+    the length of the history.
 
     Args:
         earlier: sweeps, the newest first; those count that measured the same case with equal
             command lines on an equal image and the same nodes, at least twice.
     """
-    found = ((side.origin, median) for side in earlier for median in _medians(case, side))
+    found = (
+        (side.origin, statistics.median(other.values))
+        for side in earlier
+        for other in side.cases
+        if len(other.values) > 1 and _is_alike(case, other)
+    )
     medians = list(itertools.islice(found, RECENT))
     if len(medians) < ENOUGH:
         return Bound(USUAL, "usual")
@@ -62,12 +67,6 @@ def learnt(case: SideCase, earlier: Iterable[Side]) -> Bound:
     return Bound(max(share, FLOOR), "learnt", tuple(sweep for sweep, _ in medians))
 
 
-def _medians(case: SideCase, side: Side) -> Iterable[float]:
-    for other in side.cases:
-        if len(other.values) > 1 and _alike(case, other):
-            yield statistics.median(other.values)
-
-
-def _alike(case: SideCase, other: SideCase) -> bool:
+def _is_alike(case: SideCase, other: SideCase) -> bool:
     same = all(case.provenance.get(name) == other.provenance.get(name) for name in SAME)
     return same and other.case == case.case and other.nodes == case.nodes

@@ -1,13 +1,12 @@
-"""The comparison of two sides: every case that both have, judged together."""
+"""The comparison of two sides: all cases that both have, judged together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator import words
-from orchestrator.comparing import pairing, surroundings, verdicts
+from orchestrator.comparing import surroundings, verdicts
 from orchestrator.comparing.bounds import Bound
-from orchestrator.comparing.pairing import Pair
-from orchestrator.comparing.sides import Side, SideCase
+from orchestrator.comparing.sides import Pair, Side, SideCase, pair_cases
 from orchestrator.comparing.surroundings import Difference
 from orchestrator.comparing.verdicts import Samples, Verdict
 from orchestrator.model.case import NAMED_BY
@@ -30,7 +29,7 @@ class Comparison:
     """Two sides, compared.
 
     Args:
-        only_first, only_second: cases that the other side has not.
+        only_first, only_second: cases that the other side lacks.
         recorded_once: facts that one side alone records.
         slower: the gate's limit, such as 0.03; None without a gate.
     """
@@ -46,10 +45,7 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """3 if the gate found a case slower, 5 if it could not tell of one, else 0.
-
-        What was found slower counts more than what could not be told: it stays true.
-        """
+        """Return 3 if the gate found a case slower, else 5 if it could not decide one, else 0."""
         if self.slower is None:
             return 0
         gates = {row.verdict.gate for row in self.rows}
@@ -59,7 +55,7 @@ class Comparison:
 
     @property
     def gate(self) -> str:
-        """What the gate says, in a sentence; empty without one."""
+        """The result of the gate in a sentence; empty without a gate."""
         if self.slower is None:
             return ""
         limit = f"slower by more than {self.slower:.2%}"
@@ -69,20 +65,20 @@ class Comparison:
         if counts["slower"]:
             return f"FAILED: {words.count(counts['slower'], 'case')} {limit}"
         if counts["unknown"]:
-            told = words.count(counts["unknown"], "case")
-            return f"NO PASS: of {told} it cannot be told whether they are {limit}"
+            undecided = words.count(counts["unknown"], "case")
+            return f"NO PASS: of {undecided} it cannot be told whether they are {limit}"
         return f"passed: no case is {limit}"
 
 
-def compared(
+def compare_sides(
     first: Side, second: Side, bounds: Mapping[int, Bound] | Bound, slower: float | None
 ) -> Comparison:
-    """Two sides, compared case by case.
+    """Compare two sides case by case.
 
     Args:
-        bounds: one for all, or by number of the case among those that both have.
+        bounds: one for all cases, or by number of the case among those that both sides have.
     """
-    pairs = pairing.paired(first, second)
+    pairs = pair_cases(first, second)
     chosen = [bounds if isinstance(bounds, Bound) else bounds[n] for n in range(len(pairs.both))]
     published = first.is_published or second.is_published
     samples = [
@@ -95,15 +91,15 @@ def compared(
         )
         for pair, bound in zip(pairs.both, chosen, strict=True)
     ]
-    judged = verdicts.judged(samples, slower)
+    judged = verdicts.judge_cases(samples, slower)
     return Comparison(
         first=first,
         second=second,
         rows=tuple(map(ComparedCase, pairs.both, chosen, samples, judged)),
         only_first=pairs.only_first,
         only_second=pairs.only_second,
-        differences=surroundings.differences(first, second, pairs),
-        recorded_once=surroundings.recorded_once(first, second, pairs),
+        differences=surroundings.find_differences(first, second, pairs),
+        recorded_once=surroundings.find_recorded_once(first, second, pairs),
         slower=slower,
     )
 
@@ -112,8 +108,8 @@ def _logs(case: SideCase) -> frozenset[str]:
     return frozenset(trial.sha256 for trial in case.valid if trial.sha256)
 
 
-def named(case: SideCase, cases: Sequence[SideCase]) -> str:
-    """A case in few words: placement, precision, batch, and what else tells it from the others."""
+def name_case(case: SideCase, cases: Sequence[SideCase]) -> str:
+    """Return placement, precision and batch of a case, and what else differs between the cases."""
     varying = [
         f"{name.removeprefix('params.')}={value}"
         for name, value in case.case.items()

@@ -7,26 +7,21 @@ from functools import lru_cache
 from statistics import NormalDist
 
 MOST_EXACT = 60
-"""Values of both samples together above which p comes from the normal approximation: exact ones
-would take seconds each."""
-_STEPS = 100  # whole numbers between a score of 0 and one of 1: sums are counted exactly
+"""Values of both samples together; beyond, p is approximated, as an exact one takes seconds."""
+_STEPS = 100  # a score of 1 as a whole number, so that sums are exact
 
 
 def two_sided(first: Sequence[float], second: Sequence[float]) -> float:
-    """How probable ranks as uneven as these are, if both samples come from one distribution.
-
-    The smaller tail twice; at most 1.
-    """
+    """Return the probability of ranks as uneven as these if both samples have one distribution."""
     return min(1.0, 2 * min(tails(first, second)))
 
 
 def tails(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """The probability that the second sample's ranks are as low as they are, and as high.
+    """Return the probabilities of ranks of the second sample as low as these, and as high.
 
-    Under the hypothesis that every way to deal the ranks out is equally probable, given the ties
-    that are there. Both tails contain the observed ranks. A rank counts as much as the value that
-    a normal distribution has in its place, so that far ones tell more than near ones; equal values
-    share the mean.
+    All ways to deal out the ranks are equally probable, given the ties. Both tails contain the
+    observed ranks. A rank counts as the value of a normal distribution in its place; equal values
+    share their mean.
 
     Args:
         first, second: at least one value each.
@@ -44,7 +39,7 @@ def tails(first: Sequence[float], second: Sequence[float]) -> tuple[float, float
 
 
 def _scores(values: Sequence[float]) -> list[int]:
-    """The score of each value's rank, in whole steps from that of the lowest rank on."""
+    """Return the score of each value's rank, in whole steps above that of the lowest rank."""
     ordered, steps = sorted(values), _steps(len(values))
     scores = dict(zip(ordered, steps, strict=True))
     if len(scores) < len(ordered):
@@ -58,13 +53,13 @@ def _scores(values: Sequence[float]) -> list[int]:
 
 @lru_cache
 def _steps(count: int) -> tuple[int, ...]:
-    """The value of a normal distribution that each of so many ranks stands for, in whole steps."""
+    """Return the value of a normal distribution for each of so many ranks, in whole steps."""
     normal = NormalDist()
     return tuple(round(_STEPS * normal.inv_cdf(rank / (count + 1))) for rank in range(1, count + 1))
 
 
 def _exact(scores: tuple[int, ...], size: int, total: int) -> tuple[float, float]:
-    """The share of subsets of that size whose scores have at most this sum, and at least."""
+    """Return the shares of subsets of a size whose scores have at most this sum, and at least."""
     at_most = _at_most(scores, size)
     every = at_most[-1]
     fewer = at_most[total - 1] if total else 0
@@ -73,12 +68,12 @@ def _exact(scores: tuple[int, ...], size: int, total: int) -> tuple[float, float
 
 @lru_cache(maxsize=64)
 def _at_most(scores: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """How many subsets of that size have at most each sum, from 0 on.
+    """Return how many subsets of a size have at most each sum, from 0 on.
 
-    Counted for all sums at once, as digits of one number.
+    All sums are counted at once, as digits of one number.
 
     Args:
-        size: at most half of them, so that no digit of a smaller subset overflows.
+        size: at most half of the scores, so that no digit of a smaller subset overflows.
     """
     width = math.comb(len(scores), size).bit_length() // 8 + 1  # bytes of a digit
     ways = [1, *[0] * size]
@@ -94,7 +89,7 @@ def _at_most(scores: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 
 def _approximate(scores: Sequence[int], size: int, total: int) -> tuple[float, float]:
-    """Both tails by the normal distribution, corrected for ties."""
+    """Return both tails of the normal distribution, corrected for ties."""
     count, mean = len(scores), sum(scores) / len(scores)
     variance = sum((score - mean) ** 2 for score in scores) / (count - 1)
     deviation = math.sqrt(size * (count - size) / count * variance)

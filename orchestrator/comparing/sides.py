@@ -1,9 +1,9 @@
-"""One side of a comparison, as its results.json has it."""
+"""The sides of a comparison, read from results.json, and the pairs of their cases."""
 
 import hashlib
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Annotated
@@ -14,17 +14,20 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.text import Scalar
 
 VERSION = 1
+ABSENT = "(none)"
+# Fields that follow from other fields.
+_DERIVED = frozenset({"placement", "world_size", "global_batch_size", "data_parallel"})
 Throughput = Annotated[FiniteFloat, Field(gt=0)]
 
 
 class _Part(BaseModel):
-    """A part of results.json, of which only some fields are read."""
+    """A part of results.json; other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Mark(_Part):
-    """A code and its message about a trial or case that counts."""
+    """A mark of a trial or case that counts."""
 
     code: str
     message: str = ""
@@ -41,7 +44,7 @@ class PublishedRow(_Part):
 
 
 class WrittenTrial(_Part):
-    """A trial as results.json has it."""
+    """A trial in results.json."""
 
     trial: str
     state: str
@@ -64,48 +67,48 @@ class SideCase(_Part):
 
     @property
     def every_mark(self) -> tuple[Mark, ...]:
-        """Its own marks, and those of trials that count where it has no mark of their code."""
+        """The case's marks, and marks of valid trials with other codes."""
         by_code = {mark.code: mark for trial in self.valid for mark in trial.marks}
         own = {mark.code for mark in self.marks}
         return (*self.marks, *(mark for code, mark in by_code.items() if code not in own))
 
     @property
     def size(self) -> tuple[int, int]:
-        """Ranks and nodes, by which cases are ordered; 0 where the file does not name them."""
+        """Ranks and nodes, by which cases are ordered; 0 if the file lacks them."""
         ranks, nodes = (self.case.get(key) for key in ("world_size", "nodes"))
         return (ranks if isinstance(ranks, int) else 0, nodes if isinstance(nodes, int) else 0)
 
     @property
     def valid(self) -> tuple[WrittenTrial, ...]:
-        """The trials that count."""
+        """The valid trials."""
         return tuple(trial for trial in self.trials if trial.state == "valid" and trial.throughput)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Their throughputs, in samples per second."""
+        """The throughputs of valid trials, in samples per second."""
         return tuple(trial.throughput for trial in self.valid if trial.throughput)
 
     @property
     def median(self) -> float | None:
-        """Of these; None without a trial that counts."""
+        """The median of ``values``; None without any."""
         return statistics.median(self.values) if self.values else None
 
     @property
     def nodes(self) -> frozenset[str]:
-        """Every node that a trial which counts ran on."""
+        """The nodes of all valid trials."""
         return frozenset(node for trial in self.valid for node in trial.nodes)
 
     @property
     def provenance(self) -> Mapping[str, str]:
-        """Of the first trial that counts; all of them share it."""
+        """The provenance of the first valid trial, which all of them share."""
         return next((trial.provenance for trial in self.valid), {})
 
 
-class _Canary(_Part):
+class _Marked(_Part):
     marks: tuple[Mark, ...] = ()
 
 
-class _Results(_Part):
+class _Results(_Marked):
     version: int
     source: str
     experiment: str = ""
@@ -120,8 +123,7 @@ class _Results(_Part):
     gpus: tuple[str, ...] = ()
     shared_machine: bool = False
     topologies: dict[str, str] = {}
-    canary: _Canary | None = None
-    marks: tuple[Mark, ...] = ()
+    canary: _Marked | None = None
     environment: dict[str, dict[str, str]] = {}
     cases: tuple[SideCase, ...]
 
@@ -131,15 +133,15 @@ _RESULTS = TypeAdapter(_Results)
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is compared with another.
+    """One side of a comparison.
 
     Args:
         label: as the user named it.
-        origin: what it was taken from: the id of a sweep, a file, or who published.
-        settings: what holds for all of it, by name: image, its digest, window and so on.
+        origin: the id of a sweep, a file, or who published.
+        settings: of all cases, by name: image, its digest, window and so on.
         environment: facts of its nodes, by node name.
-        is_published: its cases have one value each, and no trials.
-        marks: of all of it, such as DRIFT.
+        is_published: True if each case has one published value and no trials.
+        marks: of the whole side, such as DRIFT.
     """
 
     label: str
@@ -153,10 +155,10 @@ class Side:
 
 
 def measured(document: JSON, label: str) -> Side:
-    """The side in a results.json.
+    """Return the side in a results.json.
 
     Raises:
-        ValueError: why it is none.
+        ValueError: it is no results.json of this version.
     """
     try:
         results = _RESULTS.validate_python(document)
@@ -196,15 +198,15 @@ def measured(document: JSON, label: str) -> Side:
 
 
 def _digest(topologies: Mapping[str, str]) -> str:
-    """Return the sha256 of the different topologies, whatever their nodes are called."""
+    """Return the sha256 of the different topologies, regardless of node names."""
     texts = sorted(set(topologies.values()))
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12] if texts else ""
 
 
 def published(of: Side, framework: str, label: str) -> Side:
-    """The published results of another side's cases, of frameworks that fit a glob pattern.
+    """Return the published results of a side's cases, by frameworks that match a glob pattern.
 
-    Each case has the first that fits, which is that of its image's version where there is one.
+    Each case gets its first match; a result of its image's version comes first.
     """
     cases = tuple(found for case in of.cases if (found := _published_case(case, framework)))
     rows = [case.published[0] for case in cases]
@@ -218,3 +220,59 @@ def _published_case(case: SideCase, framework: str) -> SideCase | None:
             trial = WrittenTrial(trial=row.framework, state="valid", throughput=row.throughput)
             return SideCase(case=case.case, name=case.name, trials=(trial,), published=(row,))
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A case that both sides have."""
+
+    first: SideCase
+    second: SideCase
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The cases of both sides.
+
+    Args:
+        varied: parameters that have one value on each side, and not the same one. They are the
+            subject of the comparison, so cases are paired regardless of them.
+    """
+
+    both: tuple[Pair, ...]
+    only_first: tuple[SideCase, ...]
+    only_second: tuple[SideCase, ...]
+    varied: Mapping[str, tuple[str, str]]
+
+
+def pair_cases(first: Side, second: Side) -> Pairs:
+    """Pair the cases of two sides, in the order of the first."""
+    varied = _varied(first.cases, second.cases)
+    theirs = {_key(case, varied): case for case in second.cases}
+    both, only_first = [], []
+    for case in first.cases:
+        other = theirs.pop(_key(case, varied), None)
+        if other is None:
+            only_first.append(case)
+        else:
+            both.append(Pair(case, other))
+    return Pairs(tuple(both), tuple(only_first), tuple(theirs.values()), varied)
+
+
+def _key(case: SideCase, varied: Mapping[str, object]) -> frozenset[tuple[str, Scalar]]:
+    ignored = _DERIVED | varied.keys()
+    return frozenset((name, value) for name, value in case.case.items() if name not in ignored)
+
+
+def _varied(first: Sequence[SideCase], second: Sequence[SideCase]) -> Mapping[str, tuple[str, str]]:
+    names = dict.fromkeys(name for case in (*first, *second) for name in case.case)
+    varied = {}
+    for name in names:
+        here, there = _values(first, name), _values(second, name)
+        if name.startswith("params.") and len(here) == len(there) == 1 and here != there:
+            varied[name] = (*here, *there)
+    return varied
+
+
+def _values(cases: Sequence[SideCase], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(case.case.get(name, ABSENT)) for case in cases))

@@ -1,15 +1,14 @@
-"""What differs between two sides beside their numbers, and could explain them."""
+"""Differences between two sides beside their numbers, which may explain them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator import nodeset
-from orchestrator.comparing.pairing import ABSENT, Pair, Pairs
-from orchestrator.comparing.sides import Mark, Side, SideCase
+from orchestrator.comparing.sides import ABSENT, Mark, Pair, Pairs, Side, SideCase
 
-# Differs between nodes that are alike.
+# Facts that differ between nodes of one kind.
 _OWN = frozenset({"hostname"})
-# Provenance in a reader's words.
+# Names of provenance for a reader.
 _SAID = {
     "tasks": "command line and environment (sha256)",
     "image": "image digest or program",
@@ -22,10 +21,10 @@ NODES, TRANSPORT = "nodes", "transport"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that is not the same on both sides.
+    """A fact that differs between the sides.
 
     Args:
-        cases: the numbers of the pairs that it holds for, from 0; empty for all that were measured.
+        cases: numbers of the pairs that differ so, from 0; empty for all that were measured.
     """
 
     what: str
@@ -34,8 +33,8 @@ class Difference:
     cases: tuple[int, ...] = ()
 
 
-def differences(first: Side, second: Side, pairs: Pairs) -> tuple[Difference, ...]:
-    """Settings of the whole, what cases are varied in, facts of nodes, then what trials were."""
+def find_differences(first: Side, second: Side, pairs: Pairs) -> tuple[Difference, ...]:
+    """Return differences of settings, varied parameters, facts of nodes, then those of trials."""
     found = [
         Difference(name, first.settings.get(name) or ABSENT, second.settings.get(name) or ABSENT)
         for name in dict.fromkeys((*first.settings, *second.settings))
@@ -50,11 +49,8 @@ def differences(first: Side, second: Side, pairs: Pairs) -> tuple[Difference, ..
     return tuple(found)
 
 
-def recorded_once(first: Side, second: Side, pairs: Pairs) -> tuple[str, ...]:
-    """Return the names of facts that one side records and the other does not.
-
-    None beside a published result, of which little is known.
-    """
+def find_recorded_once(first: Side, second: Side, pairs: Pairs) -> tuple[str, ...]:
+    """Return the names of facts that only one side records; none beside a published result."""
     if first.is_published or second.is_published:
         return ()
     facts = [(first.settings, second.settings), (_of_all(first), _of_all(second))]
@@ -83,7 +79,7 @@ def _differ(here: str, there: str) -> bool:
 def _of_nodes(
     first: Mapping[str, Mapping[str, str]], second: Mapping[str, Mapping[str, str]]
 ) -> Iterable[Difference]:
-    """Facts whose values are not the same; a side that knows none of a fact says nothing of it."""
+    """Yield facts with other values; a fact that a side lacks is no difference."""
     for name in dict.fromkeys(name for facts in (first, second) for name in _names(facts)):
         here, there = _values(first, name), _values(second, name)
         if name not in _OWN and _differ(here, there):
@@ -100,7 +96,7 @@ def _values(environment: Mapping[str, Mapping[str, str]], name: str) -> str:
 
 
 def _of_cases(pairs: Sequence[Pair]) -> Iterable[Difference]:
-    """Provenance, nodes and transport of trials; equal differences of several cases are one."""
+    """Yield differences in provenance, nodes and transport; equal ones of several cases are one."""
     cases: dict[tuple[str, str, str], list[int]] = {}
     for number, pair in enumerate(pairs):
         here, there = _facts(pair.first), _facts(pair.second)
@@ -113,21 +109,21 @@ def _of_cases(pairs: Sequence[Pair]) -> Iterable[Difference]:
 
 
 def _of_marks(first: Side, second: Side, pairs: Sequence[Pair]) -> Iterable[Difference]:
-    """Yield marks that one side has and the other has not: of the whole, then of cases."""
-    here, there = codes(first.marks), codes(second.marks)
+    """Yield marks that only one side has: of the whole, then of cases."""
+    here, there = list_codes(first.marks), list_codes(second.marks)
     if here != there:
         yield Difference("marks of the whole", here or ABSENT, there or ABSENT)
     cases: dict[tuple[str, str], list[int]] = {}
     for number, pair in enumerate(pairs):
-        here, there = codes(pair.first.every_mark), codes(pair.second.every_mark)
+        here, there = list_codes(pair.first.every_mark), list_codes(pair.second.every_mark)
         if here != there:
             cases.setdefault((here or ABSENT, there or ABSENT), []).append(number)
     for (here, there), numbers in cases.items():
         yield Difference("marks", here, there, tuple(numbers))
 
 
-def codes(marks: Iterable[Mark]) -> str:
-    """Return the codes of marks, each once, in alphabetical order."""
+def list_codes(marks: Iterable[Mark]) -> str:
+    """Return the codes of marks, each once, sorted."""
     return ", ".join(sorted({mark.code for mark in marks}))
 
 

@@ -1,43 +1,43 @@
-"""A comparison's rows and sentences, as a terminal and Markdown show them."""
+"""The rows and sentences of a comparison, for the terminal and for Markdown."""
 
 from collections.abc import Iterator, Sequence
 
 from orchestrator import words
-from orchestrator.comparing.comparison import ComparedCase, Comparison, named
+from orchestrator.comparing.comparison import ComparedCase, Comparison, name_case
 from orchestrator.comparing.sides import Mark, Side, SideCase
-from orchestrator.comparing.surroundings import codes
+from orchestrator.comparing.surroundings import list_codes
 from orchestrator.comparing.verdicts import Verdict
 from orchestrator.measuring.intervals import COVERAGE
 
 HEAD = ("case", "A", "B", "trials", "B to A", "interval", "p", "bound", "verdict", "marks")
 SPARE = ("bound", "trials", "p")
 HIGHER = "higher is better"
-_SAID = {"different": "different", "same": "same within the bound", "unknown": "unknown"}
+_KINDS = {"different": "different", "same": "same within the bound", "unknown": "unknown"}
 
 
-def sides(comparison: Comparison) -> tuple[str, str]:
-    """What A and B are."""
+def describe_sides(comparison: Comparison) -> tuple[str, str]:
+    """Return the names and origins of A and B."""
     return _side("A", comparison.first), _side("B", comparison.second)
 
 
-def rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """A row per case that both sides have."""
+def build_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """Return a row per case that both sides have."""
     cases = [row.pair.first for row in comparison.rows]
-    return [(named(row.pair.first, cases), *_cells(row)) for row in comparison.rows]
+    return [(name_case(row.pair.first, cases), *_cells(row)) for row in comparison.rows]
 
 
-def remarks(comparison: Comparison) -> Iterator[str]:
-    """What a reader must know beside the table, in sentences."""
+def list_remarks(comparison: Comparison) -> Iterator[str]:
+    """Yield the sentences that belong under the table."""
     cases = [row.pair.first for row in comparison.rows]
     for name, alone in (("A", comparison.only_first), ("B", comparison.only_second)):
         if alone:
-            yield f"only in {name}: {', '.join(named(case, alone) for case in alone)}"
+            yield f"only in {name}: {', '.join(name_case(case, alone) for case in alone)}"
     yield from _of_cases(comparison)
     for side, whole in (("A", comparison.first), ("B", comparison.second)):
         if whole.marks:
             yield f"all of {side}: {_marks(whole.marks)}"
     for difference in comparison.differences:
-        where = ", ".join(named(cases[number], cases) for number in difference.cases)
+        where = ", ".join(name_case(cases[number], cases) for number in difference.cases)
         there = f" ({where})" if where else ""
         yield f"differs: {difference.what}: {difference.first} -> {difference.second}{there}"
     if comparison.recorded_once:
@@ -49,18 +49,23 @@ def remarks(comparison: Comparison) -> Iterator[str]:
 def _of_cases(comparison: Comparison) -> Iterator[str]:
     """Yield reasons, trials that do not count, and marks, case by case."""
     cases = [row.pair.first for row in comparison.rows]
-    for reason, names in _by_reason(comparison).items():
+    by_reason: dict[str, list[str]] = {}
+    for row in comparison.rows:
+        if row.verdict.reason:
+            text = f"{describe_verdict(row.verdict)}: {row.verdict.reason}"
+            by_reason.setdefault(text, []).append(name_case(row.pair.first, cases))
+    for reason, names in by_reason.items():
         yield f"{', '.join(names)}: {reason}"
     for row in comparison.rows:
         lacking = _not_valid("A", row.pair.first), _not_valid("B", row.pair.second)
         for text in filter(None, lacking):
-            yield f"{named(row.pair.first, cases)}: {text}"
-        for side, seen in marks(row):
-            yield f"{named(row.pair.first, cases)}: {side}: {seen}"
+            yield f"{name_case(row.pair.first, cases)}: {text}"
+        for side, seen in list_marks(row):
+            yield f"{name_case(row.pair.first, cases)}: {side}: {seen}"
 
 
-def marks(row: ComparedCase) -> Iterator[tuple[str, str]]:
-    """Yield each side that has marks in this case, and these with their messages."""
+def list_marks(row: ComparedCase) -> Iterator[tuple[str, str]]:
+    """Yield each side that has marks in this case, with their messages."""
     for side, case in (("A", row.pair.first), ("B", row.pair.second)):
         if case.every_mark:
             yield side, _marks(case.every_mark)
@@ -71,25 +76,25 @@ def _marks(found: Sequence[Mark]) -> str:
     return words.printable("; ".join(texts))
 
 
-def percent(value: float | None, decimals: int = 2) -> str:
-    """A difference in percent, with its sign."""
+def format_percent(value: float | None, decimals: int = 2) -> str:
+    """Return a difference in percent, with its sign."""
     return "n/a" if value is None else f"{value:+z.{decimals}%}"
 
 
-def interval(verdict: Verdict) -> str:
-    """The interval of the difference, and what it covers where that is not 95 %."""
+def format_interval(verdict: Verdict) -> str:
+    """Return the interval of the difference, and its coverage if that is below 95 %."""
     found = verdict.interval
     if found is None:
         return ""
-    text = f"{percent(found.low)} to {percent(found.high)}"
+    text = f"{format_percent(found.low)} to {format_percent(found.high)}"
     return text if found.coverage >= COVERAGE else f"{text} (covers {found.coverage:.0%})"
 
 
-def said(verdict: Verdict) -> str:
-    """The verdict in words: slower, faster, the same, unknown."""
+def describe_verdict(verdict: Verdict) -> str:
+    """Return the verdict in words: slower, faster, the same, unknown."""
     if verdict.kind == "different" and verdict.difference is not None:
         return "different: slower" if verdict.difference < 0 else "different: faster"
-    return _SAID[verdict.kind]
+    return _KINDS[verdict.kind]
 
 
 def _side(name: str, side: Side) -> str:
@@ -97,41 +102,31 @@ def _side(name: str, side: Side) -> str:
     return f"{name}: {words.printable(side.label)}{words.printable(origin)}"
 
 
-def _by_reason(comparison: Comparison) -> dict[str, list[str]]:
-    """Cases by what their verdict says beside its kind."""
-    cases = [row.pair.first for row in comparison.rows]
-    by_reason: dict[str, list[str]] = {}
-    for row in (row for row in comparison.rows if row.verdict.reason):
-        text = f"{said(row.verdict)}: {row.verdict.reason}"
-        by_reason.setdefault(text, []).append(named(row.pair.first, cases))
-    return by_reason
-
-
 def _bounds(comparison: Comparison) -> Iterator[str]:
-    """Where bounds come from, cases with equal ones together."""
+    """Yield the origins of bounds, cases with equal ones together."""
     cases = [row.pair.first for row in comparison.rows]
     by_bound: dict[str, list[str]] = {}
     for row in comparison.rows:
-        by_bound.setdefault(row.bound.said, []).append(named(row.pair.first, cases))
-    for said_of, names in by_bound.items():
-        yield f"bound {said_of}" + (f": {', '.join(names)}" if len(by_bound) > 1 else "")
+        by_bound.setdefault(row.bound.origin, []).append(name_case(row.pair.first, cases))
+    for origin, names in by_bound.items():
+        yield f"bound {origin}" + (f": {', '.join(names)}" if len(by_bound) > 1 else "")
 
 
 def _sources(comparison: Comparison) -> Iterator[str]:
-    """What is published, by whom and on what; else that nothing differs, where that is so."""
+    """Yield the sources of published results; without them, a sentence if nothing differs."""
     published = [side for side in (comparison.first, comparison.second) if side.is_published]
     for side in published:
         for case in side.cases:
             row = case.published[0]
             on = f" on {row.hardware}" if row.hardware else ""
-            name = named(case, side.cases)
+            name = name_case(case, side.cases)
             yield f"{name}: {row.throughput} by {row.framework}{on}: {row.source}"
     if not published and not _differs(comparison):
         yield "nothing that is recorded differs but the trials themselves"
 
 
 def _differs(comparison: Comparison) -> bool:
-    """Return True if the sides differ in more than what their valid trials measured."""
+    """Return True if the sides differ in more than the numbers of their valid trials."""
     return bool(
         comparison.differences
         or comparison.recorded_once
@@ -151,17 +146,17 @@ def _cells(row: ComparedCase) -> tuple[str, ...]:
         _median(row.pair.first),
         _median(row.pair.second),
         f"{len(row.samples.first)} and {len(row.samples.second)}",
-        percent(verdict.difference),
-        interval(verdict),
+        format_percent(verdict.difference),
+        format_interval(verdict),
         "" if verdict.p_holm is None else f"{verdict.p_holm:.2g}",
         f"{row.bound.share:.2%}",
-        said(verdict),
+        describe_verdict(verdict),
         _codes(row),
     )
 
 
 def _codes(row: ComparedCase) -> str:
-    here, there = codes(row.pair.first.every_mark), codes(row.pair.second.every_mark)
+    here, there = list_codes(row.pair.first.every_mark), list_codes(row.pair.second.every_mark)
     return words.printable(
         "; ".join(f"{side}: {it}" for side, it in (("A", here), ("B", there)) if it)
     )

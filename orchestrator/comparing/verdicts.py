@@ -1,18 +1,23 @@
 """Verdicts over all cases of a comparison: different, the same within the bound, or unknown."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator import words
-from orchestrator.comparing import rank_test, sizes
+from orchestrator.comparing import rank_test
 from orchestrator.measuring import intervals
 from orchestrator.model.result import Interval
 
 LEVEL = 1 - intervals.COVERAGE
 LEAST_TRIALS = 3
 """Each side needs this many for a verdict: the interval of two trials covers only 88 %."""
+MOST_FURTHER = 100
+"""Further trials of each side; if more are needed, no number is named."""
+_SURE = 0.6  # standard deviations: three in four of a normal distribution are below
+_WIDENED = 1.12  # intervals are wider than Welch's by so much, as simulated
 Kind = Literal["different", "same", "unknown"]
 Gate = Literal["passed", "slower", "unknown"]
 
@@ -22,10 +27,10 @@ class Samples:
     """The valid trials of one case on both sides, in samples per second; higher is better.
 
     Args:
-        first, second: maybe empty; one value alone where somebody published it.
-        bound: up to which a difference is noise, such as 0.01.
-        shared: how many trials are on both sides, so that they tell nothing.
-        published: whether a side is a published value, which has no trials.
+        first, second: may be empty; a published result is one value.
+        bound: the largest difference that counts as noise, such as 0.01.
+        shared: number of trials that are on both sides, and so prove nothing.
+        published: True if a side is a published value, which has no trials.
     """
 
     first: tuple[float, ...]
@@ -37,17 +42,17 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the trials of a case say.
+    """The verdict on a case.
 
     Args:
-        difference: second median / first median - 1; None where a side has no trial.
-        interval: of the difference; None where a side has fewer than two trials.
+        difference: second median / first median - 1; None if a side has no trial.
+        interval: of the difference; None if a side has fewer than two trials.
         p: of the exact rank test, two-sided.
-        p_holm: the same, corrected for all cases that have trials.
-        more: about how many more trials of each side would tell, from and to; None where none of
-            these numbers would, and where nothing is left to tell.
-        reason: why it is unknown, or what weakens it, in a sentence; empty otherwise.
-        gate: whether it is slower by more than the gate's limit; None without one.
+        p_holm: p, corrected for all cases that have trials.
+        more: about how many more trials of each side would decide, from and to; None if none of
+            these numbers would, and if the case is decided.
+        reason: why it is unknown, or what weakens it, in a sentence; else empty.
+        gate: "slower" by more than the gate's limit, or not; None without a gate.
         gate_interval: of the difference, wide enough that no case at all fails by chance.
     """
 
@@ -62,17 +67,17 @@ class Verdict:
     gate_interval: Interval | None = None
 
 
-def judged(cases: Sequence[Samples], slower: float | None = None) -> tuple[Verdict, ...]:
+def judge_cases(cases: Sequence[Samples], slower: float | None = None) -> tuple[Verdict, ...]:
     """Return the verdicts on the cases, in order.
 
     A case is *different* if the whole interval of its difference is beyond the bound, the *same* if
-    it is within, and else *unknown*.
+    it is within the bound, else *unknown*.
 
     Args:
-        slower: the gate. A case passes if its interval has nothing slower by more than this: all
-            cases must pass, so that no number of them makes a wrong pass more probable. It fails if
-            its interval is slower throughout. One such case is enough to fail, so that this
-            interval is corrected for the number of cases, by Bonferroni's method.
+        slower: the gate's limit. A case passes if its interval contains nothing slower by more than
+            this. All cases must pass, so many cases make no wrong pass more probable. A case fails
+            if its whole interval is slower. One such case is enough, so this interval is corrected
+            for the number of cases, by Bonferroni's method.
     """
     measured = [case for case in cases if _is_measured(case)]
     p = [rank_test.two_sided(case.first, case.second) for case in measured]
@@ -125,7 +130,7 @@ def _verdict(
     gate = None if slower is None else _gate(case, interval, gate_interval, slower)
     more = None
     if interval is not None and kind == "unknown":
-        more = sizes.more(case.first, case.second, case.bound)
+        more = estimate_more_trials(case)
     return Verdict(
         kind=kind,
         difference=_difference(case),
@@ -187,7 +192,43 @@ def _reason(
     if more is None:
         return (
             "as far apart as the bound, or spread too wide:"
-            f" {sizes.MOST} more trials of each would probably not tell"
+            f" {MOST_FURTHER} more trials of each would probably not tell"
         )
     low, high = more
     return f"about {low} to {words.count(high, 'more trial')} of each would probably tell"
+
+
+def estimate_more_trials(case: Samples) -> tuple[int, int] | None:
+    """Return about how many more trials of each side would decide a case, as a range.
+
+    With the lower number the interval is as narrow as the distance of the difference from the
+    bound, if both are what these trials show. The higher one holds for a wider spread and a smaller
+    distance too: ``docs/compare.md`` gives how often both decide. None beyond ``MOST_FURTHER``.
+    """
+    logs = [[math.log(value) for value in values] for values in (case.first, case.second)]
+    fewest, freedom = min(map(len, logs)), sum(map(len, logs)) - 2
+    spread = math.sqrt(sum(map(intervals.variance, logs)))
+    apart = abs(math.log(statistics.median(case.second) / statistics.median(case.first)))
+    distance = abs(apart - math.log1p(case.bound))
+    error = _SURE * spread / math.sqrt(fewest)
+    low = _needed(fewest, spread, distance, 0.0)
+    high = _needed(fewest, spread * _widest(freedom), distance - error, _SURE)
+    return None if low is None or high is None else (low, high)
+
+
+def _needed(size: int, spread: float, distance: float, surely: float) -> int | None:
+    for further in range(1, MOST_FURTHER + 1):
+        count = size + further
+        wide = _WIDENED * intervals.student(0.05, 2 * count - 2) + surely
+        if wide * spread / math.sqrt(count) <= distance:
+            return further
+    return None
+
+
+def _widest(freedom: int) -> float:
+    """Return the quotient of true and observed spread that three in four samples stay below.
+
+    Source: Wilson and Hilferty, Proceedings of the National Academy of Sciences 17 (1931), 684-688.
+    """
+    part = 2 / (9 * freedom)
+    return math.pow(1 - part - _SURE * math.sqrt(part), -1.5)

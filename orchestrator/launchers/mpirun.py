@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from orchestrator import errors
-from orchestrator.logs import tagged
+from orchestrator.logs.text import whole_lines
 from orchestrator.model.endpoint import Endpoint
 from orchestrator.model.plan import Command, Placement, Start
 
@@ -152,13 +152,12 @@ def service_files(
 
 
 def spoken(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
-    """Yield the ended lines of an mpirun's log; those of other ranks than these as empty ones.
+    """Yield the ended lines of an mpirun's log, with lines of other ranks empty.
 
     So line numbers stay what they are in the log.
     """
-    rejoined = tagged.Rejoined()
-    for chunk in chunks:
-        for line in rejoined.feed(chunk).split(b"\n")[:-1]:
+    for text in whole_lines(chunks):
+        for line in text.split(b"\n")[:-1]:
             yield line + b"\n" if _rank(line) in ranks else b"\n"
 
 

@@ -1,10 +1,8 @@
-"""Logs: what a training program printed, read into a ``TrainingLog``. Pure, no IO.
+"""Logs: reads what a training program prints into a ``TrainingLog``. Pure, no IO.
 
-Who lives here: one engine that knows runs, order, windows, clocks, rates, digests and the bounds of
-memory (``engine``, ``run``, ``window``, ``records``, ``header``); a module a
-format in ``formats/``; what communication libraries print (``nccl``); lines that mpirun tagged
-(``tagged``). For a program that logs in a new way, write one ``Format``, in ``formats/`` or beside
-your workload; for a new word of a program that is known, change its module in ``formats/``.
+One engine knows runs, order and ends (``engine``, ``run``), windows, clocks and rates (``window``);
+``formats`` has a module a format, ``nccl`` reads what communication libraries print. For a program
+with another log, write one ``Format``, in ``formats`` or beside your workload.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,24 +44,20 @@ __all__ = [
     "word",
 ]
 
-ReadLog = Callable[[Iterable[bytes], tuple[int, int] | None], TrainingLog]
-
 fabric = nccl.read
 
 
-def reader(form: Format, usual: tuple[int, int] | None = None) -> ReadLog:
-    """A reader of logs of one format, in chunks of raw bytes.
+def reader(
+    form: Format, usual: tuple[int, int] | None = None
+) -> Callable[[Iterable[bytes], tuple[int, int] | None], TrainingLog]:
+    """Return a function that reads logs of one format, given in chunks, for a window.
 
     Args:
         usual: the window where none is requested; None for the format's own.
     """
-
-    def read(chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
-        return engine.read(form, chunks, window or usual)
-
-    return read
+    return lambda chunks, window: engine.read(form, chunks, window or usual)
 
 
 def progress(form: Format) -> Callable[[bytes], tuple[int, float] | None]:
-    """A reader of the last whole step in a part of a log: its iteration and its printed rate."""
+    """Return a function that finds iteration and rate of the last whole step in a part of a log."""
     return partial(engine.progress, form)

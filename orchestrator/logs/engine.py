@@ -1,4 +1,4 @@
-"""The one reader of training logs: a format tells it what the lines of a program mean."""
+"""The reader of training logs, which knows runs, order and ends; a format describes the lines."""
 
 import re
 from collections.abc import Iterable
@@ -6,14 +6,14 @@ from math import isfinite
 
 from orchestrator.logs import nccl
 from orchestrator.logs.format import CRASH, Format, Step
-from orchestrator.logs.notes import Notes
+from orchestrator.logs.header import Notes
 from orchestrator.logs.run import Run
-from orchestrator.logs.text import LONGEST_RECORD, Raw, lines_that, whole_lines
+from orchestrator.logs.text import LONGEST_RECORD, Raw, select_lines, whole_lines
 from orchestrator.logs.window import Window
 from orchestrator.model.log import Rule, TrainingLog, global_batch_size
 
 RESULT = "train_throughput"
-"""What a program's own result is called in ``TrainingLog.reported``."""
+"""The name of a program's own result in ``TrainingLog.reported``."""
 
 _CRASH = re.compile(CRASH)
 
@@ -22,7 +22,7 @@ class Reader:
     """A log that is being read, from its first byte to its last.
 
     Args:
-        requested: the window; None for what is usual.
+        requested: the window; None for the usual one.
     """
 
     def __init__(self, form: Format, requested: tuple[int, int] | None) -> None:
@@ -31,30 +31,29 @@ class Reader:
         self._libraries = nccl.Listener()
         self._runs_before = 0
         self._doubtful: Step | None = None
+        """A step that went back: the first one of another run, or a copy of an earlier one."""
         self._torn_line = 0
         self.notes = Notes()
         self.run = Run(form, requested, self.notes)
         self.line = 1
         self.half: Step | None = None
-        """A record of which the rest comes in another line."""
+        """A record whose rest is in another line."""
 
     def take(self, text: bytes) -> None:
-        """Read whole lines, or the last one of a log, which nothing ends."""
+        """Read whole lines, or the last line of a log, which nothing ends."""
         if not text.endswith((b"\n", b"\r")):
-            self._end(text)
+            self._take_end(text)
             return
         after = self.line + text.count(b"\n")
-        self._libraries.hear(text, self.line)
-        for number, line in lines_that(self.form.concerns, text, self.line):
+        self._libraries.take(text, self.line)
+        for number, line in select_lines(self.form.concerns, text, self.line):
             self.line = number
-            self._see(line)
+            self._take_line(line)
         self.line = after
 
-    def _see(self, line: bytes) -> None:
-        """Read one line without its end."""
+    def _take_line(self, line: bytes) -> None:
         line = line.lstrip(b"\x00")  # a log that was cut short while it was written begins so
-        step = self.form.read(line, self.line)
-        if step:
+        if step := self.form.read(line, self.line):
             self.step(step)
             if self.form.lost.search(line):
                 self.lose(step.number)
@@ -69,19 +68,17 @@ class Reader:
         if self.form.broken(line):
             self.run.damage(self.line)
 
-    def _end(self, line: bytes) -> None:
-        """Read the last line: of a record that may go on it cannot be known what is missing."""
+    def _take_end(self, line: bytes) -> None:
+        """Read the last line, of which digits may be missing, unless its record is complete."""
         form, step, window = self.form, self.form.read(line, self.line), self.run.window
         is_behind = step is not None and window is not None and window.is_whole
         is_timed = is_behind and step and step.stamp and line.rstrip().endswith(step.stamp)
         if is_timed or (form.sealed and form.sealed.search(line)):
             self.take(line + b"\n")
-        elif is_behind:  # the rate may lack digits, and is not measured
-            pass
-        elif self.half or (
-            any(word in line for word in form.cut) if form.cut else form.broken(line)
-        ):
-            self._torn_line = self.line
+        elif not is_behind:  # behind the window nothing is measured
+            is_cut = any(word in line for word in form.cut) if form.cut else form.broken(line)
+            if self.half or is_cut:
+                self._torn_line = self.line
         self._settle(None)
 
     def step(self, step: Step) -> None:
@@ -93,47 +90,43 @@ class Reader:
             run.add(step)
         elif run.is_over or step.series != run.series:
             before = "the result" if run.is_over else run.series.decode()
-            words = f"{step.series.decode()} of iteration {step.number} after {before}"
-            self.restart(f"line {step.line}: {words}")
+            seen = f"{step.series.decode()} of iteration {step.number} after {before}"
+            self.restart(f"line {step.line}: {seen}")
             self.run.add(step)
         else:
             self._compare(step, last)
 
     def _compare(self, step: Step, last: Step) -> None:
+        """Take a step of the current run, or of one that begins where its number goes back."""
+        run = self.run
         if step.rank != last.rank and step.rank and last.rank:
             seen = f"line {step.line}: steps of ranks {int(last.rank)} and {int(step.rank)}"
             self.notes.add("DUP-STEPS", seen, sort="ranks")
-        if step.epoch > last.epoch or (step.epoch == last.epoch and step.number > last.number):
-            self.run.add(step)
-        elif step.place == last.place:
-            self.run.repeat(step)
-        elif (
-            step.epoch < last.epoch
-            or self.run.first is None
-            or step.number <= self.run.first.number
-        ):
+        here, before = step.place, last.place
+        if here > before:
+            run.add(step)
+        elif here == before:
+            run.repeat(step)
+        elif step.epoch < last.epoch or run.first is None or step.number <= run.first.number:
             self._restart_at(step, last)
         else:
             self._doubtful = step
 
     def _settle(self, following: Step | None) -> None:
-        """Judge a step that went back: a run goes on from it, or it was an earlier one's copy."""
+        """Begin another run at a doubtful step if the following step goes on from it."""
         step, self._doubtful = self._doubtful, None
         last = self.run.last
         if step is None or last is None:
             return
-        if following and self._follows(following, step):
+        if (
+            following
+            and following.number == step.number + (self.run.stride or 1)
+            and (following.epoch, following.rank) == (step.epoch, step.rank)
+            and not self.form.goes_back(following.stamp, step.stamp)
+        ):
             self._restart_at(step, last)
         else:
             self.run.repeat(step)
-
-    def _follows(self, step: Step, before: Step) -> bool:
-        """Whether a step is what the writer of the one before prints next."""
-        return (
-            step.number == before.number + (self.run.stride or 1)
-            and (step.epoch, step.rank) == (before.epoch, before.rank)
-            and not self.form.goes_back(step.stamp, before.stamp)
-        )
 
     def _restart_at(self, step: Step, last: Step) -> None:
         here, before = self.form.place(step), self.form.place(last)
@@ -154,7 +147,7 @@ class Reader:
             self.restart(f"line {self.line}: another header")
 
     def argument(self, key: bytes, value: bytes) -> None:
-        """Take an argument of a header that says it once; again, or after steps, opens a run."""
+        """Take an argument of a header; one that is given again, or after steps, opens a run."""
         name = key.decode("ascii")
         if name not in self.form.header:
             return
@@ -169,7 +162,7 @@ class Reader:
         self.notes.add("LOSS-NOT-FINITE", seen)
 
     def log(self, raw: Raw) -> TrainingLog:
-        """What has been read."""
+        """Return what has been read."""
         run, form = self.run, self.form
         runs = self._runs_before + run.has_begun
         run.close()
@@ -182,7 +175,10 @@ class Reader:
             seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
             self.notes.add("NO-RESULT", seen)
         window.judge(run, stride, promise.batch or global_batch_size(config))
-        self._judge_torn_end(rule, window)
+        has_number = RESULT in run.reported if rule == "reported" else window.is_whole
+        if self._torn_line and not (has_number and run.is_whole):
+            seen = f"the log ends in the middle of a record, in line {self._torn_line}"
+            self.notes.add("TRUNCATED", seen, sort="record")
         start, end = window.moments
         return TrainingLog(
             runs=runs,
@@ -217,22 +213,15 @@ class Reader:
             trace=run.trace if runs == 1 else None,
         )
 
-    def _judge_torn_end(self, rule: Rule, window: Window) -> None:
-        """Note a last record that nothing ends, unless all that is measured stands before it."""
-        has_number = RESULT in self.run.reported if rule == "reported" else window.is_whole
-        if self._torn_line and not (has_number and self.run.is_whole):
-            seen = f"the log ends in the middle of a record, in line {self._torn_line}"
-            self.notes.add("TRUNCATED", seen, sort="record")
-
 
 def read(form: Format, chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
-    """What a log says, the same however its bytes are cut into chunks.
+    """Read a log; the result does not depend on how its bytes are cut into chunks.
 
-    Holds some millions of rates and a few pieces of the log in memory.
+    Holds the rates of all steps and a few pieces of the log in memory.
 
     Args:
         window: first and last iteration, by the log's own numbers, in its first epoch; None for
-            what is usual.
+            the usual one.
     """
     reader, raw = Reader(form, window), Raw(chunks)
     for text in whole_lines(raw):
@@ -241,7 +230,7 @@ def read(form: Format, chunks: Iterable[bytes], window: tuple[int, int] | None) 
 
 
 def progress(form: Format, block: bytes) -> tuple[int, float] | None:
-    """Iteration and printed rate of the last whole step in a part of a log; None without one."""
+    """Return iteration and printed rate of the last whole step in a part of a log."""
     reader = Reader(form, None)
     for text in whole_lines([block]):
         reader.take(text)

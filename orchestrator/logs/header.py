@@ -1,54 +1,72 @@
-"""What the header of a log says of a program's arguments, under our names."""
+"""The header of a log: a program's arguments under our names; and the problems that a log shows."""
 
 import re
 from collections.abc import Callable, Mapping
 
-from orchestrator.logs.notes import Notes
+from orchestrator.model.problem import Problem
 
 Value = str | int | float | bool
 Table = Mapping[str, tuple[str, Callable[[str], Value]]]
-"""By the program's name of an argument: our name, and how its value reads."""
-
+"""By the program's name of an argument: our name, and the function that parses its value."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _REAL = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:e[-+]?[0-9]{1,2})?")
 
 
+class Notes:
+    """The first problem of every sort, and how many there are."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str], tuple[int, str]] = {}
+
+    def add(self, code: str, text: str, *, sort: str = "", times: int = 1) -> None:
+        """Add a problem; problems of one code and one ``sort`` are counted together."""
+        count, first = self._seen.get((code, sort), (0, text))
+        self._seen[code, sort] = (count + times, first)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the first problem of every sort, in the order of the log."""
+        return tuple(
+            Problem(code, first if count == 1 else f"{first} (the first of {count})")
+            for (code, _), (count, first) in self._seen.items()
+        )
+
+
 def count(text: str) -> int:
-    """A positive number."""
+    """Parse a positive number."""
     if not _WHOLE.fullmatch(text) or int(text) <= 0:
         raise ValueError("a positive number")
     return int(text)
 
 
 def whole(text: str) -> int:
-    """A whole number; -1 often stands for none."""
+    """Parse a whole number, which may be -1 for "unset"."""
     if not _WHOLE.fullmatch(text):
         raise ValueError("a whole number")
     return int(text)
 
 
 def real(text: str) -> float:
-    """A finite number."""
+    """Parse a finite number."""
     if not _REAL.fullmatch(text):
         raise ValueError("a number")
     return float(text)
 
 
 def word(text: str) -> str:
-    """A value as it stands there."""
+    """Return the value as it is printed."""
     return text
 
 
 def switch(text: str) -> bool:
-    """Whether a switch is on."""
+    """Parse True or False."""
     if text not in ("True", "False"):
         raise ValueError("True or False")
     return text == "True"
 
 
 def named(read: Callable[[str], Value], *keys: str) -> Table:
-    """Arguments that we call as the program does."""
+    """Return a table of arguments whose names are ours, too."""
     return {key: (key, read) for key in keys}
 
 
@@ -67,7 +85,7 @@ class Header:
         self.keys: set[str] = set()
 
     def add(self, key: str, text: str, line: int) -> None:
-        """Take one argument; what does not read, or contradicts another, is noted and given up."""
+        """Take one argument; a value that is invalid or contradicts another is noted, not used."""
         self.keys.add(key)
         if key not in self._table or text in ("", "None"):
             return
@@ -85,38 +103,38 @@ class Header:
             self._unsure.add(name)
 
     def put(self, name: str, value: Value) -> None:
-        """Take what another line says beside the arguments; the last word counts."""
+        """Set a value that a line beside the arguments gives; the last line counts."""
         self._values[name] = value
 
     def withdraw(self, *names: str) -> None:
-        """Forget what contradicts itself."""
+        """Drop values that contradict each other."""
         self._unsure.update(names)
 
     def is_certain(self, *names: str) -> bool:
-        """Whether nothing was wrong with what these arguments say, if they say anything."""
+        """Return True if no value of these arguments was invalid or contradicted another."""
         return not self._unsure & {*names}
 
     @property
     def values(self) -> Mapping[str, Value]:
-        """What is told without conflict, by our names."""
+        """All certain values, by our names."""
         return {name: it for name, it in self._values.items() if name not in self._unsure}
 
     def get(self, name: str) -> Value | None:
-        """One of the values; None where the header does not say it for certain."""
+        """Return a value, None if the header lacks it or it is uncertain."""
         return None if name in self._unsure else self._values.get(name)
 
     def number(self, name: str) -> int | None:
-        """One of the values, if it is a whole number."""
+        """Return a value if it is a whole number."""
         value = self.get(name)
         return value if type(value) is int else None
 
     def numbers(self, *names: str) -> tuple[int, ...] | None:
-        """Several whole numbers; None where the header lacks one."""
+        """Return several whole numbers, None if the header lacks any."""
         found = [value for name in names if (value := self.number(name)) is not None]
         return tuple(found) if len(found) == len(names) else None
 
     def is_on(self, key: str) -> bool | None:
-        """Whether a switch is on; off where it is unset, None where the header does not tell."""
+        """Return True if a switch is on, False if it is unset, None if the header lacks it."""
         name, _ = self._table[key]
         if key not in self.keys or name in self._unsure:
             return None

@@ -1,9 +1,9 @@
-"""What NCCL and its neighbours print of themselves: the transport that was taken, and errors.
+"""The transport that NCCL reports in a log, and the errors of NCCL and its neighbors.
 
-Lines of NCCL's INFO level begin ``host:pid:tid [device] NCCL INFO``; before that there may be
-mpirun's tag or a timestamp. Which lines say something differs between releases: up to 2.4 every
-process lists its sockets, even with InfiniBand in use; up to 2.5 none says ``Using network``; a
-process that finds no HCA may still say ``NET/IB : Using [RO]; OOB eth0:..``, without a device.
+Lines of NCCL's INFO level begin ``host:pid:tid [device] NCCL INFO``, maybe after mpirun's tag or a
+timestamp. Releases differ: up to 2.4 every process lists its sockets, even with InfiniBand in use;
+up to 2.5 none prints ``Using network``; a process that finds no HCA may still print
+``NET/IB : Using [RO]; OOB eth0:..``, without a device.
 Source: NCCL's net_ib.cc, net_socket.cc and net.cc; recorded logs in tests/samples/nccl.
 """
 
@@ -11,19 +11,24 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from orchestrator.logs.notes import Notes
-from orchestrator.logs.text import LONGEST_RECORD, lines_that, whole_lines
+from orchestrator.logs.header import Notes
+from orchestrator.logs.text import LONGEST_RECORD, select_lines, whole_lines
 from orchestrator.model.log import Fabric, Port
 
 MOST_NAMES = 1000
-"""Of networks, ports and interfaces: a log of random names must not fill the memory."""
+"""Networks, ports or interfaces that are kept, in case a log is full of random names."""
 _SHOWN = 160
-_Seen = TypeVar("_Seen", str, Port)
+_Name = TypeVar("_Name", str, Port)
 
-_CHOSEN = re.compile(rb"NCCL INFO Using network (\w{1,32}(?: \w{1,32})?)[ \t]*$")
-_VIA = re.compile(rb" via NET/(\w{1,32}(?: \w{1,32})?)/\d")
+# NCCL INFO Using network IB; ... [send] via NET/AWS Libfabric/0
+_NETWORK = re.compile(
+    rb"NCCL INFO Using network (\w{1,32}(?: \w{1,32})?)[ \t]*$"
+    rb"| via NET/(\w{1,32}(?: \w{1,32})?)/\d"
+)
+# NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>
 _VERBS = re.compile(rb"NCCL INFO NET/IB ?: Using ([^;]{0,4096});")
 _PORT = re.compile(rb"\[\d{1,3}\] ?([\w.+-]{1,64}):(\d{1,3})/([A-Za-z]{1,16})")
+# NCCL INFO NET/Socket : Using [0]eno1:10.0.0.1<0>
 _SOCKETS = re.compile(rb"NCCL INFO NET/Socket ?: Using (\[.{0,8192})")
 _INTERFACE = re.compile(rb"\[\d{1,3}\]([^\s:\[\]]{1,64}):")
 _NO_DEVICE = re.compile(rb"NCCL INFO NET/IB ?: No device found")
@@ -50,8 +55,7 @@ _PROBLEMS: Mapping[str, re.Pattern[bytes]] = {
 }
 
 
-def concerns(text: bytes) -> bool:
-    """Whether there is anything for a ``Listener`` in these lines."""
+def _concerns(text: bytes) -> bool:
     return (
         b"NCCL " in text
         or b"no userspace device-specific driver" in text  # long words are found in half the time
@@ -62,84 +66,75 @@ def concerns(text: bytes) -> bool:
 
 
 class Listener:
-    """Takes the lines of a log that concern it, and knows in the end how ranks spoke."""
+    """Collects what communication libraries print in one task's log."""
 
     def __init__(self) -> None:
         self._notes = Notes()
-        self._taken: dict[str, int] = {}
+        # Each with the line where it is printed first.
+        self._networks: dict[str, int] = {}
         self._ports: dict[Port, int] = {}
         self._interfaces: dict[str, int] = {}
         self._no_device: int | None = None
 
-    def hear(self, text: bytes, first: int) -> None:
-        """Take whole lines; what is too long for a record is somebody else's text.
+    def take(self, text: bytes, first: int) -> None:
+        """Read whole lines, of which ``first`` is the number of the first one."""
+        for number, line in select_lines(_concerns, text, first) if _concerns(text) else ():
+            if len(line) > LONGEST_RECORD:
+                continue
+            for code, pattern in _PROBLEMS.items():
+                if pattern.search(line):
+                    words = line.decode(errors="backslashreplace").strip()
+                    shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}.."
+                    self._notes.add(code, f"line {number}: {shown}")
+            if b"NCCL INFO " in line:
+                self._take_info(line, number)
 
-        Args:
-            first: number of the first line.
-        """
-        for number, line in lines_that(concerns, text, first) if concerns(text) else ():
-            if len(line) <= LONGEST_RECORD:
-                self._take(line, number)
-
-    def _take(self, text: bytes, number: int) -> None:
-        """Take a line; a piece of one, or two in one, counts only as far as it is whole."""
-        for code, pattern in _PROBLEMS.items():
-            if pattern.search(text):
-                self._notes.add(code, f"line {number}: {_shown(text)}")
-        if b"NCCL INFO " in text:
-            self._informed(text, number)
-
-    def _informed(self, text: bytes, number: int) -> None:
-        for found in (*_CHOSEN.finditer(text), *_VIA.finditer(text)):
-            _keep(self._taken, found[1].decode(), number)
-        for found in _VERBS.finditer(text):
+    def _take_info(self, line: bytes, number: int) -> None:
+        """Read the records of a line: ranks that print at the same time glue several together."""
+        for found in _NETWORK.finditer(line):
+            _keep(self._networks, (found[1] or found[2]).decode(), number)
+        for found in _VERBS.finditer(line):
             for hca, port, link in _PORT.findall(found[1]):
                 _keep(self._ports, Port(hca.decode(), int(port), link.decode()), number)
-        for found in _SOCKETS.finditer(text):
+        for found in _SOCKETS.finditer(line):
             for name in _INTERFACE.findall(found[1]):
                 _keep(self._interfaces, name.decode(errors="backslashreplace"), number)
-        if self._no_device is None and _NO_DEVICE.search(text):
+        if self._no_device is None and _NO_DEVICE.search(line):
             self._no_device = number
 
     def fabric(self) -> Fabric:
-        """What all lines together say.
+        """Return the transport that was used, else the one that NCCL lists.
 
-        What was taken counts more than what was there to take: sockets that a release lists
-        beside its HCAs are no traffic over sockets.
+        Sockets that a release lists beside its HCAs are no traffic over sockets.
         """
         offered = "IB" if self._ports else "Socket" if self._interfaces else None
-        networks = tuple(sorted(self._taken)) or ((offered,) if offered else ())
-        seen = (*self._taken.values(), *self._ports.values(), *self._interfaces.values())
-        none = () if self._no_device is None else (self._no_device,)
+        networks = tuple(sorted(self._networks)) or ((offered,) if offered else ())
+        lines = {*self._networks.values(), *self._ports.values(), *self._interfaces.values()}
+        if self._no_device is not None:
+            lines.add(self._no_device)
         return Fabric(
             networks=networks,
             ports=tuple(sorted(self._ports, key=lambda port: (port.hca, port.number, port.link))),
             interfaces=tuple(sorted(self._interfaces)),
             no_device=self._no_device,
-            lines=tuple(sorted({*seen, *none})),
+            lines=tuple(sorted(lines)),
             problems=self._notes.problems(),
         )
 
 
 def read(chunks: Iterable[bytes]) -> Fabric:
-    """What a whole log says of its transport, whoever wrote it; holds a few pieces of it.
+    """Return the transport of a whole log of any program.
 
-    A last line that no line feed ends may be cut, and is not evidence.
+    A last line that no line feed ends may be cut, and is ignored.
     """
     listener, number = Listener(), 1
     for text in whole_lines(chunks):
         if text.endswith(b"\n"):
-            listener.hear(text, number)
+            listener.take(text, number)
         number += text.count(b"\n")
     return listener.fabric()
 
 
-def _keep(seen: dict[_Seen, int], value: _Seen, line: int) -> None:
-    """Remember where a value was seen first."""
-    if value in seen or len(seen) < MOST_NAMES:
-        seen.setdefault(value, line)
-
-
-def _shown(text: bytes) -> str:
-    words = text.decode(errors="backslashreplace").strip()
-    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}.."
+def _keep(seen: dict[_Name, int], name: _Name, line: int) -> None:
+    if name in seen or len(seen) < MOST_NAMES:
+        seen.setdefault(name, line)

@@ -1,4 +1,4 @@
-"""Whether the machines drifted while a sweep ran, by its canary."""
+"""Detects drift of the machines during a sweep, by its canary."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -10,20 +10,22 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement, Result, Watched
 
 LEAST_BOUND = 0.02
-LEARNT_FROM = 3  # valid trials of the case from which its own spread says anything
+LEARNT_FROM = 3  # valid trials; the spread of fewer means nothing
 
 
 def watched(
     case: Case, places: Sequence[str], trials: Sequence[Measurement], result: Result | None
 ) -> Watched:
-    """The canary's trials, marked DRIFT where they differ by more than the case itself scatters.
+    """Return the canary's trials, marked DRIFT if they differ by more than the case's own trials.
 
     Args:
-        places: when each of the trials was measured: start, middle or end.
-        result: of the same case over its own trials; None where it has none.
+        places: when each trial was measured: start, middle or end.
+        result: of the same case over its own trials; None without any.
     """
     agreed = tuple(validity.agreeing(trials))
-    bound = _bound(result)
+    totals, bound = result.statistics if result else None, LEAST_BOUND
+    if totals and totals.spread and totals.n >= LEARNT_FROM:
+        bound = max(totals.spread, LEAST_BOUND)
     valid = {
         place: trial.throughput
         for place, trial in zip(places, agreed, strict=True)
@@ -37,11 +39,3 @@ def watched(
         text = f"{share} between {seen}; expected at most {most}: the machines changed"
         marks = (Problem("DRIFT", text),)
     return Watched(case, tuple(places), agreed, drift if len(valid) > 1 else None, bound, marks)
-
-
-def _bound(result: Result | None) -> float:
-    """What the case's own trials differ by, at least 2 %."""
-    totals = result.statistics if result else None
-    if totals is None or totals.spread is None or totals.n < LEARNT_FROM:
-        return LEAST_BOUND
-    return max(totals.spread, LEAST_BOUND)

@@ -1,11 +1,11 @@
-"""What a workload adds to a report's cases: names, operation counts, published results."""
+"""Adds a workload's facts to a report's cases: names, operation counts, published results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from orchestrator import words
-from orchestrator.measuring import node_speeds, peaks, published
+from orchestrator.measuring import hardware, node_speeds, published
 from orchestrator.measuring.hardware import Machines
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
@@ -13,20 +13,20 @@ from orchestrator.model.report import PublishedResult, Report
 from orchestrator.model.result import Result
 from orchestrator.workloads import Workload
 
-NOT_OF_THE_PROGRAM = frozenset({"folder"})  # where a log lies tells cases apart, not programs
+NOT_OF_THE_PROGRAM = frozenset({"folder"})  # distinguishes cases of a folder of logs
 Value = TypeVar("Value")
 
 
 def completed(
     report: Report, workload: Workload, publications: Sequence[PublishedResult]
 ) -> Report:
-    """Return the report with its workload's layout, speeds of nodes, and by case what is known.
+    """Return the report with its workload's layout, node speeds, and facts of each case.
 
-    That is its name, FLOPs of a step, peak of a GPU and publications. Names that the report has
-    already are kept. A result above the GPUs' peak is marked IMPLAUSIBLE.
+    These are its name, FLOPs of a step, peak of a GPU and publications. Names in the report are
+    kept. A result above the GPUs' peak is marked IMPLAUSIBLE.
     """
     cases = [result.case for result in report.results]
-    own_cases = {case: own for case in cases if (own := _of_the_program(workload, case))}
+    own_cases = {case: own for case in cases if (own := _select_params(workload, case))}
     speeds = node_speeds.speeds(report.results)
     complete = replace(
         report,
@@ -40,18 +40,18 @@ def completed(
             case: peak
             for case in cases
             if case.device == "cuda"
-            and (peak := peaks.of_gpus(report.gpus, case.precision)) is not None
+            and (peak := hardware.find_peak(report.gpus, case.precision)) is not None
         },
         published=_published(workload, own_cases, publications, report),
     )
     return replace(
         complete,
-        results=tuple(_checked_against_peak(complete, result) for result in complete.results),
+        results=tuple(_check_peak(complete, result) for result in complete.results),
     )
 
 
-def _checked_against_peak(report: Report, result: Result) -> Result:
-    """Return the result, marked if it needs more TFLOP/s than the GPUs can give."""
+def _check_peak(report: Report, result: Result) -> Result:
+    """Mark a result that needs more TFLOP/s than the GPUs have."""
     reached, peak = report.tflops_per_gpu(result), report.peak_tflops.get(result.case)
     if reached is None or peak is None or reached <= peak:
         return result
@@ -60,8 +60,8 @@ def _checked_against_peak(report: Report, result: Result) -> Result:
     return replace(result, marks=(*result.marks, Problem("IMPLAUSIBLE", text)))
 
 
-def _of_the_program(workload: Workload, case: Case) -> Case | None:
-    """The case with the workload's own parameters; None if it has others."""
+def _select_params(workload: Workload, case: Case) -> Case | None:
+    """Return the case with the workload's own parameters, None if it has others."""
     params = tuple(param for param in case.params if param[0] not in NOT_OF_THE_PROGRAM)
     if any(name not in workload.params.model_fields for name, _ in params):
         return None
@@ -71,14 +71,14 @@ def _of_the_program(workload: Workload, case: Case) -> Case | None:
 def _by_case(
     fact_of: Callable[[Case], Value] | None, own_cases: Mapping[Case, Case]
 ) -> dict[Case, Value]:
-    """A workload's function over all cases; cases that it cannot answer for are left out."""
+    """Call a workload's function for all cases; leave out cases that it cannot answer."""
     by_case: dict[Case, Value] = {}
     if fact_of is None:
         return by_case
     for case, own in own_cases.items():
         try:
             by_case[case] = fact_of(own)
-        except (KeyError, ValueError):  # of a folder: a header lacks a value, or has an odd one
+        except (KeyError, ValueError):  # a log's header lacks a value, or has an invalid one
             continue
     return by_case
 

@@ -1,4 +1,4 @@
-"""State and problem of a trial whose gang did not end well."""
+"""The state and the problem of a trial whose gang did not end well."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,15 @@ from orchestrator.model.problem import Problem
 from orchestrator.words import limit
 
 LAST_SIGNAL = 64
-# What launchers print of their ranks: `exitcode  : -11 (pid: 7)` and `Signal 11 (SIGSEGV) received`
-# (torchrun), `exited on signal 11 (Segmentation fault)` (mpirun), `died with <Signals.SIGSEGV: 11>`
-# (Python's subprocess).
+# Launchers print of a rank that crashed: `exitcode  : -11 (pid: 7)` and `Signal 11 (SIGSEGV)
+# received` (torchrun), `exited on signal 11 (Segmentation fault)` (mpirun), `died with
+# <Signals.SIGSEGV: 11>` (Python's subprocess).
 _RANK_CRASHED = re.compile(
     rb"(?:exitcode *: -|\bSignal |exited on signal |<Signals\.SIG[A-Z]+: )([0-9]{1,3})\b"
 )
 BUSY_WORDS = (b"EADDRINUSE", b"ddress already in use")
-# Exit reasons of a supervisor or runtime that do not blame the program: the trial is run again.
+# Exit reasons of a supervisor or runtime for which the program is not to blame: the trial is
+# repeated.
 LOST = {
     "lost": ("LOST", "its supervisor was killed by something else"),
     "stopped": ("LOST", "its supervisor was stopped by something else"),
@@ -51,13 +52,9 @@ FAILED = {
 
 
 def by_others(gang: GangEnd, method: Method) -> tuple[str, Problem] | None:
-    """State and problem of a gang that was ended by something else than its program.
-
-    Returns:
-        None where the exit status of its program is the reason.
-    """
+    """Return state and problem of a gang that something else than its program ended, else None."""
     if gang.reason == "stopped":
-        # Slurm tells tasks and controller at once, whose signal may be seen first.
+        # Slurm signals tasks and controller at once, and either may notice first.
         if any(end.why == "preempted" for end in gang.ends):
             return "interrupted", Problem(*LOST["preempted"])
         return "interrupted", Problem("INTERRUPTED", "stopped by a signal")
@@ -82,14 +79,14 @@ def of_program(
     port: int,
     fabric: Mapping[str, Fabric],
 ) -> tuple[str, Problem]:
-    """State and problem of a gang whose program failed.
+    """Return state and problem of a gang whose program failed.
 
-    Ranks that lost a peer fail within milliseconds of it: all are shown, none is blamed alone.
+    Ranks that lost a peer fail within milliseconds of it, so all are shown.
 
     Args:
-        failed: the ends of its tasks that exited with another status than 0.
+        failed: ends of tasks with another exit status than 0.
         last_lines: by node_rank, the parts of tasks' logs that show the cause.
-        port: where its ranks met.
+        port: the rendezvous port of its ranks.
         fabric: by node, the transport in its log.
     """
     if any(word in lines for word in BUSY_WORDS for lines in last_lines.values()):
@@ -112,7 +109,7 @@ def of_program(
 
 
 def _signal(status: int | None) -> int | None:
-    """Return the signal that ended a program: of 139 (a shell) and -11 (Python) it is 11."""
+    """Return the signal that ended a program: 11 for 139 (a shell) and for -11 (Python)."""
     number = abs(status or 0) - (128 if (status or 0) > 0 else 0)
     return number if 0 < number <= LAST_SIGNAL else None
 

@@ -1,7 +1,7 @@
-"""Kinds of GPUs, by the names that drivers and publications give them."""
+"""Kinds of GPUs, by the names that drivers and publications give them, and their peak rates."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 # As nvidia-smi, rocm-smi and publications print them: Tesla T4, NVIDIA L40S, A100-SXM4-80GB,
@@ -13,17 +13,17 @@ _CHIP = re.compile(
 )
 _FORM = re.compile(r"\b(?:SXM[0-9]?|PCIE)\b")
 _MEMORY = re.compile(r"\b([0-9]+) ?GB\b(?!\?)")
-_OF_SXM = re.compile(r"HBM3|96GB-HBM2E|\bDGX\b")  # NVIDIA H100 80GB HBM3, DGX-H100
+_SXM = re.compile(r"HBM3|96GB-HBM2E|\bDGX\b")  # NVIDIA H100 80GB HBM3, DGX-H100
 _WITH_CPU = ("GH", "GB")  # whose drivers name the memory of the CPU
 
 
 @dataclass(frozen=True, slots=True)
 class GpuKind:
-    """A kind of GPU; empty is what a name does not say.
+    """A kind of GPU; what a name lacks is empty.
 
     Args:
         chip: such as ``A100``.
-        form: how it is built in: SXM2, SXM or PCIE.
+        form: SXM2, SXM or PCIE.
         memory_gb: such as ``80``.
     """
 
@@ -32,7 +32,7 @@ class GpuKind:
     memory_gb: str = ""
 
     def fits(self, other: "GpuKind") -> bool:
-        """Whether both are of one kind, as far as both say."""
+        """Return True if both may be of one kind."""
         return (
             self.chip == other.chip
             and (self.form.startswith(other.form) or other.form.startswith(self.form))
@@ -42,11 +42,11 @@ class GpuKind:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """What a case was measured on, as far as that is known.
+    """The hardware of a case.
 
     Args:
-        gpus: models of all GPUs, as the driver names them; empty where they are not known.
-        transport: between its nodes, such as ``IB mlx5_0``; ``-`` where it is not known.
+        gpus: models of all GPUs, as the driver names them; empty if unknown.
+        transport: between its nodes, such as ``IB mlx5_0``; ``-`` if unknown.
     """
 
     gpus: Sequence[str] = ()
@@ -56,27 +56,27 @@ class Machines:
 def kind(name: str) -> GpuKind | None:
     """Return the kind in a name such as ``Tesla V100-SXM2-16GB`` or ``H100-80GB (DGX H100)``.
 
-    None where no chip is named, or several, as in ``MI250X/MI250``, or a MIG part of one.
+    None without a chip, with several, as in ``MI250X/MI250``, and for a MIG part of one.
     """
     text = name.partition("(")[0].upper().replace(" GENERATION", "")
     chips = dict.fromkeys(_CHIP.findall(text))
     if len(chips) != 1 or " MIG " in text:
         return None
     chip = next(iter(chips)).replace("-NVL", " NVL")
-    # RTX4090, RTX-4090 and RTX 6000Ada are printed too.
+    # Some print RTX4090, RTX-4090 or RTX 6000Ada.
     chip = re.sub("(?<=[0-9]{4})(?=[A-Z])", " ", re.sub("^RTX[ -]?", "RTX ", chip))
     form, memory = _FORM.search(text), _MEMORY.search(text)
-    built_in = form[0] if form else "SXM" if _OF_SXM.search(text) else ""
-    has_own = memory is not None and not chip.startswith(_WITH_CPU)
-    return GpuKind(chip, built_in, memory[1] if memory and has_own else "")
+    built_in = form[0] if form else "SXM" if _SXM.search(text) else ""
+    is_own = memory is not None and not chip.startswith(_WITH_CPU)
+    return GpuKind(chip, built_in, memory[1] if memory and is_own else "")
 
 
 def comparable(hardware: str, interconnect: str, machines: Machines) -> bool:
-    """Return whether published hardware is of the kind of a case's GPUs, as far as both say.
+    """Return True if published hardware may be of the kind of a case's GPUs.
 
     Args:
         hardware: as it was published.
-        interconnect: between nodes, such as ``IB 100 Gb/s``; empty where it is not known.
+        interconnect: between nodes, such as ``IB 100 Gb/s``; empty if unknown.
     """
     if interconnect and machines.transport != "-":
         medium = interconnect.split()[0]
@@ -86,3 +86,83 @@ def comparable(hardware: str, interconnect: str, machines: Machines) -> bool:
     if theirs is None:
         return not machines.gpus
     return all((own := kind(model)) is not None and own.fits(theirs) for model in machines.gpus)
+
+
+# Formats that a precision may compute in: libraries use TF32 for FP32 if a GPU has it.
+_FORMATS = {
+    "fp32": ("fp32", "tf32"),
+    "amp": ("fp16", "bf16"),
+    "fp16": ("fp16",),
+    "bf16": ("bf16",),
+    "fp8": ("fp8",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The peak rates of one kind of GPU, without sparsity.
+
+    Args:
+        tflops: by format, of all its matrix units; a format that the source lacks is absent.
+        source: the vendor's document; figures with sparsity are halved.
+    """
+
+    gpu: GpuKind
+    tflops: Mapping[str, float]
+    source: str
+
+
+def _peak(gpu: str, tflops: str, source: str) -> Peak:
+    """Return the row of a GPU; ``-`` marks a format that the source lacks."""
+    values = zip(("fp32", "tf32", "fp16", "bf16", "fp8"), tflops.split(), strict=True)
+    found = kind(gpu)
+    assert found, gpu
+    return Peak(found, {name: float(value) for name, value in values if value != "-"}, source)
+
+
+# Programs see each of the two dies of MI250 and MI250X as a GPU.
+# Only figures in print are here; without one, no result is called implausible.
+PEAKS = (
+    _peak("Tesla V100-SXM2", "15.7 - 125 - -", "NVIDIA V100 data sheet (1165301)"),
+    _peak("Tesla V100-SXM3", "- - 125 - -", "NVIDIA DGX-2 data sheet: 2 petaFLOPS of 16 GPUs"),
+    _peak("Tesla V100-PCIE", "14 - 112 - -", "NVIDIA V100 data sheet (1165301)"),
+    _peak("Tesla V100S-PCIE", "16.4 - 130 - -", "NVIDIA V100 data sheet (1165301)"),
+    _peak("Tesla T4", "8.1 - 65 - -", "NVIDIA T4 data sheet (951643)"),
+    _peak("NVIDIA A10", "31.2 62.5 125 125 -", "NVIDIA A10 data sheet"),
+    _peak("NVIDIA A30", "- - 165 165 -", "NVIDIA A30 data sheet"),
+    _peak("NVIDIA A40", "37.4 74.8 149.7 149.7 -", "NVIDIA A40 data sheet"),
+    _peak("NVIDIA A100", "19.5 156 312 312 -", "NVIDIA A100 data sheet (1758950)"),
+    _peak("NVIDIA L4", "30.3 60 121 121 242", "NVIDIA L4 data sheet"),
+    _peak("NVIDIA L40", "90.5 90.5 181.05 181.05 362", "NVIDIA L40 data sheet"),
+    _peak("NVIDIA L40S", "91.6 183 362.05 362.05 733", "NVIDIA L40S data sheet"),
+    _peak("NVIDIA GeForce RTX 3090", "- - 142 - -", "NVIDIA GA102 whitepaper, appendix A"),
+    _peak("NVIDIA GeForce RTX 4090", "- - - - 660", "NVIDIA on Ada: 1.32 petaFLOPS with sparsity"),
+    _peak("NVIDIA H100-PCIE", "51 378 756 756 1513", "NVIDIA H100 data sheet"),
+    _peak("NVIDIA H100-SXM", "67 494.5 989.5 989.5 1979", "NVIDIA H100 data sheet"),
+    _peak("NVIDIA H100 NVL", "60 417.5 835.5 835.5 1671", "NVIDIA H100 data sheet"),
+    _peak("NVIDIA H200", "67 494.5 989.5 989.5 1979", "NVIDIA H200 data sheet"),
+    _peak("NVIDIA B200", "75 1100 2250 2250 4500", "NVIDIA HGX B200 data sheet"),
+    _peak("NVIDIA GB200", "80 1250 2500 2500 5000", "NVIDIA GB200 NVL72 data sheet"),
+    _peak("AMD Instinct MI210", "45.3 - 181 181 -", "AMD Instinct MI210 data sheet"),
+    _peak("AMD Instinct MI250", "45.25 - 181.05 181.05 -", "AMD Instinct MI250 data sheet, halved"),
+    _peak("AMD Instinct MI250X", "47.85 - 191.5 191.5 -", "AMD Instinct MI250X data sheet, halved"),
+    _peak(
+        "AMD Instinct MI300X", "163.4 653.7 1307.4 1307.4 2614.9", "AMD Instinct MI300X data sheet"
+    ),
+)
+
+
+def find_peak(models: Sequence[str], precision: str) -> float | None:
+    """Return the common peak of these GPUs in TFLOP/s, None if one is unknown or they differ."""
+    found = {_find_peak(model, precision) for model in models}
+    return found.pop() if len(found) == 1 else None
+
+
+def _find_peak(model: str, precision: str) -> float | None:
+    own = kind(model)
+    fitting = [row for row in PEAKS if own and own.fits(row.gpu)]
+    if len(fitting) != 1:  # the name lacks the form: PCIe, SXM
+        return None
+    tflops = fitting[0].tflops
+    known = [tflops[name] for name in _FORMATS.get(precision, ()) if name in tflops]
+    return max(known, default=None)

@@ -1,4 +1,4 @@
-"""Intervals: of a median, by order statistics; of a quotient of two medians, by Welch's method."""
+"""Intervals of a median, by order statistics, and of a quotient of medians, by Welch's method."""
 
 import math
 import statistics
@@ -9,7 +9,7 @@ from orchestrator.model.result import Interval
 
 COVERAGE = 0.95
 COVERAGE_OF_FEW = {2: 0.88, 3: 0.92, 4: 0.94}
-"""What the same interval covers at least with so few trials on a side: ``docs/measuring.md``."""
+"""Coverage of that interval with so few trials on a side: ``docs/measuring.md``."""
 
 
 def of_median(values: Sequence[float]) -> Interval | None:
@@ -71,7 +71,7 @@ def _half_width(above: Sequence[float], below: Sequence[float], outside: float) 
 
 
 def variance(values: Sequence[float]) -> float:
-    """Return that of at least two values; in floats, of which a comparison needs thousands."""
+    """Return the variance of at least two values, faster than ``statistics``."""
     mean = statistics.fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 

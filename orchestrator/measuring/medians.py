@@ -1,4 +1,4 @@
-"""The result of a case: median, interval, speedup over its 1x1 case, efficiency."""
+"""The result of a case: median, interval, marks, speedup over its 1x1 case, efficiency."""
 
 import statistics
 from collections import Counter
@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator import nodeset, words
-from orchestrator.measuring import intervals, series, validity
+from orchestrator.measuring import intervals, validity
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement, Result, Statistics
 
 PLAUSIBLE_EFFICIENCY = 1.05
 WIDE_SPREAD = 0.10
-# What must not differ between a case and the 1x1 case that its speedup is taken over.
+OUTLIER_FROM = 5  # trials; of 3 values of a normal distribution one in ten would be an outlier
+OUTLIER_MADS = 14.826  # ten standard deviations of a normal distribution
+# Keys of the provenance that a case and the 1x1 case of its speedup must share.
 ALIKE = (
     *("image", "kernel", "driver", "torch", "cpus"),
     *("arch", "num_classes", "image_size", "memory_format", "data_backend"),
@@ -21,8 +23,8 @@ ALIKE = (
 
 
 def result(case: Case, trials: Sequence[Measurement]) -> Result:
-    """A case's result over its trials, without speedup and efficiency."""
-    agreed = tuple(_with_outliers(tuple(validity.agreeing(trials))))
+    """Return a case's result over its trials, without speedup and efficiency."""
+    agreed = tuple(_mark_outliers(tuple(validity.agreeing(trials))))
     values = _values(agreed)
     totals = summary(values) if values else None
     valid = [trial for trial in agreed if trial.state == "valid"]
@@ -30,12 +32,17 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
     marks = [Problem(code, f"in {words.count(count, 'trial')}") for code, count in seen.items()]
     if totals is not None and totals.spread is not None and totals.spread > WIDE_SPREAD:
         marks.append(Problem("WIDE-SPREAD", f"{totals.spread:.1%} between the lowest and highest"))
-    marks += [*_trend(values), *_node_sets(agreed), *_beside(agreed)]
+    sets = dict.fromkeys(nodeset.fold(sorted(trial.nodes)) for trial in valid if trial.nodes)
+    if len(sets) > 1:
+        marks.append(Problem("NODE-SETS", f"its trials ran on {' and on '.join(sets)}"))
+    if packed := [trial for trial in valid if trial.beside]:
+        cases = sorted({name.partition("-")[0] for trial in packed for name in trial.beside})
+        text = f"in {words.count(len(packed), 'trial')}, beside trials of {', '.join(cases)}"
+        marks.append(Problem("BESIDE", text))
     return Result(case, agreed, totals, None, None, tuple(marks))
 
 
 def _values(trials: Iterable[Measurement]) -> list[float]:
-    """The throughputs of the valid trials."""
     return [
         trial.throughput
         for trial in trials
@@ -43,10 +50,10 @@ def _values(trials: Iterable[Measurement]) -> list[float]:
     ]
 
 
-def _with_outliers(trials: Sequence[Measurement]) -> Iterable[Measurement]:
-    """The trials; a valid one that is far from the others is marked, and counts all the same."""
+def _mark_outliers(trials: Sequence[Measurement]) -> Iterable[Measurement]:
+    """Yield the trials; a valid one that is far from the others is marked, but counts."""
     valid = [trial for trial in trials if trial.state == "valid" and trial.throughput is not None]
-    far = series.outliers(_values(valid))
+    far = find_outliers(_values(valid))
     off_by = {valid[index].trial: share for index, share in far.items()}
     for trial in trials:
         if (share := off_by.get(trial.trial)) is None:
@@ -58,34 +65,28 @@ def _with_outliers(trials: Sequence[Measurement]) -> Iterable[Measurement]:
         yield replace(trial, marks=(*trial.marks, Problem("OUTLIER", text)))
 
 
-def _trend(values: Sequence[float]) -> Iterable[Problem]:
-    """The mark of trials that rise or fall one after another."""
-    if (change := series.trend(values)) is not None:
-        way = "rises" if change > 0 else "falls"
-        yield Problem("TREND", f"it {way} by {abs(change):.1%} over {len(values)} trials")
+def find_outliers(values: Sequence[float]) -> dict[int, float]:
+    """Return values that are far from the others: by index, the distance as a share of the median.
 
+    Far is more than 14.826 median absolute deviations; fewer than 5 values have no outliers.
 
-def _node_sets(trials: Sequence[Measurement]) -> Iterable[Problem]:
-    """The mark of a median over trials that ran on more than one set of nodes."""
-    valid = [trial for trial in trials if trial.state == "valid" and trial.nodes]
-    sets = dict.fromkeys(nodeset.fold(sorted(trial.nodes)) for trial in valid)
-    if len(sets) > 1:
-        yield Problem("NODE-SETS", f"its trials ran on {' and on '.join(sets)}")
-
-
-def _beside(trials: Sequence[Measurement]) -> Iterable[Problem]:
-    """The mark of a median over trials that did not have the cluster to themselves."""
-    packed = [trial for trial in trials if trial.state == "valid" and trial.beside]
-    cases = dict.fromkeys(name.partition("-")[0] for trial in packed for name in trial.beside)
-    if packed:
-        counted = words.count(len(packed), "trial")
-        yield Problem("BESIDE", f"in {counted}, beside trials of {', '.join(sorted(cases))}")
+    Source: Iglewicz and Hoaglin (1993); the threshold is hyperfine's, src/outlier_detection.rs.
+    """
+    middle = statistics.median(values) if values else 0.0
+    spread = statistics.median(abs(value - middle) for value in values) if values else 0.0
+    if len(values) < OUTLIER_FROM or spread == 0:
+        return {}
+    return {
+        index: value / middle - 1
+        for index, value in enumerate(values)
+        if abs(value - middle) / spread > OUTLIER_MADS
+    }
 
 
 def compared(results: Sequence[Result]) -> tuple[Result, ...]:
     """Return the results by ranks, then nodes, with speedup and efficiency over their 1x1 case.
 
-    Every table, figure and file of a report keeps this order. Equal sizes stay as they come.
+    Every table, figure and file of a report keeps this order. Equal sizes keep their order.
     """
     results = sorted(results, key=lambda result: (result.case.world_size, result.case.nodes))
     baselines = {
@@ -97,7 +98,7 @@ def compared(results: Sequence[Result]) -> tuple[Result, ...]:
 
 
 def summary(values: Sequence[float]) -> Statistics:
-    """Statistics of at least one value."""
+    """Return the statistics of at least one value."""
     ordered = sorted(values)
     median = statistics.median(ordered)
     return Statistics(
@@ -123,13 +124,8 @@ def _compared(result: Result, baseline: Result | None) -> Result:
     efficiency = speedup / result.case.world_size
     marks = result.marks
     if efficiency > PLAUSIBLE_EFFICIENCY:
-        marks += (
-            Problem(
-                "IMPLAUSIBLE",
-                f"efficiency {efficiency:.3f}: more than {result.case.world_size} ranks can give;"
-                " look at the 1x1 case",
-            ),
-        )
+        seen = f"efficiency {efficiency:.3f}: more than {result.case.world_size} ranks can give"
+        marks += (Problem("IMPLAUSIBLE", f"{seen}; look at the 1x1 case"),)
     return replace(
         result,
         speedup=speedup,
@@ -142,5 +138,5 @@ def _compared(result: Result, baseline: Result | None) -> Result:
 
 
 def _provenance(result: Result) -> Mapping[str, str]:
-    """The provenance of the first valid trial, which all valid ones share."""
+    """Return the provenance of the first valid trial, which all valid ones share."""
     return next((trial.provenance for trial in result.valid), {})

@@ -1,4 +1,4 @@
-"""The bus bandwidth of many nodes together, beside that of pairs."""
+"""Compares the bus bandwidth of many nodes together with that of pairs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ LEAST_OF_PUBLISHED = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes of one trial.
+    """The nodes of one trial.
 
     Args:
         busbw: in GB/s.
@@ -25,7 +25,7 @@ class Group:
 
     @property
     def is_slow(self) -> bool:
-        """Bus bandwidth does not depend on the number of ranks; a third less is no algorithm's.
+        """True if a third is missing: bus bandwidth does not depend on the number of ranks.
 
         Source: NVIDIA nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
         """
@@ -33,7 +33,7 @@ class Group:
 
 
 def groups(pairs: Result, together: Iterable[Result]) -> tuple[Group, ...]:
-    """The groups of all valid trials; none where no trial of pairs is valid."""
+    """Return the groups of all valid trials; none if no trial of pairs is valid."""
     if pairs.statistics is None:
         return ()
     return tuple(
@@ -45,7 +45,7 @@ def groups(pairs: Result, together: Iterable[Result]) -> tuple[Group, ...]:
 
 
 def smallest_slow(found: Sequence[Group]) -> Iterator[Group]:
-    """The slow groups no part of which is slow too."""
+    """Yield the slow groups that contain no smaller slow group."""
     slow = [group for group in found if group.is_slow]
     for group in slow:
         if not any({*part.nodes} < {*group.nodes} for part in slow):
@@ -53,7 +53,7 @@ def smallest_slow(found: Sequence[Group]) -> Iterator[Group]:
 
 
 def below_published(report: Report) -> PublishedResult | None:
-    """The lowest bandwidth that is published of such machines, if a tenth of it is missing."""
+    """Return the lowest published bandwidth of such machines, if the result lacks a tenth of it."""
     (result,) = report.results
     known = report.published.get(result.case, ())
     lowest = min(known, key=lambda row: row.throughput, default=None)

@@ -1,4 +1,4 @@
-"""The speeds of nodes, and which of them are slow, where cases ran on several nodes or pairs."""
+"""Compares the speeds of nodes, if cases ran on several nodes or pairs of them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,21 +9,21 @@ from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Result
 
-LEAST_GAP = 0.01  # a node that is less than 1 % slower is not named
+LEAST_GAP = 0.01  # a smaller share is not reported
 SCATTER = 2 * 1.4826  # two standard deviations, by the median absolute deviation
-NAMED = 3  # slow nodes of which each is told with its own lack
+NAMED = 3  # slow nodes that are reported with a share of their own
 
 Ratio = tuple[tuple[str, ...], float]
 """The nodes of a trial, and its throughput over the median of its case's gangs."""
 
 
 def speeds(results: Sequence[Result]) -> NodeSpeeds:
-    """Return the speeds of the nodes on which cases of one node ran; else of those in pairs.
+    """Return the speeds of nodes by cases of one node, or without such cases by those of two.
 
-    Every trial is taken as a ratio to the median over the gangs of its case, each by its own
+    A trial's ratio is its throughput over the median of its case's gangs, each gang by its own
     median. A node's speed is the median of its ratios; in pairs, where the slower node sets the
-    pace, it is the highest of them. A node of at least two trials is slow if even its best one is
-    below that of the median node by more than 1 % and by more than what trials scatter.
+    pace, their maximum. A node of at least two trials is slow if even its best trial is slower than
+    the median node by more than 1 % and by more than trials scatter.
     """
     alone = [ratio for result in results for ratio in _ratios(result, 1)]
     if alone:
@@ -50,7 +50,7 @@ def _compare(
 
 
 def marks(found: NodeSpeeds) -> tuple[Problem, ...]:
-    """Return SLOW-NODE, if any is: a few with the lack of each, many by their names and range."""
+    """Return SLOW-NODE if nodes are slow: each of a few with its share, many with their range."""
     if not found.slow:
         return ()
     speeds = {node.node: node.speed for node in found.nodes}
@@ -68,7 +68,7 @@ def marks(found: NodeSpeeds) -> tuple[Problem, ...]:
 
 
 def _ratios(result: Result, size: int) -> list[Ratio]:
-    """Return those of the valid trials on so many nodes; none if all ran on the same ones."""
+    """Return the ratios of valid trials on so many nodes; none if all ran on the same nodes."""
     rates = [
         (trial.nodes, trial.throughput)
         for trial in result.valid
@@ -79,7 +79,7 @@ def _ratios(result: Result, size: int) -> list[Ratio]:
     by_gang: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for nodes, rate in rates:
         by_gang[nodes].append(rate)
-    # Each gang counts once: a slow node that ran most trials is not the measure of the others.
+    # Each gang counts once, because a slow node may have run most trials.
     middle = median_high(median(own) for own in by_gang.values())
     return [(nodes, rate / middle) for nodes, rate in rates]
 
@@ -93,7 +93,7 @@ def _by_node(ratios: Sequence[Ratio]) -> dict[str, list[float]]:
 
 
 def _of_several_partners(pairs: Sequence[Ratio]) -> Sequence[Ratio]:
-    """Drop nodes that met one other node only: two nodes cannot be ranked by what both did."""
+    """Drop nodes with a single partner, which cannot be ranked."""
     while True:
         partners: dict[str, set[str]] = defaultdict(set)
         for nodes, _ in pairs:

@@ -1,4 +1,4 @@
-"""Published results of the same benchmarks, and those comparable with a case."""
+"""Finds published results of the same benchmarks that are comparable with a case."""
 
 import csv
 import fnmatch
@@ -17,7 +17,7 @@ _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
 def rows(text: str) -> tuple[PublishedResult, ...]:
-    """The rows of published.csv, in its order."""
+    """Parse published.csv."""
     return tuple(
         PublishedResult(
             suite=row["suite"],
@@ -44,13 +44,12 @@ def of_case(
     image: str,
     machines: Machines,
 ) -> tuple[PublishedResult, ...]:
-    """The published results of a case, those of the image's own version first.
+    """Return the published results of a case, those of the image's version first.
 
     Args:
-        key: how published results call the case.
-        image: with its version at its end, such as ``oneflow-0.2.0``: results of that version come
-            before others, since versions differ more than anything else.
-        machines: what the case was measured on; results of other kinds are not the case's own.
+        key: the case in the words of published results.
+        image: such as ``oneflow-0.2.0``, with its version at the end.
+        machines: hardware of the case; results of other kinds are left out.
     """
     batch = key.batch or str(case.micro_batch_size)
     rows_of_case = [
@@ -73,10 +72,10 @@ def selected(
     precision: str,
     on: str,
 ) -> tuple[PublishedResult, ...]:
-    """The results that fit glob patterns, such as ``oneflow-*``, ``bert*``, ``amp*`` and ``V100*``.
+    """Return results that match glob patterns: ``oneflow-*``, ``bert*``, ``amp*`` and ``V100*``.
 
     Args:
-        on: of the hardware.
+        on: pattern of the hardware.
     """
     return tuple(
         row

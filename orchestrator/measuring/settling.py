@@ -1,9 +1,8 @@
-"""When a case needs no further trial, and which trial may begin: rules over outcomes alone.
+"""Decides when a case needs no further trial, and which trial may begin, by outcomes alone.
 
-A case has settled once its trials from the first one on, without a gap, number at least ``min`` and
-their interval is narrow enough. Trials beyond ``min`` begin only when all before them are valid, so
-that the trials that are run depend on the outcomes and on nothing else: neither on how many run at
-once, nor on where a sweep was interrupted.
+A case has settled once at least ``min`` trials from the first one on are valid, without a gap, and
+their interval is narrow enough. Extra trials start only after the earlier ones are valid. So the
+trials that are run do not depend on how many run at once, or on where a sweep was interrupted.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,30 +18,30 @@ from orchestrator.model.repeats import Repeats
 from orchestrator.model.result import Result, Statistics
 
 Values = Mapping[str, float | None]
-"""By trial name, what a valid outcome gave; None or nothing where there is no valid one."""
+"""Throughputs of valid outcomes by trial name; None or absent without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The trials of cases by repeat, and how many are needed."""
+    """The trials of cases by repeat."""
 
     by_case: Mapping[Case, tuple[Trial, ...]]
     method: Method
 
     @classmethod
     def of(cls, plan: Plan) -> "Series":
-        """Those of a whole plan."""
+        """Return the series of a whole plan."""
         return cls(plan.by_case, plan.method)
 
     def settled(self, case: Case, values: Values) -> Statistics | None:
-        """The statistics by which a case has settled; None where it has not, or never can."""
+        """Return the statistics by which a case has settled, None if it has not, or never can."""
         often = self.method.repeats
         if not isinstance(often, Repeats):
             return None
         return narrow([*_without_gap(self.by_case[case], values)], often)
 
     def not_needed(self, values: Values) -> frozenset[str]:
-        """The names of trials without a valid outcome whose case has settled without them."""
+        """Return the names of trials without a valid outcome whose case has settled."""
         return frozenset(
             trial.name
             for case, trials in self.by_case.items()
@@ -52,7 +51,7 @@ class Series:
         )
 
     def before(self, trial: Trial, values: Values) -> tuple[Trial, ...]:
-        """The trials that must be valid before this one begins, and are not."""
+        """Return the trials that must become valid before this one begins."""
         often = self.method.repeats
         if not isinstance(often, Repeats) or trial.repeat <= often.min:
             return ()
@@ -66,10 +65,9 @@ class Series:
 def ready(
     pending: Sequence[Trial], running: Collection[Trial], series: Series, values: Values
 ) -> tuple[Trial, ...]:
-    """Which of the pending trials may begin now, in their order.
+    """Return the pending trials that may begin now, in their order.
 
-    A canary begins when nothing runs, and nothing begins beside it, so that its measurements are
-    alike in what runs beside them; what comes after it waits for it.
+    A canary runs alone, so that its measurements are comparable; later trials wait for it.
     """
     if any(trial.canary for trial in running):
         return ()
@@ -83,7 +81,7 @@ def ready(
 
 
 def narrow(values: Sequence[float], often: Repeats) -> Statistics | None:
-    """The statistics of a case's values, if these are enough; else None."""
+    """Return the statistics of a case's values if these are enough, else None."""
     if len(values) < often.min:
         return None
     totals = medians.summary(values)
@@ -92,15 +90,15 @@ def narrow(values: Sequence[float], often: Repeats) -> Statistics | None:
 
 
 def width(statistics: Statistics) -> float | None:
-    """The interval's width as a share of the median; None of a single trial."""
+    """Return the interval's width as a share of the median, None for a single trial."""
     interval = statistics.interval
     return None if interval is None else (interval.high - interval.low) / statistics.median
 
 
 def words_of(statistics: Statistics) -> str:
-    """Return how narrow a settled case's interval is, and what such intervals cover.
+    """Return in words how narrow a settled case's interval is, and its coverage.
 
-    That holds on average over all cases: of those that settle early more lie beside the median.
+    The coverage is an average over all cases; intervals of cases that settle early cover less.
     """
     covered = statistics.interval.coverage if statistics.interval else 0.0
     return (
@@ -111,7 +109,7 @@ def words_of(statistics: Statistics) -> str:
 
 
 def marked(result: Result, method: Method) -> Result:
-    """The result, marked UNSETTLED where nothing is left to run and its interval is too wide."""
+    """Mark a result UNSETTLED if nothing is left to run and its interval is too wide."""
     often, totals = method.repeats, result.statistics
     if not isinstance(often, Repeats):
         return result

@@ -1,4 +1,4 @@
-"""The throughput of one trial, from its log, by all rules."""
+"""Computes the throughput of one trial from its log, by all rules."""
 
 from orchestrator import errors
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
@@ -6,11 +6,11 @@ from orchestrator.model.log import global_batch_size as batch_by_header
 
 
 def of_log(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float:
-    """Samples per second of the whole gang, taken from its log as ``rule`` says.
+    """Return samples per second of the whole gang by a rule.
 
     Args:
-        global_batch_size: None where it is unknown; ``rates``, ``arithmetic`` and ``reported`` do
-            not need it.
+        global_batch_size: None if unknown; ``rates``, ``arithmetic`` and ``reported`` do not need
+            it.
 
     Raises:
         LogError: the log lacks what the rule needs.
@@ -35,7 +35,7 @@ def of_log(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float
 
 
 def _by_clock(log: TrainingLog, global_batch_size: int) -> float:
-    """From whole numbers, so that the quotient is the only thing that is rounded."""
+    """Divide whole numbers, so that only the quotient is rounded."""
     first, last = _window(log)
     if log.start is None or log.end is None:
         raise _lacking(log, first if log.start is None else last)

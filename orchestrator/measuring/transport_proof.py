@@ -1,4 +1,4 @@
-"""Whether a gang used the transport that its case requests."""
+"""Proves that a gang used the transport that its case requests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,13 +7,13 @@ from orchestrator.model.plan import Task
 from orchestrator.model.problem import Problem
 
 INFRA = frozenset({"GPU-DETACHED"})
-"""Codes of ``library_problems`` that do not blame the program: the attempt may be repeated."""
+"""Codes of ``library_problems`` for which the program is not to blame: the attempt is repeated."""
 
 
 def requested(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
-    """By node, leader first, the HCAs that a gang of several nodes is told to use.
+    """Return the HCAs that a gang of several nodes must use, by node, leader first.
 
-    Without GPUs there is no NCCL, and without HCAs in the inventory a case asks for none.
+    Without GPUs there is no NCCL, and without HCAs in the inventory a case requests none.
     """
     if len(tasks) < 2:
         return {}
@@ -24,11 +24,11 @@ def requested(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
 def problems(
     requested: Mapping[str, Sequence[str]], observed: Mapping[str, Fabric]
 ) -> tuple[Problem, ...]:
-    """Why a trial does not count as one over InfiniBand; empty if proved or not requested.
+    """Return the reasons why a trial is not proved to be over InfiniBand, if it was requested.
 
     Args:
-        requested: HCAs by node, as ``requested`` gives them.
-        observed: by node, the transport in its own task's log; nodes without a log are absent.
+        requested: HCAs by node.
+        observed: the transport in the log of each node's task; nodes without a log are absent.
     """
     return tuple(
         problem
@@ -38,7 +38,7 @@ def problems(
 
 
 def transport(observed: Mapping[str, Fabric]) -> str:
-    """The transport of a gang, once if its nodes agree; ``-`` if no log names one."""
+    """Return the transport of a gang, once if its nodes agree; ``-`` if no log names one."""
     labels = {node: fabric.label for node, fabric in observed.items()}
     if len(set(labels.values())) == 1:
         return next(iter(labels.values()))
@@ -46,7 +46,7 @@ def transport(observed: Mapping[str, Fabric]) -> str:
 
 
 def library_problems(observed: Mapping[str, Fabric]) -> tuple[Problem, ...]:
-    """Problems that NCCL printed, with their nodes: the likely reason if the gang failed."""
+    """Return the problems that NCCL printed, with their nodes: the likely reason of a failure."""
     return tuple(
         Problem(problem.code, f"node {node}: {problem.message}")
         for node, fabric in observed.items()

@@ -1,4 +1,4 @@
-"""What makes a trial invalid, and what only marks it: logs against cases, trials against others."""
+"""Decides which trials are invalid or marked: logs against cases, trials against others."""
 
 import hashlib
 from collections import Counter, defaultdict
@@ -14,26 +14,26 @@ from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Measurement
 
-# A log with one of these is measured where that is possible, and shown with the mark.
+# A log with one of these counts, and is shown with the mark.
 MARKS = frozenset(
     {
         *("CLOCK-JUMP", "COARSE-CLOCK", "CRASHED", "GAP", "HEADERLESS", "LOSS-NOT-FINITE"),
         *("MALFORMED-OUTSIDE", "SHORT-RUN"),
     }
 )
-UNKNOWN = "unknown"  # of a trial whose provenance lacks a key
+UNKNOWN = "unknown"  # value of a key that a trial's provenance lacks
 # Between a program's own result and the mean of the rates that it prints: of all steps they are the
 # same number, of every tenth one the recorded logs differ by 0.41 % at most.
 RESULT_TOLERANCE, SAMPLED_TOLERANCE = 0.001, 0.01
 # Between the rates of such a program and its clock, by the median step: recorded logs differ by
-# 0.14 % at most.
-REPORTED_TOLERANCE = 0.007
-NOTHING = hashlib.sha256().hexdigest()  # two empty logs are no copies of each other
+# 0.14 % at most. A difference above the first is a mark, above the second a problem.
+REPORTED_AGREEMENT, REPORTED_TOLERANCE = 0.0035, 0.007
+NOTHING = hashlib.sha256().hexdigest()  # empty logs are not copies of each other
 
 
 @dataclass(frozen=True, slots=True)
 class LogName:
-    """The trial that a log is of, and the log's path as reports show it."""
+    """The trial of a log, and the log's path in reports."""
 
     trial: str
     repeat: int
@@ -41,12 +41,12 @@ class LogName:
 
 
 def judged(log: TrainingLog, trial: Trial, method: Method, path: str) -> Measurement:
-    """The measurement of a trial's log; invalid with problems, or valid, maybe with marks."""
+    """Return the measurement of a trial's log: invalid with problems, else valid."""
     return of_case(log, trial.case, method, LogName(trial.name, trial.repeat, path))
 
 
 def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) -> Measurement:
-    """As ``judged``, of a log that belongs to no sweep if ``method`` is None."""
+    """Return the measurement of a log; ``method`` is None if it belongs to no sweep."""
     rule = (method.rule if method else None) or log.rule
     marks = tuple(problem for problem in log.problems if not keeps_out(problem, rule))
     problems = [problem for problem in log.problems if keeps_out(problem, rule)]
@@ -78,10 +78,10 @@ def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) 
 def value(
     log: TrainingLog, batch: int | None, rule: Rule | None
 ) -> tuple[float | None, list[Problem]]:
-    """Throughput in samples/s by a rule, and problems that the log itself does not report yet.
+    """Return the throughput in samples/s by a rule, and problems that are not among the log's.
 
     Args:
-        batch: global batch size; None where neither header nor case has it.
+        batch: global batch size; None if neither header nor case has it.
         rule: None for the log's own.
     """
     if log.runs > 1 or (log.steps == 0 and log.rule != "reported"):
@@ -104,10 +104,10 @@ def keeps_out(problem: Problem, rule: Rule) -> bool:
 
 
 def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> Problem | None:
-    """RATE-MISMATCH where a log contradicts itself; then it is not of this gang, or of one run.
+    """Return RATE-MISMATCH if a log contradicts itself: it is not of this gang, or of several runs.
 
-    Printed rates are compared with the clock or latency, or with the result that is reported.
-    A smaller difference is a CLOCK-JUMP, which the log's reader notes if the header has the batch.
+    Printed rates are compared with the clock or latency, or with the reported result. A smaller
+    difference is a CLOCK-JUMP, which the log's reader notes if the header has the batch.
     """
     if rule == "reported":
         return _result_problem(log, global_batch_size)
@@ -129,7 +129,11 @@ def _result_problem(log: TrainingLog, global_batch_size: int | None) -> Problem 
     if problem or not (log.samples and global_batch_size and rate):
         return problem
     by_clock = rate * global_batch_size / log.samples
-    return _mismatch("the clock gives", by_clock, rate, REPORTED_TOLERANCE)
+    problem = _mismatch("the clock gives", by_clock, rate, REPORTED_TOLERANCE)
+    if problem:
+        return problem
+    jump = _mismatch("the clock gives", by_clock, rate, REPORTED_AGREEMENT)
+    return jump and replace(jump, code="CLOCK-JUMP")
 
 
 def _mismatch(
@@ -152,10 +156,10 @@ def _by(rule: Rule, log: TrainingLog, global_batch_size: int | None) -> float | 
 
 
 def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Problem, ...]:
-    """CASE-MISMATCH with every value of the log's header that differs from its case.
+    """Return CASE-MISMATCH with all values of the log's header that differ from its case.
 
     Args:
-        method: None where the case was read from a file's name.
+        method: None if the case was read from a file's name.
     """
     expected: dict[str, object] = {**case.document(), **case.given}
     if method is not None:
@@ -176,7 +180,7 @@ def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Pro
 
 
 def same_evidence(trials: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """The trials, those invalid whose log has most of the steps, or the bytes, of another's."""
+    """Return the trials; one whose log has most steps, or the bytes, of another's is invalid."""
     users: dict[object, list[str]] = defaultdict(list)
     for trial in trials:
         for key in (*_fingerprints(trial), *_words(trial)):
@@ -207,7 +211,7 @@ def agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
 
 
 def _circumstances(trial: Measurement) -> Mapping[str, str]:
-    """Provenance and transport, which trials must share to be in one median."""
+    """Return provenance and transport, which trials of one median must share."""
     labels = (
         words.removeprefix(f"{node}: ")
         for words in trial.transport.split("; ")

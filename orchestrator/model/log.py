@@ -41,15 +41,11 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The per-step rates that a log itself prints, summed up.
-
-    Args:
-        median: None where the log has more steps than a reader holds in memory.
-    """
+    """The per-step rates that a log itself prints, summed up."""
 
     count: int
     mean: float
-    median: float | None
+    median: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +150,8 @@ class TrainingLog:
         origin_ns: when the first step was printed, by the log's own clock read as UTC, in
             nanoseconds since 1970; None where it has no clock.
         tells: keys of ``config`` that every whole header of this program says.
-        trace: the rates of the first epoch; None where iterations are skipped, a
-            rate is not a positive number, or there are more steps than a reader holds in memory.
+        trace: the rates of the first epoch; None where iterations are skipped, or a rate is not a
+            positive number.
     """
 
     runs: int

@@ -63,7 +63,6 @@ _RESULTS: Mapping[str, tuple[str, str]] = {
         "机器状态记录与运行时的不同",
     ),
     "THROTTLED": ("a GPU's clocks were held down", "测量期间 GPU 时钟被限制"),
-    "TREND": ("trials rise or fall one after another", "各次试验依次升高或降低"),
     "UNSETTLED": ("the interval is wider than requested", "达到最多次数后区间仍宽于要求"),
     "SLOW-NODE": ("a node is slower than the others", "有节点比其他节点慢"),
     "WIDE-SPREAD": ("trials differ much", "各次试验相差较大"),

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.collecting import show
-from orchestrator.comparing import pairing
-from orchestrator.comparing.sides import Side, SideCase
+from orchestrator.comparing.sides import Side, SideCase, pair_cases
 from orchestrator.disk import make_folder
 from orchestrator.model.report import Report
 from orchestrator.state.files import dumps, write
@@ -103,7 +102,7 @@ def _turns(requests: tuple[Requested, ...], options: TurnOptions) -> Iterator[_T
     watched = [of.playbook.name for of in requests if of.plan.method.watch is not None]
     if watched:
         raise _no_turns(f"{watched[0]} has a canary", "take it out: turns show a drift themselves")
-    pairs = pairing.paired(_side(first), _side(second))
+    pairs = pair_cases(_side(first), _side(second))
     alone = (*pairs.only_first, *pairs.only_second)
     if alone or not pairs.both:
         names = ", ".join(case.name or "" for case in alone)

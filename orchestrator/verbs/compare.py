@@ -5,13 +5,10 @@ from pathlib import Path
 
 from orchestrator import disk, errors, words
 from orchestrator.collecting import sides
-from orchestrator.comparing import bounds, pairing, table
+from orchestrator.comparing import bounds, forms, table
 from orchestrator.comparing.bounds import Bound
-from orchestrator.comparing.comparison import Comparison, compared
-from orchestrator.comparing.document import document
-from orchestrator.comparing.junit import junit
-from orchestrator.comparing.markdown import markdown
-from orchestrator.comparing.sides import Side
+from orchestrator.comparing.comparison import Comparison, compare_sides
+from orchestrator.comparing.sides import Side, pair_cases
 from orchestrator.console import Voice
 from orchestrator.state.store import Store
 from orchestrator.sweeping import turns
@@ -42,7 +39,8 @@ def compare(store: Store, first: str, second: str, options: CompareOptions, voic
         UsageError: a side cannot be found, they cannot be compared, or have no case in common.
     """
     here, there = sides.both(store, first, second)
-    comparison = compared(here, there, _bounds(store, here, there, options.bound), options.slower)
+    bound = _bounds(store, here, there, options.bound)
+    comparison = compare_sides(here, there, bound, options.slower)
     if not comparison.rows:
         raise errors.UsageError(
             f"{first} and {second} have no case in common",
@@ -51,10 +49,10 @@ def compare(store: Store, first: str, second: str, options: CompareOptions, voic
         )
     show(comparison, voice)
     if options.markdown:
-        _write("--markdown", options.markdown, markdown(comparison))
+        _write("--markdown", options.markdown, forms.render_markdown(comparison))
     if options.junit:
-        _write("--junit", options.junit, junit(comparison))
-    voice.document(document(comparison))
+        _write("--junit", options.junit, forms.render_junit(comparison))
+    voice.document(forms.build_document(comparison))
     return comparison.exit_code
 
 
@@ -78,11 +76,11 @@ def interleave(
 
 def show(comparison: Comparison, voice: Voice) -> None:
     """Print a comparison as a table with its remarks."""
-    for line in table.sides(comparison):
+    for line in table.describe_sides(comparison):
         voice.result(line)
     title = f"{words.count(len(comparison.rows), 'case')}, {comparison.first.unit}; {table.HIGHER}"
-    voice.table(title, table.HEAD, table.rows(comparison), spare=table.SPARE)
-    for text in table.remarks(comparison):
+    voice.table(title, table.HEAD, table.build_rows(comparison), spare=table.SPARE)
+    for text in table.list_remarks(comparison):
         voice.result(text)
     if comparison.gate:
         voice.result(comparison.gate)
@@ -93,9 +91,9 @@ def _bounds(
 ) -> dict[int, Bound] | Bound:
     if given is not None:
         return Bound(given, "given")
-    pairs = pairing.paired(first, second).both
+    pairs = pair_cases(first, second).both
     history = tuple(sides.earlier(store, first, second))
     return {
-        number: bounds.learnt(pair.first if pair.first.nodes else pair.second, history)
+        number: bounds.learn_bound(pair.first if pair.first.nodes else pair.second, history)
         for number, pair in enumerate(pairs)
     }

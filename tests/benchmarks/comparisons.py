@@ -104,7 +104,7 @@ def simulate(noise: Noise, size: int, count: int, slower: float, runs: int = RUN
             first = draw(chance, noise, deviation, size)
             second = draw(chance, noise, deviation, size, 1 - slower)
             cases.append(Samples(first, second, BOUND))
-        found.append(verdicts.judged(cases, GATE))
+        found.append(verdicts.judge_cases(cases, GATE))
     kinds = [verdict.kind for whole in found for verdict in whole]
     return Shares(
         any_different=_share("different" in {one.kind for one in whole} for whole in found),
@@ -150,7 +150,7 @@ def cover(
 
 def of_comparison(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
     """The interval that `compare` prints, as one of the quotient."""
-    (verdict,) = verdicts.judged([Samples(tuple(theirs), tuple(ours), BOUND)])
+    (verdict,) = verdicts.judge_cases([Samples(tuple(theirs), tuple(ours), BOUND)])
     found = verdict.interval
     return found and Interval(1 + found.low, 1 + found.high, found.coverage)
 
@@ -172,7 +172,7 @@ def of_medians(draws: int = DRAWS) -> Iterator[tuple[int, float, float]]:
 def learn(sweeps: int, chance: random.Random, deviation: float = 0.005) -> float:
     """The bound that so many earlier sweeps teach, whose medians scatter by ``deviation``."""
     history = [_sweep(math.exp(chance.gauss(0, deviation)), number) for number in range(sweeps)]
-    return bounds.learnt(history[0].cases[0], history).share
+    return bounds.learn_bound(history[0].cases[0], history).share
 
 
 def _sweep(median: float, number: int) -> Side:
@@ -208,7 +208,7 @@ def tell(
 
 
 def _judge(first: tuple[float, ...], second: tuple[float, ...]) -> Verdict:
-    (verdict,) = verdicts.judged([Samples(first, second, BOUND)])
+    (verdict,) = verdicts.judge_cases([Samples(first, second, BOUND)])
     return verdict
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev, stdev
 
-from orchestrator.measuring import medians, series, settling
+from orchestrator.measuring import medians, settling
 from orchestrator.model.repeats import Repeats
 from orchestrator.model.result import Interval, Statistics
 from tests import ROOT
@@ -167,7 +167,7 @@ def print_marks() -> None:
     chance = random.Random(12)
     for count in (5, 7, 9, 15):
         cases = [[chance.gauss(100, 1) for _ in range(count)] for _ in range(RUNS)]
-        outliers = fmean(bool(series.outliers(values)) for values in cases)
+        outliers = fmean(bool(medians.find_outliers(values)) for values in cases)
         print(f"{count:<22}{outliers:>9.1%}")
 
 

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.comparing import bounds, comparison, pairing, sides, table
+from orchestrator.comparing import bounds, comparison, sides, table
 from orchestrator.comparing.bounds import Bound
 from orchestrator.comparing.comparison import Comparison
-from orchestrator.comparing.document import document
-from orchestrator.comparing.junit import junit
-from orchestrator.comparing.markdown import markdown
+from orchestrator.comparing.forms import build_document, render_junit, render_markdown
 from orchestrator.model.experiment import Method
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
@@ -23,7 +21,7 @@ GIVEN = Bound(0.01, "given")
 
 def compared(first: sides.Side, second: sides.Side, slower: float | None = None) -> Comparison:
     """With a bound of 1 %."""
-    return comparison.compared(first, second, GIVEN, slower)
+    return comparison.compare_sides(first, second, GIVEN, slower)
 
 
 def three() -> Comparison:
@@ -55,7 +53,7 @@ def test_a_sweep_beside_itself_has_no_difference() -> None:
     assert [row.verdict.kind for row in found.rows] == ["same", "same"]
     assert [row.samples.shared for row in found.rows] == [7, 7]
     assert found.exit_code == 5
-    assert "nothing that is recorded differs but the trials themselves" in table.remarks(found)
+    assert "nothing that is recorded differs but the trials themselves" in table.list_remarks(found)
 
 
 @pytest.mark.parametrize(
@@ -111,14 +109,14 @@ def test_what_differs_in_some_cases_names_them() -> None:
     found = compared(here, moved)
     (nodes,) = found.differences
     assert (nodes.what, nodes.cases) == ("nodes", (1,))
-    assert "differs: nodes: vs[001-002] -> vs009 (2x8 amp b256)" in table.remarks(found)
+    assert "differs: nodes: vs[001-002] -> vs009 (2x8 amp b256)" in table.list_remarks(found)
 
 
 def test_a_parameter_with_several_values_keeps_cases_apart() -> None:
     """Only what each side has one value of may differ."""
     dynamic = side({"1x1": TRIALS}, params=(("xla", "on"),))
     both = sides.Side("C", "c", "images/s", (*dynamic.cases, *side({"1x1": SLOWER}).cases))
-    pairs = pairing.paired(dynamic, both)
+    pairs = sides.pair_cases(dynamic, both)
     assert len(pairs.both) == 1
     assert (pairs.both[0].second.values, len(pairs.only_second)) == (TRIALS, 1)
     assert pairs.varied == {}
@@ -128,14 +126,14 @@ def test_bound_is_learnt_from_the_cases_own_history() -> None:
     """As far apart as any two of at least three earlier medians; at least 0.2 %."""
     (case,) = side({"1x1": TRIALS}).cases
     earlier = [side({"1x1": (value, value)}, label=f"h{value}") for value in (100.0, 101.5, 100.5)]
-    found = bounds.learnt(case, earlier)
+    found = bounds.learn_bound(case, earlier)
     assert found.how == "learnt"
     assert found.share == pytest.approx(0.015)
     assert found.sweeps == ("sweep-h100.0", "sweep-h101.5", "sweep-h100.5")
-    assert found.said == "1.50% (learnt from 3 earlier sweeps)"
-    assert bounds.learnt(case, earlier[:2]).said == "1.00% (usual, for want of history)"
+    assert found.origin == "1.50% (learnt from 3 earlier sweeps)"
+    assert bounds.learn_bound(case, earlier[:2]).origin == "1.00% (usual, for want of history)"
     steady = [side({"1x1": TRIALS}, label=f"s{number}") for number in range(3)]
-    assert bounds.learnt(case, steady).share == 0.002
+    assert bounds.learn_bound(case, steady).share == 0.002
 
 
 def test_history_of_another_case_teaches_nothing() -> None:
@@ -149,7 +147,7 @@ def test_history_of_another_case_teaches_nothing() -> None:
         side({"2x8": TRIALS}),
         side({"1x1": (100.0,)}),
     ]
-    assert bounds.learnt(case, others).how == "usual"
+    assert bounds.learn_bound(case, others).how == "usual"
 
 
 def test_published_values_have_no_trials() -> None:
@@ -163,15 +161,15 @@ def test_published_values_have_no_trials() -> None:
     assert verdict.difference == pytest.approx(22551.16 / 100 - 1)
     assert (verdict.kind, verdict.gate, found.exit_code) == ("unknown", "unknown", 5)
     assert "4x8 amp b256: 22551.16 by ngc-pytorch on V100-SXM2-16GB: DLPerf README" in list(
-        table.remarks(found)
+        table.list_remarks(found)
     )
-    assert document(found)["cases"][1]["second"]["source"]["source"] == "DLPerf README"  # type: ignore[index, call-overload] # it is JSON
+    assert build_document(found)["cases"][1]["second"]["source"]["source"] == "DLPerf README"  # type: ignore[index, call-overload] # it is JSON
     assert sides.published(first, "none", "published:none").cases == ()
 
 
 def test_json_has_everything() -> None:
     """And can be written again: no NaN."""
-    told = json.loads(json.dumps(document(three()), allow_nan=False))
+    told = json.loads(json.dumps(build_document(three()), allow_nan=False))
     assert (told["exit_code"], told["higher_is_better"], told["unit"]) == (3, True, "images/s")
     assert [case["verdict"] for case in told["cases"]] == [
         *("different", "same", "unknown", "unknown"),
@@ -192,7 +190,7 @@ def test_json_has_everything() -> None:
 def test_words_for_people() -> None:
     """A row for each case, and remarks below."""
     found = three()
-    rows = table.rows(found)
+    rows = table.build_rows(found)
     assert [row[0] for row in rows] == [
         f"{place} amp b256" for place in ("1x1", "1x8", "2x8", "4x8")
     ]
@@ -203,40 +201,40 @@ def test_words_for_people() -> None:
     assert rows[0][1:5] == ("100.00", "95.00", "7 and 7", "-5.00%")
     assert rows[2][5].endswith("(covers 92%)")
     assert rows[3][1:6] == ("n/a", "100.00", "0 and 7", "n/a", "")
-    remarks = list(table.remarks(found))
+    remarks = list(table.list_remarks(found))
     assert "only in A: 1x4 amp b256" in remarks
     assert "4x8 amp b256: unknown: no valid trial on one side" in remarks
     assert "4x8 amp b256: 1 of 1 trial of A not valid" in remarks
     assert "differs: driver: 440.33 -> 450.80" in remarks
     assert remarks[-1] == "bound 1.00% (given)"
-    assert table.sides(found) == ("A: A (sweep-A)", "B: B (sweep-B)")
+    assert table.describe_sides(found) == ("A: A (sweep-A)", "B: B (sweep-B)")
     faster = compared(side({"1x1": SLOWER}), side({"1x1": TRIALS}, label="B"))
-    assert table.rows(faster)[0][-2] == "different: faster"
+    assert table.build_rows(faster)[0][-2] == "different: faster"
 
 
 def test_bounds_of_several_kinds_name_their_cases() -> None:
     """Each with its cases."""
     both = {"1x1": TRIALS, "2x8": TRIALS}
-    found = comparison.compared(
+    found = comparison.compare_sides(
         side(both), side(both, label="B"), {0: GIVEN, 1: Bound(0.01, "usual")}, None
     )
-    assert "bound 1.00% (given): 1x1 amp b256" in table.remarks(found)
+    assert "bound 1.00% (given): 1x1 amp b256" in table.list_remarks(found)
 
 
 def test_markdown_for_a_ci_summary() -> None:
     """Table, gate and method; names of others cannot break it."""
-    text = markdown(three())
+    text = render_markdown(three())
     assert "**FAILED: 1 case slower by more than 3.00%**" in text
     assert "| 1x1 amp b256 | 100.00 | 95.00 | 7 and 7 | -5.00% |" in text
     assert "higher is better" in text
     hostile = compared(side({"1x1": TRIALS}, label="<b>|"), side({"1x1": TRIALS}, label="B"))
-    assert "- A: &lt;b>\\| (sweep-&lt;b>\\|)\n" in markdown(hostile)
-    assert "**" not in markdown(hostile)
+    assert "- A: &lt;b>\\| (sweep-&lt;b>\\|)\n" in render_markdown(hostile)
+    assert "**" not in render_markdown(hostile)
 
 
 def test_junit_has_a_test_for_each_case() -> None:
     """A slower one is a failure, one that cannot be told an error."""
-    suite = ElementTree.fromstring(junit(three()))
+    suite = ElementTree.fromstring(render_junit(three()))
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "5", "failures": "1", "errors": "3", "skipped": "0"}
     kinds = [next((part.tag for part in test), None) for test in suite.findall("testcase")]
@@ -248,7 +246,7 @@ def test_junit_without_a_gate_fails_nothing() -> None:
     """What is unknown is skipped."""
     first = side({"1x1": TRIALS, "2x8": (1.0, 2.0), "4x8": (1.0,)})
     suite = ElementTree.fromstring(
-        junit(compared(first, side({"1x1": SLOWER, "2x8": (1.1, 2.2)}, label="B\x1b")))
+        render_junit(compared(first, side({"1x1": SLOWER, "2x8": (1.1, 2.2)}, label="B\x1b")))
     )
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "3", "failures": "0", "errors": "0", "skipped": "2"}
@@ -257,7 +255,7 @@ def test_junit_without_a_gate_fails_nothing() -> None:
 MARKED = (
     Problem("THROTTLED", "in 2 trials"),
     Problem("ALIEN-PROCESS", "in 1 trial"),
-    Problem("TREND", "it falls by 2.0% over 7 trials"),
+    Problem("WIDE-SPREAD", "12.0% between the lowest and highest"),
 )
 
 
@@ -280,11 +278,11 @@ def marked(which: str) -> Comparison:
 def test_marks_of_one_side_stand_beside_the_verdict_and_differ(which: str) -> None:
     """In the table, in remarks, and as a recorded difference: numbers alone would hide them."""
     found = marked(which)
-    codes = "ALIEN-PROCESS, THROTTLED, TREND"
-    assert [row[-2:] for row in table.rows(found)] == [
+    codes = "ALIEN-PROCESS, THROTTLED, WIDE-SPREAD"
+    assert [row[-2:] for row in table.build_rows(found)] == [
         *(("same within the bound", ""), ("same within the bound", f"{which}: {codes}")),
     ]
-    remarks = list(table.remarks(found))
+    remarks = list(table.list_remarks(found))
     details = "; ".join(f"{mark.code}: {mark.message}" for mark in MARKED)
     assert f"2x8 amp b256: {which}: {details}" in remarks
     assert any(text.startswith(f"all of {which}: DRIFT: 4.1%") for text in remarks)
@@ -298,17 +296,17 @@ def test_marks_of_one_side_stand_beside_the_verdict_and_differ(which: str) -> No
 def test_marks_stand_in_every_form() -> None:
     """JSON with their messages, a column of Markdown, and the text of a test of JUnit."""
     found = marked("B")
-    told = json.loads(json.dumps(document(found)))
+    told = json.loads(json.dumps(build_document(found)))
     assert [mark["code"] for mark in told["second"]["marks"]] == ["DRIFT"]
     (_, wide) = told["cases"]
     assert wide["first"]["marks"] == []
     assert wide["second"]["marks"][0] == {"code": "THROTTLED", "message": "in 2 trials"}
     assert {item["what"] for item in told["differences"]} == {"marks", "marks of the whole"}
-    text = markdown(found)
+    text = render_markdown(found)
     assert "| verdict | marks |" in text
-    assert "| same within the bound | B: ALIEN-PROCESS, THROTTLED, TREND |" in text
+    assert "| same within the bound | B: ALIEN-PROCESS, THROTTLED, WIDE-SPREAD |" in text
     assert "all of B: DRIFT: 4.1%" in text
-    suite = ElementTree.fromstring(junit(found))
+    suite = ElementTree.fromstring(render_junit(found))
     assert "B: THROTTLED: in 2 trials; ALIEN-PROCESS" in str(suite.findall("testcase")[1][0].text)
     assert "all of B: DRIFT" in str(suite.findtext("system-out"))
 
@@ -316,10 +314,10 @@ def test_marks_stand_in_every_form() -> None:
 def test_marks_of_both_sides_are_shown_and_do_not_differ() -> None:
     """What both have is said of both; a table without any has no column in Markdown."""
     found = marked("AB")
-    assert table.rows(found)[1][-1].count("ALIEN-PROCESS, THROTTLED, TREND") == 2
+    assert table.build_rows(found)[1][-1].count("ALIEN-PROCESS, THROTTLED, WIDE-SPREAD") == 2
     assert found.differences == ()
-    assert "nothing that is recorded differs but the trials themselves" in table.remarks(found)
-    assert "| marks |" not in markdown(marked(""))
+    assert "nothing that is recorded differs but the trials themselves" in table.list_remarks(found)
+    assert "| marks |" not in render_markdown(marked(""))
 
 
 def test_a_mark_of_a_trial_alone_is_shown_too() -> None:
@@ -332,8 +330,8 @@ def test_a_mark_of_a_trial_alone_is_shown_too() -> None:
         return sides.measured({**Told({"1x1": TRIALS}).document, "cases": cases}, label)
 
     found = compared(measured("A", []), measured("B", [mark]))
-    assert table.rows(found)[0][-1] == "B: THROTTLED"
-    assert [text for text in table.remarks(found) if "THROTTLED: " in text] == [
+    assert table.build_rows(found)[0][-1] == "B: THROTTLED"
+    assert [text for text in table.list_remarks(found) if "THROTTLED: " in text] == [
         "? ? b?: B: THROTTLED: \\x1b[2J"
     ]
 
@@ -376,7 +374,9 @@ def test_nothing_differs_is_said_only_where_it_is_true(
     own = {"gpus": ("V100",), "topologies": {"vs001": "GPU0"}, "method": report["method"]}
     own["method"] = Method(repeats=7, iterations=151, window=(20, 60))
     first = side({"1x1": TRIALS, "2x8": TRIALS}, report=own)
-    remarks = list(table.remarks(compared(first, side(values, label="B", report=report, **more))))
+    remarks = list(
+        table.list_remarks(compared(first, side(values, label="B", report=report, **more)))
+    )
     assert not [text for text in remarks if text.startswith("nothing")]
     assert any(words in text for text in remarks)
 

@@ -21,7 +21,7 @@ def one(first: Sequence[float], second: Sequence[float], **more: float) -> Verdi
     """The verdict on a single case."""
     slower = more.pop("slower", None)
     samples = Samples(tuple(first), tuple(second), **{"bound": 0.01, **more})  # type: ignore[arg-type] # counts are whole in the tests
-    (verdict,) = verdicts.judged([samples], slower)
+    (verdict,) = verdicts.judge_cases([samples], slower)
     return verdict
 
 
@@ -103,7 +103,7 @@ def test_cases_without_trials_do_not_count() -> None:
     far = Samples(STEADY[:4], times(STEADY[:4], 0.9), 0.01)
     empty = Samples((), STEADY, 0.01)
     published = Samples(STEADY, (103.0,), 0.01, published=True)
-    found = verdicts.judged([empty, far, published])
+    found = verdicts.judge_cases([empty, far, published])
     assert [verdict.kind for verdict in found] == ["unknown", "different", "unknown"]
     assert found[1].p_holm == found[1].p
     assert found[0].difference is None
@@ -137,17 +137,17 @@ def test_a_gate_that_cannot_tell_does_not_pass() -> None:
 def test_many_cases_pass_as_one_does_and_fail_less_easily() -> None:
     """20 of 5 trials: a pass needs no correction, a failure does, and says so."""
     equal = Samples(STEADY[:5], STEADY[1:6], 0.01)
-    assert {verdict.gate for verdict in verdicts.judged([equal] * 20, 0.03)} == {"passed"}
+    assert {verdict.gate for verdict in verdicts.judge_cases([equal] * 20, 0.03)} == {"passed"}
     slow = Samples((100.0, 100.9, 99.1, 100.4, 99.6), (95.2, 96.1, 94.3, 95.6, 94.8), 0.01)
-    assert verdicts.judged([slow], 0.03)[0].gate == "slower"
-    found = verdicts.judged([slow, *[equal] * 19], 0.03)[0]
+    assert verdicts.judge_cases([slow], 0.03)[0].gate == "slower"
+    found = verdicts.judge_cases([slow, *[equal] * 19], 0.03)[0]
     assert (found.kind, found.gate) == ("different", "unknown")
     assert found.gate_interval is not None
     assert found.gate_interval.high > -0.03
     assert found.gate_interval.coverage == pytest.approx(1 - 0.05 / 20)
     assert found.reason.startswith("slower by more than 3.00% by its own interval, but not by")
     far = Samples(STEADY[:5], times(STEADY[1:6], 0.9), 0.01)
-    assert verdicts.judged([far, *[equal] * 19], 0.03)[0].gate == "slower"
+    assert verdicts.judge_cases([far, *[equal] * 19], 0.03)[0].gate == "slower"
 
 
 def test_a_bound_of_everything_calls_nothing_different() -> None:
@@ -165,7 +165,7 @@ def test_a_comparison_with_itself_finds_no_difference(seed: int) -> None:
             chance.choice([chance.gauss(100, 5), 100.0]) for _ in range(chance.randint(1, 9))
         )
         cases.append(Samples(values, values, 0.01))
-    for verdict in verdicts.judged(cases, 0.03):
+    for verdict in verdicts.judge_cases(cases, 0.03):
         assert verdict.kind != "different"
         assert verdict.gate != "slower"
         assert (verdict.difference, verdict.p) == (0.0, 1.0)
@@ -184,6 +184,6 @@ def test_swapped_sides_have_the_same_verdict(seed: int) -> None:
 
 def test_two_trials_a_side_give_neither_verdict_nor_gate() -> None:
     """However far apart: their interval covers 88 %."""
-    (found,) = verdicts.judged([Samples((100.0, 100.1), (50.0, 50.1), 0.01)], 0.03)
+    (found,) = verdicts.judge_cases([Samples((100.0, 100.1), (50.0, 50.1), 0.01)], 0.03)
     assert (found.kind, found.gate) == ("unknown", "unknown")
     assert found.interval is not None

@@ -322,9 +322,6 @@ def test_last_line_of_another_kind_may_lack_its_line_feed() -> None:
         ("num_accumulation_steps", "16", "micro_batch_size"),
         ("num_gpus_per_node", "4", "world_size"),
         ("pipeline_model_parallel_size", "8", "nodes"),
-        ("padded_vocab_size", "50304", "padded_vocab_size"),
-        ("make_vocab_size_divisible_by", "256", "padded_vocab_size"),
-        ("vocab_size", "50258", "vocab_size"),
     ],
 )
 def test_arguments_that_contradict_themselves_are_given_up(
@@ -341,27 +338,6 @@ def test_conflict_names_its_numbers() -> None:
     assert problems(read(argument("global_batch_size", "256")), "MIXED-CONFIG") == [
         "header: global_batch_size 256 is not 8 x 2 x 32 (micro x data x accumulation)"
     ]
-
-
-@pytest.mark.parametrize(("align", "padded"), [("0", "50257"), ("None", "50688")])
-def test_padded_vocabulary_follows_the_rule(align: str, padded: str) -> None:
-    """0 pads nothing; where nothing is said, 128 x tensor parallelism counts."""
-    log = argument("make_vocab_size_divisible_by", align)
-    log = log.replace(
-        b"padded_vocab_size ............................... 50688",
-        b"padded_vocab_size ............................... " + padded.encode(),
-    )
-    log = log.replace(
-        b"with 431 dummy tokens (new size: 50688)",
-        b"with %d dummy tokens (new size: %s)" % (int(padded) - 50257, padded.encode()),
-    )
-    assert read(log).problems == ()
-
-
-def test_padded_vocabulary_that_was_printed_otherwise_is_named() -> None:
-    """The line before the arguments says the same as they do."""
-    log = read(WHOLE.replace(b"(new size: 50688)", b"(new size: 50304)"))
-    assert "before it, (50257, 431, 50304)" in problems(log, "MIXED-CONFIG")[0]
 
 
 def test_row_that_contradicts_the_batch_size_is_named() -> None:

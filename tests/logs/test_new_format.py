@@ -99,10 +99,10 @@ def test_a_pattern_of_a_step_that_cannot_work_is_refused(
         replace(plain, step=step)
 
 
-def test_rates_beyond_those_that_are_counted_change_nothing(
+def test_a_window_longer_than_what_is_kept_has_the_same_number(
     plain: logs.Format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a very long log the first different rates are counted; its number is the same."""
+    """Of a very long window only the times of the last steps are kept."""
     read = logs.reader(plain)
     rates = iter(range(6000, 7000))
     varied = re.sub(rb"rate=[0-9.]+", lambda _: b"rate=%d.00" % next(rates), SAMPLE)

@@ -9,7 +9,8 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.launchers import mpirun
-from orchestrator.logs import TENSORFLOW, reader, tagged
+from orchestrator.logs import TENSORFLOW, reader
+from orchestrator.logs.text import whole_lines
 from orchestrator.measuring import throughputs, validity
 from orchestrator.model.log import TrainingLog
 from tests import SAMPLES
@@ -26,9 +27,7 @@ MIB = 1 << 20
 
 
 def rejoined(log: bytes, size: int = 1000) -> bytes:
-    ranks = tagged.Rejoined()
-    chunks = [log[at : at + size] for at in range(0, len(log), size)]
-    return b"".join(map(ranks.feed, chunks)) + ranks.close()
+    return b"".join(whole_lines(log[at : at + size] for at in range(0, len(log), size)))
 
 
 def by_rank() -> dict[bytes, bytes]:
@@ -128,6 +127,15 @@ def test_text_of_no_rank_passes_as_it_is() -> None:
     glued = b"mpirun: [1,0]<stdout>:a[1,1]<stdout>:b\nno tag\n[1,0]<stdout>:c\n"
     assert rejoined(glued) == b"mpirun: [1,1]<stdout>:b\nno tag\n[1,0]<stdout>:ac\n"
     assert rejoined(b"ends without") == b"ends without"
+
+
+def test_of_a_progress_bar_without_an_end_the_last_part_is_kept() -> None:
+    """A rank's bar grows over the lines of another rank, and ends behind 200 kB."""
+    bar = b"[1,1]<stdout>:" + b"5 %|##  |\r" * 100
+    log = (bar + b"[1,0]<stdout>:a line\n") * 200 + b"[1,1]<stdout>:the end\n"
+    *_, last, rest = rejoined(log).split(b"\n")
+    assert last.endswith(b"##  |\rthe end")
+    assert (len(last) < 150_000, rest) == (True, b"")
 
 
 def endless(text: bytes, mib: int) -> Iterator[bytes]:

@@ -84,7 +84,7 @@ def test_a_result_is_the_mean_of_the_printed_rates(
 ) -> None:
     """Of all steps but for rounding; of every tenth one within a percent."""
     log = replace(LOG, steps=steps, reported={"train_throughput": 100.0})
-    log = replace(log, rate=Rate(steps, mean, None))
+    log = replace(log, rate=Rate(steps, mean, mean))
     assert (validity.rate_problem(log, None, "reported") is None) == agrees
 
 
@@ -93,10 +93,20 @@ def test_a_result_agrees_with_the_clock_by_the_batch_of_its_case(
     batch: int, *, agrees: bool
 ) -> None:
     """A batch or world size that was doubled in header and name alike: the clock tells it."""
-    log = replace(LOG, reported={"train_throughput": 100.0}, rate=Rate(120, 100.0, None))
+    log = replace(LOG, reported={"train_throughput": 100.0}, rate=Rate(120, 100.0, 100.0))
     problem = validity.rate_problem(replace(log, samples=128.4), batch, "reported")
     assert (problem is None) == agrees
     assert validity.rate_problem(replace(log, samples=128.0 * 1.009), batch, "reported")
+
+
+@pytest.mark.parametrize(
+    ("share", "code"), [(1.0033, None), (1.005, "CLOCK-JUMP"), (0.995, "CLOCK-JUMP")]
+)
+def test_a_result_that_is_slightly_off_its_clock_is_marked(share: float, code: str | None) -> None:
+    """Rates and result that were scaled by 0.995; honest logs differ by 0.14 % at most."""
+    log = replace(LOG, reported={"train_throughput": 100.0}, rate=Rate(120, 100.0, 100.0))
+    problem = validity.rate_problem(replace(log, samples=128 * share), 128, "reported")
+    assert (problem.code if problem else None) == code
 
 
 def test_a_batch_of_the_name_alone_holds_the_clock_as_well() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.measuring import hardware, peaks
+from orchestrator.measuring import hardware
 from tests.measuring.test_surroundings import gpt
 from tests.reported import results, sweep
 
@@ -43,20 +43,20 @@ def test_peaks_are_those_of_the_data_sheets(
     model: str, fp32: float | None, amp: float | None, fp8: float | None
 ) -> None:
     """Without sparsity; FP32 is TF32 where a GPU has it, and AMP the faster of FP16 and BF16."""
-    found = [peaks.of_gpus([model], precision) for precision in ("fp32", "amp", "fp8")]
+    found = [hardware.find_peak([model], precision) for precision in ("fp32", "amp", "fp8")]
     assert found == [fp32, amp, fp8]
 
 
 def test_every_peak_has_a_kind_of_its_own_and_a_source() -> None:
     """No name fits two rows, and BF16 is never faster than FP16."""
-    kinds = [hardware.kind(row.gpu) for row in peaks.PEAKS]
+    kinds = [row.gpu for row in hardware.PEAKS]
     for place, one in enumerate(kinds):
         assert one
         assert not any(other and one.fits(other) for other in kinds[place + 1 :])
-    for row in peaks.PEAKS:
+    for row in hardware.PEAKS:
         assert row.source.startswith(("NVIDIA ", "AMD "))
         assert row.tflops.get("bf16", 0) <= row.tflops.get("fp16", 0)
-    assert peaks.of_gpus(["NVIDIA GeForce RTX 4090"], "bf16") is None
+    assert hardware.find_peak(["NVIDIA GeForce RTX 4090"], "bf16") is None
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_every_peak_has_a_kind_of_its_own_and_a_source() -> None:
 )
 def test_what_is_not_known_has_no_peak(models: tuple[str, ...]) -> None:
     """Another card, a name that may be two, several models: no figure is guessed."""
-    assert peaks.of_gpus(models, "amp") is None
+    assert hardware.find_peak(models, "amp") is None
 
 
 def test_a_precision_that_is_not_known_has_no_peak() -> None:
     """V100 has no FP8, and nobody knows int4 here."""
-    assert peaks.of_gpus(["Tesla V100-SXM2-16GB"], "fp8") is None
-    assert peaks.of_gpus(["NVIDIA H200"], "int4") is None
+    assert hardware.find_peak(["Tesla V100-SXM2-16GB"], "fp8") is None
+    assert hardware.find_peak(["NVIDIA H200"], "int4") is None
 
 
 @pytest.mark.parametrize(

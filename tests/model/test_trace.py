@@ -3,7 +3,7 @@
 import random
 from array import array
 
-from orchestrator.logs.rates import Rates
+from orchestrator.logs import DLLOGGER, reader
 from orchestrator.model.trace import Trace
 
 
@@ -25,11 +25,11 @@ def test_few_rates_are_shown_as_they_are() -> None:
 def test_a_long_log_holds_only_what_is_shown_of_it() -> None:
     """What 5,000 rates are summed up in has the points that all of them give."""
     dice = random.Random(1)
-    values = [dice.uniform(90, 110) for _ in range(5000)]
-    rates = Rates()
-    for value in values:
-        rates.add(value)
-    trace = rates.trace(1, 1, 5000)
+    values = [round(dice.uniform(90, 110), 9) for _ in range(5000)]
+    step = b"Epoch: 0 Iteration: %d  train.loss : 7.1  train.total_ips : %.9f img/s\n"
+    step = b"DLL 2020-12-16 11:00:00.000000 - " + step
+    log = b"".join(step % row for row in enumerate(values, 1))
+    trace = reader(DLLOGGER)([log], None).trace
     assert trace is not None
     assert len(trace.means) == 120  # of 42 steps, the last of 2
     assert [*trace.points] == [*Trace(1, 1, 5000, 1, values, values, values).points]

@@ -58,8 +58,8 @@ def test_comparisons_have_2x8_before_4x8() -> None:
     assert isinstance(cases, list)
     document["cases"] = cases[::-1]
     first, second = sides.measured(document, "A"), sides.measured(document, "B")
-    found = comparison.compared(first, second, Bound(0.01, "given"), None)
-    assert [row[0].split()[0] for row in table.rows(found)] == ORDER
+    found = comparison.compare_sides(first, second, Bound(0.01, "given"), None)
+    assert [row[0].split()[0] for row in table.build_rows(found)] == ORDER
 
 
 def test_a_case_without_sizes_comes_first() -> None:

@@ -94,7 +94,7 @@ OF_MACHINES: dict[str, tuple[Forgery, str]] = {
     **{
         f"no more {code}": (partial(no_more, code=code), RESULTS)
         for code in (
-            *("SLOW-NODE", "DRIFT", "TREND", "BESIDE", "NODE-SETS", "OUTLIER"),
+            *("SLOW-NODE", "DRIFT", "BESIDE", "NODE-SETS", "OUTLIER"),
             *("WIDE-SPREAD", "THROTTLED", "CPU-LOADED"),
         )
     },

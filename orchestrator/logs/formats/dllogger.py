@@ -8,12 +8,12 @@ import re
 from math import isfinite
 
 from orchestrator.logs.engine import Reader
-from orchestrator.logs.format import LOST, NUMBER, Format, Promise, number
+from orchestrator.logs.format import LOST, NUMBER, Format, Promise, parse_number
 from orchestrator.logs.header import Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
 
 STAMP = rb"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?)"
-"""A time as Python's ``str(datetime)`` prints it, which drops .000000."""
+"""Matches a time of Python's ``str(datetime)``, which drops .000000."""
 
 _STEP = (
     rb"DLL " + STAMP + rb" - Epoch: (?P<epoch>\d{1,9}) Iteration: (?P<iteration>\d{1,15})"
@@ -49,16 +49,16 @@ _FLAGS = ("epochs", "run_epochs", "amp", "fp16", "bf16", "static_loss_scale", "d
 
 
 def parameters(line: bytes) -> list[tuple[str, str]]:
-    """Names and values of a PARAMETER line; an empty value, as ``pretrained_weights :``, stays."""
+    """Return names and values of a PARAMETER line; a value may be empty: ``a :  b : True``."""
     text = line.decode("utf-8", "backslashreplace").partition(" PARAMETER")[2]
     parts = re.split(r" ([A-Za-z_][A-Za-z0-9_.]*) : ", text)
     return [(name, value.strip()) for name, value in zip(parts[1::2], parts[2::2], strict=True)]
 
 
 def results(line: bytes) -> dict[str, float]:
-    """The finite numbers of a line of results, by name."""
+    """Return the finite numbers of a line of results, by name."""
     found = re.findall(rb" ([A-Za-z_][\w.]*) : (" + NUMBER + rb")(?=\s|$)", line)
-    named = {name.decode("ascii").replace(".", "_"): number(value) for name, value in found}
+    named = {name.decode("ascii").replace(".", "_"): parse_number(value) for name, value in found}
     if "train_total_ips" in named:
         named["train_throughput"] = named.pop("train_total_ips")
     return {name: value for name, value in named.items() if isfinite(value)}
@@ -70,8 +70,7 @@ def _event(reader: Reader, line: bytes) -> bool:
         return False
     if other["header"]:
         given = parameters(line)
-        opens = {"data", "arch"} & {key for key, _ in given}  # the other part says model.*
-        if opens:
+        if any(key in ("data", "arch") for key, _ in given):  # a second line has only model.*
             reader.open_header()
         for key, value in given:
             reader.run.header.add(key, value, reader.line)
@@ -89,21 +88,20 @@ def _broken(line: bytes) -> bool:
 
 
 def _config(run: Run) -> dict[str, Value]:
-    """What the header says, with precision and loss scale drawn from the flags."""
-    header, told = run.header, run.header.values
-    config = {name: value for name, value in told.items() if name not in _FLAGS}
-    flags = [told[name] for name in ("amp", "fp16") if name in told]
+    header, values = run.header, run.header.values
+    config = {name: value for name, value in values.items() if name not in _FLAGS}
+    flags = [values[name] for name in ("amp", "fp16") if name in values]
     if flags and header.is_certain("amp", "fp16"):
-        config["precision"] = "amp" if any(flags) else "bf16" if told.get("bf16") else "fp32"
-    if told.get("dynamic_loss_scale"):
+        config["precision"] = "amp" if any(flags) else "bf16" if values.get("bf16") else "fp32"
+    if values.get("dynamic_loss_scale"):
         config["loss_scale"] = "dynamic"
     elif header.is_certain("dynamic_loss_scale") and config.get("precision") == "amp":
-        config["loss_scale"] = told.get("static_loss_scale", "")
+        config["loss_scale"] = values.get("static_loss_scale", "")
     return {name: value for name, value in config.items() if value != ""}
 
 
 def _promise(run: Run) -> Promise:
-    """Of ``--prof N`` the program runs iterations 1 to N - 1, in each epoch."""
+    """Return the promised steps: ``--prof N`` runs iterations 1 to N - 1 in each epoch."""
     prof, epochs, most = (
         run.header.number(name) or 0 for name in ("iterations", "epochs", "run_epochs")
     )

@@ -1,6 +1,6 @@
 """OneFlow's GPT: arguments, the use of the GPUs once, and a table with a row every few steps.
 
-Neither lines nor rows have a time; a row says how long a step took on average.
+Neither lines nor rows have a time; a row contains the mean time of a step.
 Source: OneFlow-Benchmark, LanguageModeling/GPT, oneflow_gpt/config.py and util.py; DLPerf,
 OneFlow/LanguageModeling/GPT/README.md.
 """
@@ -15,7 +15,7 @@ from orchestrator.logs.header import Header, Table, Value, count, named, real, s
 from orchestrator.logs.run import Run
 
 ROWS = 5
-"""Rows at a table's end that the published latencies are means of."""
+"""Rows at the end of a table, whose mean the published latencies are."""
 
 _NUMBER = rb"(?:\d{1,15}\.\d{5}" + LOST + rb")"
 """With fewer decimals it was cut."""
@@ -26,11 +26,8 @@ _STEP = (
 )
 _BROKEN = re.compile(rb"^[^|]*\| *\d+ *(?:\||$)|\d\.\d{5} *\|[ \t]*$")
 _MEMORY = re.compile(rb"^" + TAG + rb"(?:\d{1,3} %|\[[^\]]{1,30}\]), (\d{1,9}) MiB[ \t]*$")
-_OPENING = re.compile(rb"-{3} arguments -{3}")
+_OPENING = re.compile(rb"-{3} arguments -{3}|padded vocab \(size: \d")
 _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) \.{2,48}(?: (.{0,4096}))?$")
-_VOCABULARY = re.compile(
-    rb"padded vocab \(size: (\d{1,15})\) with (\d{1,15}) dummy tokens \(new size: (\d{1,15})\)"
-)
 _TABLE: Table = {
     "num_nodes": ("nodes", count),
     "num_gpus_per_node": ("gpus_per_node", count),
@@ -49,18 +46,13 @@ _TABLE: Table = {
 }
 _BATCH = ("global_batch_size", "micro_batch_size", "data_parallel", "accumulation_steps")
 _RANKS = ("nodes", "gpus_per_node", "data_parallel", "tensor_parallel", "pipeline_parallel")
-_WORDS = ("vocab_size", "padded_vocab_size")
-_ALIGNMENT = 128
 
 
 def _event(reader: Reader, line: bytes) -> bool:
-    """Read what stands before the table: arguments, the padded vocabulary, the memory in use."""
+    """Read what precedes the table: arguments and the memory in use."""
     run = reader.run
     if memory := _MEMORY.match(line):
         run.memory_mib = max(run.memory_mib or 0, int(memory[1]))
-    elif padded := _VOCABULARY.search(line):
-        reader.open_header()
-        reader.run.header.put("padded", str(tuple(map(int, padded.groups()))))
     elif _OPENING.search(line):
         reader.open_header()
     elif argument := _ARGUMENT.match(line):
@@ -70,17 +62,12 @@ def _event(reader: Reader, line: bytes) -> bool:
     return True
 
 
-def _broken(line: bytes) -> bool:
-    return _BROKEN.search(line) is not None
-
-
 def _config(run: Run) -> dict[str, Value]:
-    """What the header says, with what follows from it; what contradicts itself is withdrawn."""
     header = run.header
     for names, seen in list(_conflicts(header)):
         run.notes.add("MIXED-CONFIG", f"header: {seen}", sort=names[0])
         header.withdraw(*names)
-    config = {name: it for name, it in header.values.items() if name not in ("fp16", "padded")}
+    config = {name: value for name, value in header.values.items() if name != "fp16"}
     if ranks := header.numbers("nodes", "gpus_per_node"):
         config["world_size"] = prod(ranks)
     if (amp := header.is_on("fp16")) is not None:
@@ -91,31 +78,17 @@ def _config(run: Run) -> dict[str, Value]:
 
 
 def _conflicts(header: Header) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Names of arguments that do not fit together, and why."""
+    """Yield names of arguments that contradict each other, with the reason."""
     if numbers := header.numbers(*_RANKS):
-        nodes, gpus, *parallel = numbers
-        if nodes * gpus != prod(parallel):
-            words = " x ".join(map(str, parallel))
+        nodes, gpus, *parts = numbers
+        if nodes * gpus != prod(parts):
+            words = " x ".join(map(str, parts))
             yield _RANKS, f"{nodes} nodes x {gpus} GPUs are not data x tensor x pipeline {words}"
     if numbers := header.numbers(*_BATCH):
         batch, *parts = numbers
         if batch != prod(parts):
             words = " x ".join(map(str, parts))
             yield _BATCH, f"global_batch_size {batch} is not {words} (micro x data x accumulation)"
-    if numbers := header.numbers(*_WORDS):
-        size, new = numbers
-        padded, unit = header.get("padded"), _unit(header)
-        if padded and padded != str((size, new - size, new)):
-            yield _WORDS, f"vocab_size {size} and padded_vocab_size {new}; before it, {padded}"
-        if unit and new != -(-size // unit) * unit:
-            yield _WORDS, f"padded_vocab_size {new} is not {size} filled up to multiples of {unit}"
-
-
-def _unit(header: Header) -> int | None:
-    """What the padded vocabulary is a multiple of; Megatron's rule, 128 x tensor parallelism."""
-    align = header.number("make_vocab_size_divisible_by")
-    tensor = header.number("tensor_parallel")
-    return tensor and ((_ALIGNMENT if align is None else align) * tensor or 1)
 
 
 def _promise(run: Run) -> Promise:
@@ -144,7 +117,7 @@ ONEFLOW_GPT = Format(
     header=_TABLE,
     headerless=("NO-HEADER", "no line of the arguments before the table"),
     event=_event,
-    broken=_broken,
+    broken=lambda line: _BROKEN.search(line) is not None,
     config=_config,
     promise=_promise,
 )

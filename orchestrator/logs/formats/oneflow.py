@@ -13,7 +13,7 @@ from math import prod
 from orchestrator.logs import clock
 from orchestrator.logs.engine import Reader
 from orchestrator.logs.format import LOST, TAG, Agreement, Format, Promise
-from orchestrator.logs.header import Table, Value, count, named, real, switch, whole, word
+from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole, word
 from orchestrator.logs.run import Run
 
 _RATE = rb"(?P<rate>\d{1,15}\.\d{3}" + LOST + rb")"
@@ -37,7 +37,7 @@ _HIDDEN = ("use_fp16", "dtype", "train_data_dir", "loaded")
 
 
 def _event(reader: Reader, line: bytes) -> bool:
-    """Read an argument, or which kind of data is loaded."""
+    """Read an argument, or the kind of data that is loaded."""
     if argument := _ARGUMENT.match(line):
         reader.argument(*argument.groups(b""))
         return True
@@ -50,54 +50,45 @@ def _event(reader: Reader, line: bytes) -> bool:
 
 
 def _broken(begins: bytes, rated: bytes) -> Callable[[bytes], bool]:
-    """Whether a line begins as a record, or holds the end of one, as those of validation do too."""
+    """Return a test of lines that begin as a record, or hold the end of one but of validation."""
     find = re.compile(begins).search
     return lambda line: (rated in line and b"validation: " not in line) or bool(find(line))
 
 
 def _config(run: Run) -> dict[str, Value]:
-    """What the header says, with what follows from it."""
-    header, promise = run.header, _promise(run)
+    header, promise, data = run.header, _promise(run), _data(run.header)
     config = {name: value for name, value in header.values.items() if name not in _HIDDEN}
     if ranks := header.numbers("nodes", "gpus_per_node"):
         config["world_size"] = prod(ranks)
     if promise.least is not None and promise.least == promise.most:
         config["iterations"] = promise.least
-    if precision := _precision(run):
-        config["precision"] = precision
+    amp, dtype = header.is_on("use_fp16"), header.get("dtype")
+    if dtype == "float32" or (dtype is None and amp is not None):  # float16 is neither
+        config["precision"] = "amp" if amp else "fp32"
     if (xla := header.is_on("use_xla")) is not None:
         config["xla"] = xla
-    if data := _data(run):
+    if data:
         config["data"] = data
     if data == "synthetic":
-        config.pop("data_part_num", None)  # a default that nobody asked for, of files not read
+        config.pop("data_part_num", None)  # a default, of files that are not read
     return config
 
 
-def _precision(run: Run) -> str | None:
-    """Precision by the switches; None where they leave it open, or ask for float16 throughout."""
-    amp, dtype = run.header.is_on("use_fp16"), run.header.get("dtype")
-    if (amp is None and dtype is None) or dtype not in (None, "float32"):
-        return None
-    return "amp" if amp else "fp32"
+def _data(header: Header) -> str | None:
+    """Return the kind of the training data.
 
-
-def _data(run: Run) -> str | None:
-    """Kind of the training data.
-
-    Where no validation data are given, the program says of them too that they are synthetic.
+    Without validation data the program prints that these are synthetic, too.
     """
-    if "train_data_dir" in run.header.keys:
-        return "ofrecord" if run.header.get("train_data_dir") else "synthetic"
-    loaded = run.header.get("loaded")
+    if "train_data_dir" in header.keys:
+        return "ofrecord" if header.get("train_data_dir") else "synthetic"
+    loaded = header.get("loaded")
     return None if loaded in (None, "both") else str(loaded)
 
 
 def _promise(run: Run) -> Promise:
-    """The steps that a header promises.
+    """Return the promised steps.
 
-    ResNet-50's epoch is a number of images; whether a last batch that they do not fill is trained
-    differs between versions.
+    ResNet-50's epoch is a number of images; only some versions train a last, incomplete batch.
     """
     header = run.header
     iterations, epochs = header.number("iterations"), header.number("num_epochs")
@@ -143,7 +134,8 @@ ONEFLOW_RN50 = Format(
 ONEFLOW_BERT = replace(
     ONEFLOW_RN50,
     unit="sentences/s",
-    step=rb"(?<!\w)step: (?P<iteration>\d{1,15})(?>(?:"
+    step=rb"(?<!\w)step: (?P<iteration>\d{1,15})"
+    rb"(?>(?:"
     + _FIELD
     + rb"){0,20}), throughput: "
     + _RATE

@@ -1,4 +1,4 @@
-"""NVIDIA's TensorFlow ResNet-50, by either of its loggers: header, steps, the program's own result.
+"""NVIDIA's TensorFlow ResNet-50, with either of its loggers: header, steps, and its own result.
 
 DLLogger prints a step in one line, ``(epoch, step) total_ips : 408.3``, and the step counts on
 over all epochs. NVLOG, up to 2020, prints an iteration and then its rate in a line of its own.
@@ -10,24 +10,20 @@ the variants are those of the logs in PaddlePaddle/Perf, 2020 to 2022.
 
 import re
 from datetime import UTC, datetime
-from functools import lru_cache
 from math import isfinite, nan
 
 from orchestrator.logs.engine import RESULT, Reader
-from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step
-from orchestrator.logs.format import number as printed
+from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step, parse_number
 from orchestrator.logs.formats.dllogger import parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
 from orchestrator.logs.run import Run
 
-TRAINING = "imgs_per_sec"
-"""What mode train calls the rate of a step."""
-BENCHMARK = "total_ips"
-"""What the benchmark modes call it."""
+TRAINING, BENCHMARK = "imgs_per_sec", "total_ips"
+"""The names of a step's rate in mode train and in the benchmark modes."""
 UNSHOWN = 20
 """Steps at the beginning that mode train never prints. Source: utils/hooks/training_hooks.py."""
 _PARAMETERS = "parameters"
-"""Among the keys of a header: whether it has a line of parameters."""
+"""The key of a header that has a line of parameters."""
 
 _TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?>(?:\.\d{6})?)"
 _RATE = rb"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>" + NUMBER + rb")(?!\S)"
@@ -55,14 +51,10 @@ _COUNT = re.compile(
 
 
 def _stamp(seconds: bytes) -> bytes:
-    """Seconds since 1970 as a date and time in UTC, with the decimals that are printed."""
+    """Return seconds since 1970 as a date and time in UTC, with the decimals that are printed."""
     whole, _, decimals = seconds.partition(b".")
-    return b"%s.%s" % (_second(whole), decimals)
-
-
-@lru_cache(maxsize=16)
-def _second(text: bytes) -> bytes:
-    return datetime.fromtimestamp(int(text), UTC).isoformat(" ")[:19].encode()
+    date = datetime.fromtimestamp(int(whole), UTC).isoformat(" ")[:19]
+    return b"%s.%s" % (date.encode(), decimals)
 
 
 def _word(text: str) -> str:
@@ -97,16 +89,13 @@ _FOLDERS = ("data_dir", "data_idx_dir")
 
 def _event(reader: Reader, line: bytes) -> bool:
     if b"DLL" in line:
-        return _dllogger(reader, line)
+        return _read_dllogger(reader, line)
     if b":::NVLOG" in line:
-        return _nvlog(reader, line)
-    if b"Starting Model Training" in line:
-        _start(reader)
-        return True
-    return _count(reader, line)
+        return _read_nvlog(reader, line)
+    return _read_other(reader, line)
 
 
-def _dllogger(reader: Reader, line: bytes) -> bool:
+def _read_dllogger(reader: Reader, line: bytes) -> bool:
     other = _OTHER.search(line) if line.count(b"DLL ") == 1 else None
     if other is None:
         return False
@@ -123,59 +112,51 @@ def _dllogger(reader: Reader, line: bytes) -> bool:
     return True
 
 
-def _nvlog(reader: Reader, line: bytes) -> bool:
-    """Bring the two halves of a step together, the number and then its rate."""
+def _read_nvlog(reader: Reader, line: bytes) -> bool:
+    """Read a line of NVLOG; a step is the line of its number and then that of its rate."""
     found = _NVLOG.search(line) if line.count(b":::NVLOG") == 1 else None
     if found is None:
         return False
-    rank, half = found["rank"] or b"", reader.half
+    rank, half, run = found["rank"] or b"", reader.half, reader.run
     if found["average"]:
-        _conclude(reader, {RESULT: printed(found["average"])})
+        _conclude(reader, {RESULT: parse_number(found["average"])})
     elif found["iteration"]:
         if half:
-            reader.run.damage(reader.line)
+            run.damage(reader.line)
         stamp, number = _stamp(found["clock"]), int(found["iteration"])
         reader.half = Step(rank, b"", stamp, 0, number, nan, None, b"", 0)
     elif found["rate"]:
         reader.half = None
         if half is None or half.rank != rank:
             return False
-        rated = half._replace(series=found["series"], rate=printed(found["rate"]))
-        reader.step(rated._replace(text=found["rate"], line=reader.line))
-    else:
-        _told_by_nvlog(reader, line)
-    return True
-
-
-def _told_by_nvlog(reader: Reader, line: bytes) -> None:
-    run = reader.run
-    if b" XLA is activated" in line:
-        run.header.add("xla", "True", reader.line)
-    elif b" TF AMP is activated" in line:
-        run.header.add("amp", "True", reader.line)
-    elif b" Starting Model Training" in line:
-        _start(reader)
+        series, text, rate = found["series"], found["rate"], parse_number(found["rate"])
+        reader.step(half._replace(series=series, rate=rate, text=text, line=reader.line))
     elif run.last and _LOSS.search(line):
         reader.lose(run.last.number)
     else:
-        _count(reader, line)
+        _read_other(reader, line)
+    return True
 
 
-def _start(reader: Reader) -> None:
-    if reader.run.steps:
-        reader.restart(f"line {reader.line}: another training is started")
-
-
-def _count(reader: Reader, line: bytes) -> bool:
-    """Take a line such as ``Num GPUs 8``."""
-    found = _COUNT.match(line)
+def _read_other(reader: Reader, line: bytes) -> bool:
+    """Read a count, such as ``Num GPUs 8``, or the start of a training."""
+    run, found = reader.run, _COUNT.match(line)
     if found:
-        reader.run.header.add(found["name"].decode(), found["value"].decode(), reader.line)
-    return found is not None
+        run.header.add(found["name"].decode(), found["value"].decode(), reader.line)
+    elif b" XLA is activated" in line:
+        run.header.add("xla", "True", reader.line)
+    elif b" TF AMP is activated" in line:
+        run.header.add("amp", "True", reader.line)
+    elif b"Starting Model Training" in line:
+        if run.steps:
+            reader.restart(f"line {reader.line}: another training is started")
+    else:
+        return False
+    return True
 
 
 def _conclude(reader: Reader, reported: dict[str, float]) -> None:
-    """Take what the program reports at its end, after which no step of its run comes."""
+    """Take the results that the program reports at its end, after the last step of its run."""
     run = reader.run
     for name, value in reported.items():
         if name == RESULT:
@@ -184,7 +165,7 @@ def _conclude(reader: Reader, reported: dict[str, float]) -> None:
         if isfinite(value) and value != before:
             seen = f"line {reader.line}: {name} {value:g} after {before:g}"
             run.notes.add("DUP-STEPS", seen, sort=name)
-        if value != before:  # a number with two values is none
+        if value != before:  # neither of two values can be trusted
             run.reported[name] = nan
     run.is_over = RESULT in run.reported
 
@@ -192,14 +173,13 @@ def _conclude(reader: Reader, reported: dict[str, float]) -> None:
 def _broken(line: bytes) -> bool:
     if b"DLL" not in line and b":::NVLOG" in line:
         return True
-    if b"DLLL {" in line:  # the lines of the program's own log.json
+    if b"DLLL {" in line:  # a line of the program's own log.json
         return False
     words = (b"PARAMETER ", b"train_throughput", b"imgs_per_sec :", b"total_ips :", b"total_ips:")
     return bool(re.search(rb"DLL \d", line)) or any(word in line for word in words)
 
 
 def _config(run: Run) -> dict[str, Value]:
-    """What the header says, with precision, loss scale and data drawn from the flags."""
     header, mode, series = run.header, run.header.get("mode"), run.series.decode()
     names = ("arch", "mode", "micro_batch_size", "world_size", "data_format", "xla")
     config = {name: header.get(name) for name in names}
@@ -213,7 +193,7 @@ def _config(run: Run) -> dict[str, Value]:
     has_data = header.get("has_data")
     if has_data is not None:
         config["data"] = "tfrecord" if has_data else "synthetic"
-    if mode != "train":  # where it has no effect, and differs between scripts
+    if mode != "train":  # which ignores it, and whose scripts set it differently
         config["warmup_steps"] = header.get("warmup_steps")
     metrics = {"train": TRAINING, "training_benchmark": BENCHMARK}
     if series and metrics.get(str(mode), series) != series:
@@ -227,7 +207,7 @@ def _iterations(header: Header) -> int | None:
 
 
 def _precision(header: Header) -> str | None:
-    """amp by either way: TensorFlow's rewriting of the graph, or half precision outright."""
+    """Return amp for both ways: TensorFlow's rewriting of the graph, or half precision outright."""
     if not header.is_certain("amp", "arithmetic"):
         return None
     amp = header.get("amp")
@@ -237,38 +217,29 @@ def _precision(header: Header) -> str | None:
 
 
 def _promise(run: Run) -> Promise:
-    """A run of N steps counts from 0 to N - 1; what mode train prints may be one more than that.
+    """Return the promised steps: N steps count from 0 to N - 1, in mode train maybe from 1 to N.
 
     Some releases print every step of a benchmark whatever ``--display_every`` asks for.
     """
-    header, total = run.header, _iterations(run.header)
-    every = header.number("display_every")
+    header, total, every = run.header, _iterations(run.header), run.header.number("display_every")
     stride = min((it for it in (every, run.usual) if it), default=1)
-    begins = _begins(run, every)
     is_training = run.series.decode() == TRAINING
+    unshown = header.number("warmup_steps")
+    if is_training or (not run.series and header.get("mode") == "train"):
+        unshown = UNSHOWN
+    begins = None if unshown is None or every is None else -(-unshown // every) * every
     some = header.number("run_iter") or 0
     if total is not None and some > 0:
         total = min(total, some)
     first = run.first.number if run.first else begins or 0
     last = (total or 0) - (not (is_training and begins is not None and first == begins + 1))
-    told = {"micro_batch_size", "world_size"} if header.keys else set()
+    tells = {"micro_batch_size", "world_size"} if header.keys else set()
     return Promise(
         interval=stride,
         first=first if begins is None else begins + is_training,
         lines=None if total is None else max((last - first) // stride + 1, 0),
-        tells=frozenset(told | ({"precision"} if _PARAMETERS in header.keys else set())),
+        tells=frozenset(tells | ({"precision"} if _PARAMETERS in header.keys else set())),
     )
-
-
-def _begins(run: Run, every: int | None) -> int | None:
-    """The first step that is shown, by the program's count from 0; None if unknown."""
-    unshown = run.header.number("warmup_steps")
-    kind = run.series.decode() or run.header.get("mode")
-    if kind in (TRAINING, "train"):
-        unshown = UNSHOWN
-    if unshown is None or every is None:
-        return None
-    return -(-unshown // every) * every
 
 
 TENSORFLOW = Format(
