@@ -2,7 +2,7 @@
 
 from orchestrator.comparing import table
 from orchestrator.comparing.comparison import Comparison
-from orchestrator.report import markdown_page
+from orchestrator.report import as_markdown
 
 METHOD = (
     "The interval is that of B / A - 1 by Welch's method; it covers 95 % unless it says otherwise."
@@ -13,7 +13,7 @@ METHOD = (
 
 def markdown(comparison: Comparison) -> str:
     """The whole page."""
-    escaped = markdown_page.escaped
+    escaped = as_markdown.escaped
     first, second = table.sides(comparison)
     rows = table.rows(comparison)
     width = len(table.HEAD) if any(row[-1] for row in rows) else len(table.HEAD) - 1
@@ -22,7 +22,7 @@ def markdown(comparison: Comparison) -> str:
         "## Comparison",
         f"- {escaped(first)}\n- {escaped(second)}",
         *gate,
-        markdown_page.table(table.HEAD[:width], [row[:width] for row in rows]),
+        as_markdown.table(table.HEAD[:width], [row[:width] for row in rows]),
         f"{escaped(comparison.first.unit)}; {table.HIGHER}. {METHOD}",
         "\n".join(f"- {escaped(text)}" for text in table.remarks(comparison)),
     ]

@@ -1,38 +1,102 @@
-"""What was measured, where, when, by what: the first facts of every report."""
+"""The headline of a report, and what was measured, where, when and by what."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from orchestrator import __version__, nodeset, words
-from orchestrator.report.markdown_page import Page
+from orchestrator.model.result import Result, Statistics
+from orchestrator.report import labels, rounding
+from orchestrator.report.page import Page
+from orchestrator.report.tree import Span, Words
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A name with its values; ``is_code`` where they are words for a shell or a file."""
-
-    name: str
-    values: tuple[str, ...]
-    is_code: bool = False
+def best(page: Page) -> tuple[Result, Statistics] | None:
+    """Find the case with the highest median, None if no case has a result."""
+    found = [(result, result.statistics) for result in page.report.results if result.statistics]
+    return max(found, key=lambda pair: pair[1].median, default=None)
 
 
-def facts(page: Page) -> Iterable[Fact]:
-    """One after the other; what is not known is left out."""
+def sentence(page: Page) -> str:
+    """Say the best number with its interval, speedup and hardware, and what it can be used for."""
+    found = best(page)
+    if found is None:
+        return ""
+    report, (result, statistics) = page.report, found
+    number = f"{rounding.throughput(report, statistics.median)} {report.unit}"
+    parts = [page.say("headline.best", number=number, case=labels.of_case(report, result))]
+    if statistics.interval:
+        ends = rounding.ends(statistics.interval, page.language)
+        parts.append(page.say("headline.interval", interval=ends))
+    if result.speedup is not None and result.case.world_size > 1:
+        speedup, share = rounding.fixed(result.speedup, 2), rounding.share(result.efficiency)
+        parts.append(page.say("headline.speedup", speedup=speedup, efficiency=share))
+    if hardware := _hardware(page):
+        parts.append(page.say("headline.hardware", hardware=hardware))
+    end, trust = page.say("headline.end"), page.say(f"trust.{trust_key(page)}")
+    return f"{page.listed(parts)}{end}{trust}"
+
+
+def trust_key(page: Page) -> str:
+    """Return why the best number cannot simply be trusted, the gravest reason; else ``sound``."""
+    found = best(page)
+    assert found is not None  # asked only of a report with a result
+    report, (result, statistics) = page.report, found
+    if report.shared_machine:
+        return "shared"
+    marked = any(trial.marks for trial in result.valid)
+    if result.marks or report.marks or marked or (report.canary and report.canary.marks):
+        return "marked"
+    if statistics.n < report.planned(result):
+        return "lacking"
+    if statistics.interval is None:
+        return "single"
+    return "others" if report.incomplete else "sound"
+
+
+def facts(page: Page) -> Iterable[tuple[str, Words]]:
+    """Yield names with their values; what is not known is left out."""
     report = page.report
-    yield Fact(page.say("headline.what"), (_what(page),))
+    yield page.say("headline.what"), [_what(page)]
     if report.cluster:
-        yield Fact(page.say("headline.where"), (_where(page),))
-    yield Fact(page.say("headline.source"), (report.source,))
+        hardware = _hardware(page)
+        where = page.say("colon").join(filter(None, (report.cluster, hardware)))
+        yield page.say("headline.where"), [where]
+    yield page.say("headline.source"), [report.source]
     if report.created:
-        yield Fact(page.say("headline.when"), (words.moment(report.created),))
+        yield page.say("headline.when"), [words.moment(report.created)]
     elif report.began_ns:
-        yield Fact(page.say("headline.when"), (_began(page),))
+        yield page.say("headline.when"), [_began(page)]
+    if took := _took(page):
+        yield page.say("headline.took"), [took]
     if report.image:
         digest = report.image_digest or page.say("method.no_digest")
-        yield Fact(page.say("headline.image"), (f"{report.image}, {digest}",))
-    yield Fact(page.say("headline.version"), (_version(page),))
+        yield page.say("headline.image"), [page.listed((report.image, digest))]
+    yield page.say("headline.version"), [_version(page)]
     if report.commands:
-        yield Fact(page.say("headline.command"), report.commands, is_code=True)
+        spans: list[Span | str] = []
+        for command in report.commands:
+            spans += [page.say("comma"), Span(command, look="code")]
+        yield page.say("headline.command"), spans[1:]
+
+
+def _hardware(page: Page) -> str:
+    """Return names of nodes and models of their GPUs or processors."""
+    every = page.report.environment
+    if not every:
+        return ""
+    models = dict.fromkeys(it.get("GPUs") or it.get("CPU", "") for it in every.values())
+    return page.listed([nodeset.fold(list(every)), *filter(None, models)])
+
+
+def _took(page: Page) -> str:
+    """Return how long trials ran, and how many seconds of that were measured."""
+    measured = [it for it in page.report.trials if it.state == "valid" and it.measured_s]
+    parts = []
+    if page.report.ran_s is not None:
+        parts.append(page.say("headline.ran", duration=words.duration(page.report.ran_s)))
+    if measured:
+        total = rounding.fixed(sum(it.measured_s or 0 for it in measured), 1)
+        parts.append(page.say("headline.measured", seconds=total, count=len(measured)))
+    return page.listed(parts)
 
 
 def _what(page: Page) -> str:
@@ -41,15 +105,6 @@ def _what(page: Page) -> str:
     if report.experiment:
         parts.append(page.say("headline.playbook", playbook=report.experiment))
     return page.say("comma").join(parts)
-
-
-def _where(page: Page) -> str:
-    report = page.report
-    if not report.environment:
-        return report.cluster
-    gpus = dict.fromkeys(rows["GPUs"] for rows in report.environment.values() if "GPUs" in rows)
-    where = [nodeset.fold(list(report.environment)), *gpus]
-    return f"{report.cluster}{page.say('colon')}{page.say('comma').join(where)}"
 
 
 def _began(page: Page) -> str:

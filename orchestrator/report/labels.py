@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from orchestrator.model.case import Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Result
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.page import Page
 
 
 def series(report: Report) -> list[list[Result]]:

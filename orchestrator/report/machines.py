@@ -8,8 +8,9 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.telemetry import MachineState
 from orchestrator.report import rounding
-from orchestrator.report.markdown_page import Page
-from orchestrator.report.tables import Row, Table, case_cell
+from orchestrator.report.page import Page
+from orchestrator.report.tables import case_span
+from orchestrator.report.tree import Row, Table
 
 HEADS = (
     *("moments", "sm_clock", "memory_clock", "power"),
@@ -41,7 +42,7 @@ def states(page: Page) -> list[Table]:
         ]
         head = page.heads("case", *(HEADS[place] for place in places))
         rows: list[Row] = [
-            (case_cell(page, result), *(row[place] for place in places)) for result, row in seen
+            (case_span(page, result), *(row[place] for place in places)) for result, row in seen
         ]
         found.append(Table(page.say(f"machines.{name}"), head, rows))
     return found

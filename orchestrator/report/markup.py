@@ -10,7 +10,7 @@ from typing import TypeAlias
 _UNSHOWN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-_VOID = frozenset({"meta", "br", "circle", "line", "path", "polygon", "polyline", "rect"})
+_VOID = frozenset({"meta", "wbr", "circle", "line", "path", "polygon", "polyline", "rect"})
 _LINES = frozenset(
     {"body", "dd", "details", "div", "dl", "dt", "figure", "g", "h2", "h3", "head", "header", "li"}
     | {"main", "p", "path", "section", "summary", "svg", "table", "tbody", "text", "thead", "tr"}

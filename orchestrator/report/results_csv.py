@@ -7,7 +7,7 @@ from statistics import median
 
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Result
-from orchestrator.report.markdown_page import plain
+from orchestrator.report.markup import shown
 from orchestrator.report.results_json import known_transport
 
 CSV_COLUMNS = (
@@ -152,5 +152,5 @@ def _cell(text: str) -> str:
 
     Python's csv before 3.13 leaves a carriage return unquoted, and readers begin a row there.
     """
-    line = plain(text)
+    line = shown(text)
     return f"'{line}" if line.lstrip()[:1] in ("=", "+", "-", "@") else line

@@ -57,3 +57,8 @@ def share(value: float | None) -> str:
 def signed(value: float | None) -> str:
     """A difference in percent, with its sign."""
     return NONE if value is None else f"{value:+z.1%}"
+
+
+def memory(mib: float | None) -> str:
+    """Return an amount of memory."""
+    return NONE if mib is None else f"{mib:.0f} (MiB)"

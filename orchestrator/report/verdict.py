@@ -123,16 +123,17 @@ def _line(item: Known, language: phrases.Language) -> tuple[str, str]:
             where += phrases.text(language, "verdict.more", count=more)
         rest += phrases.text(language, "verdict.also", where=where)
     key = "verdict.mark" if item.counts else "verdict.out"
-    return phrases.text(language, key, code=codes.with_meaning(language, item.code)), rest
+    return phrases.text(language, key, code=codes.explained(language, item.code)), rest
 
 
 def _rank(report: Report, item: Known) -> tuple[bool, bool, int]:
     """What keeps trials out is first; of marks those of the whole; then what concerns most."""
-    is_whole = item.where == (_place(report),)
+    is_whole = item.where == (place(report),)
     return item.counts, not is_whole, -len(item.where)
 
 
-def _place(report: Report) -> str:
+def place(report: Report) -> str:
+    """Return the name of what was measured as a whole."""
     return report.cluster or report.source
 
 
@@ -157,7 +158,7 @@ def _problems(report: Report) -> Iterable[tuple[str, Problem]]:
 def _marks(report: Report) -> Iterable[tuple[str, Problem]]:
     """Of trials that count, then of cases those that none of their trials has."""
     for mark in report.marks:
-        yield _place(report), mark
+        yield place(report), mark
     for mark in report.canary.marks if report.canary else ():
         yield "canary", mark
     for result in report.results:

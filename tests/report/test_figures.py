@@ -13,7 +13,7 @@ from orchestrator.model.trace import Trace
 from orchestrator.report import figures
 from orchestrator.report.figures import Figure, scales
 from orchestrator.report.figures.figure import WIDTH
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.page import Page
 from tests.report.pages import whole
 from tests.reported import results, sweep
 

@@ -13,7 +13,7 @@ from orchestrator.model.layout import Layout
 from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report
-from orchestrator.report import markdown_page, phrases
+from orchestrator.report import as_markdown, phrases
 from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, results, section, sweep, tables, unrun
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -162,7 +162,7 @@ def test_no_english_is_left_but_names(kind: Literal["placements", "groups", "gpu
     layout = replace(found.layout, kind=kind)
     text = report.markdown(replace(found, layout=layout, step_flops=flops, peak_tflops=flops), "zh")
     for seen in sorted(observed(found), key=len, reverse=True):
-        text = text.replace(markdown_page.escaped(seen), "")
+        text = text.replace(as_markdown.escaped(seen), "")
     text = re.sub("[A-Z][A-Z0-9-]+（[^（）]*[\u4e00-\u9fff][^（）]*）", "", text)
     text = re.sub("`[^`\n]+`", "", text)
     text = re.sub(r"\(figures/[a-z0-9-]+\.zh\.svg\)", "", text)

@@ -12,7 +12,7 @@ from orchestrator.model.telemetry import HeldClocks
 from orchestrator.report import figures
 from orchestrator.report.figures import Figure
 from orchestrator.report.figures.figure import WIDTH
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.page import Page
 from tests.report.throttled import throttled
 from tests.reported import results, sweep
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import Drawing, Figure, Table
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.figures.figure import Drawing, Figure
 from orchestrator.report.markup import shown
+from orchestrator.report.page import Page
 
 _LEFT, _RIGHT, _TOP, _ROW = 150, 440, 64, 22
 _LEAST, _MOST = 0.01, 0.25
@@ -65,7 +65,6 @@ def _figure(page: Page, rows: Sequence[_Row]) -> Figure:
         summary=_summary(page, rows),
         height=bottom + 46,
         shapes=tuple(drawing.shapes),
-        table=_table(page, rows),
     )
 
 
@@ -130,20 +129,4 @@ def _summary(page: Page, rows: Sequence[_Row]) -> str:
     widest, label = max(spreads)
     return page.say(
         "figure.trials.summary", cases=len(rows), spread=rounding.share(widest), case=shown(label)
-    )
-
-
-def _table(page: Page, rows: Sequence[_Row]) -> Table:
-    cells = [
-        (
-            shown(trial.trial),
-            page.say_or(f"state.{trial.state}", shown(trial.state)),
-            rounding.throughput(page.report, value),
-            rounding.signed(value / row.median - 1),
-        )
-        for row in rows
-        for trial, value in row.trials
-    ]
-    return Table(
-        (*page.heads("trial", "state"), page.report.unit, page.say("figure.from_median")), cells
     )

@@ -1,4 +1,4 @@
-"""A figure: its drawing, what it says in words, and the data behind it."""
+"""A figure: its drawing, what it says in words, and the data that no table of a report has."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +12,8 @@ _MARKERS = 6
 _HATCH = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The numbers of a figure; the first cell of a row is its head."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
+Data = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""Heads and rows of the numbers of a figure; the first cell of a row is its head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +25,7 @@ class Figure:
         title: its caption.
         summary: what it shows, for those who do not see it.
         shapes: of the drawing, those in front last.
+        data: None where tables of the report have all of it.
     """
 
     name: str
@@ -36,7 +33,7 @@ class Figure:
     summary: str
     height: float
     shapes: tuple[Element, ...]
-    table: Table
+    data: Data | None = None
 
     def inline(self) -> Element:
         """The drawing inside a page that has its style."""

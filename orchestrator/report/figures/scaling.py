@@ -6,9 +6,9 @@ from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels as names
 from orchestrator.report import rounding
 from orchestrator.report.figures import scales, style
-from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table, numbered
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, numbered
 from orchestrator.report.markup import shown
+from orchestrator.report.page import Page
 
 _LEFT, _RIGHT, _TALL, _ROW = 64, 484, 280, 20
 Point = tuple[Result, Statistics]
@@ -54,7 +54,6 @@ def _figure(page: Page, groups: Sequence[Sequence[Point]]) -> Figure:
         summary=_summary(page, groups, labels),
         height=top + _TALL + 46,
         shapes=tuple(drawing.shapes),
-        table=_table(page, groups, labels),
     )
 
 
@@ -164,21 +163,3 @@ def _summary(page: Page, groups: Sequence[Sequence[Point]], labels: Sequence[str
         for group, label in zip(groups, labels, strict=True)
     ]
     return shown(" ".join(parts))
-
-
-def _table(page: Page, groups: Sequence[Sequence[Point]], labels: Sequence[str]) -> Table:
-    rows = [
-        (
-            label,
-            result.case.placement,
-            str(result.case.world_size),
-            rounding.throughput(page.report, found.median),
-            rounding.interval_words(found, page.language),
-            rounding.throughput(page.report, _ideal(group, result)),
-            *([str(value) for value in _published(page, result)] or [""]),
-        )
-        for group, label in zip(groups, labels, strict=True)
-        for result, found in group
-    ]
-    keys = ("series", "case", "gpus", "median", "interval", "ideal", "published")
-    return Table(page.heads(*keys), rows)

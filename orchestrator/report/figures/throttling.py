@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from orchestrator.model.telemetry import HeldClocks
 from orchestrator.report import labels
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.figures.figure import WIDTH, Drawing, Figure
 from orchestrator.report.markup import Element, shown
+from orchestrator.report.page import Page
 
 NAME = "throttling"
 MOST = 24
@@ -31,7 +31,7 @@ def figures(page: Page) -> Iterable[Figure]:
             summary=page.say("figure.throttling.summary", bars=len(rows), drawn=len(rows[:MOST])),
             height=_TOP + _PITCH * len(rows[:MOST]) + 4,
             shapes=_shapes(page, rows[:MOST]),
-            table=Table(
+            data=(
                 page.heads("case", "node", "seconds", "limits"),
                 [(label, shown(it.node), _seconds(it), _limits(page, it)) for label, it in rows],
             ),

@@ -6,9 +6,9 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.model.trace import TracePoint
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table, numbered
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.figures.figure import WIDTH, Data, Drawing, Figure, numbered
 from orchestrator.report.markup import shown
+from orchestrator.report.page import Page
 
 _COLUMNS, _MOST, _TALL, _ROW, _LEFT, _GAP, _TOP = 2, 8, 96, 158, 50, 14, 54
 
@@ -49,7 +49,7 @@ def _figure(page: Page, panels: Sequence[Panel]) -> Figure:
         summary=page.say("figure.iterations.summary", cases=len(panels)),
         height=_TOP + _ROW * -(-len(panels) // _COLUMNS) + 6,
         shapes=tuple(drawing.shapes),
-        table=_table(page, panels),
+        data=_data(page, panels),
     )
 
 
@@ -112,7 +112,7 @@ def _legend(page: Page, drawing: Drawing) -> None:
         drawing.text((x + 32, y + 11), page.say(f"figure.{key}"), "small")
 
 
-def _table(page: Page, panels: Sequence[Panel]) -> Table:
+def _data(page: Page, panels: Sequence[Panel]) -> Data:
     most = max(trial.repeat for _, trials in panels for trial, _ in trials)
     rows: list[tuple[str, ...]] = []
     for label, trials in panels:
@@ -126,4 +126,4 @@ def _table(page: Page, panels: Sequence[Panel]) -> Table:
             values = (cells.get((first, last, repeat), "") for repeat in range(1, most + 1))
             rows.append((label, str(first) if first == last else f"{first}-{last}", *values))
     repeats = (page.say("figure.trial", number=repeat) for repeat in range(1, most + 1))
-    return Table((*page.heads("case", "iterations"), *repeats), rows)
+    return ((*page.heads("case", "iterations"), *repeats), rows)
