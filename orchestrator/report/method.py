@@ -9,18 +9,18 @@ from orchestrator.report.tree import Span, Words
 Values = Mapping[str, str | int | float]
 
 
-def with_code(text: str) -> Words:
-    """Return a text whose words in backquotes are code."""
-    return [Span(it, look="code") if n % 2 else it for n, it in enumerate(text.split("`"))]
+def with_code(page: Page, key: str, values: Values) -> Words:
+    """Return the text of a key, in which words in backquotes are code; values may have some too."""
+    shown = {
+        name: it.replace("`", "\0") if isinstance(it, str) else it for name, it in values.items()
+    }
+    parts = [part.replace("\0", "`") for part in page.say(key, **shown).split("`")]
+    return [Span(part, look="code") if n % 2 else part for n, part in enumerate(parts)]
 
 
 def lines(page: Page) -> Iterable[Words]:
     """Yield a line for each thing that a reader needs to repeat the measurement."""
-    for key, values in _lines(page):
-        shown = {
-            name: it.replace("`", "'") if isinstance(it, str) else it for name, it in values.items()
-        }
-        yield with_code(page.say(key, **shown))
+    return (with_code(page, key, values) for key, values in _lines(page))
 
 
 def _lines(page: Page) -> Iterable[tuple[str, Values]]:

@@ -142,13 +142,13 @@ _FIGURES: Mapping[str, tuple[str, str]] = {
     "figure.marked": ("counts, with a mark", "计入但有标记"),
     "figure.not_counted": ("does not count", "不计入"),
     "figure.iterations": (
-        "{unit} over iterations, as the logs print it",
-        "日志打印的 {unit} 随迭代的变化",
+        "Speed over iterations, as the logs print it (100% is the median of the case)",
+        "日志打印的速率随迭代的变化（用例中位数为 100%）",
     ),
     "figure.iterations.summary": (
-        "A panel for each of {cases} cases, a line for each trial; the shaded part is the window"
-        " that is measured.",
-        "{cases} 个用例各有一幅小图，每次试验一条线；阴影部分为测量窗口。",
+        "A panel for each of {cases} cases, all with the same axes, and a line for each trial; the"
+        " shaded part is the window that is measured.",
+        "{cases} 个用例各有一幅小图，坐标轴相同，每次试验一条线；阴影部分为测量窗口。",
     ),
     "figure.trial_counts": ("trial that counts", "计入的试验"),
     "figure.trial_out": ("trial that does not count", "不计入的试验"),

@@ -37,7 +37,7 @@ def document(page: Page, sources: Sources | None) -> tree.Document:
     notes = tree.Notes([(level, first), *(("marked", sentence) for sentence in others)])
     front: list[Block] = [notes]
     if best := headline.sentence(page):
-        front.append(tree.Paragraph([best]))
+        front.append(tree.Paragraph([Span(best, look="strong")]))
     front.append(tree.Facts(list(headline.facts(page))))
     return tree.Document(report.title, front, tuple(_sections(page, sources)))
 
@@ -185,9 +185,7 @@ def _environment(page: Page) -> Iterable[Block]:
     else:
         yield tables.environment(page, groups)
     for nodes, text in topology.folded(page.report.topologies):
-        yield tree.Paragraph(
-            method.with_code(page.say("topology", names=nodeset.fold(nodes).replace("`", "'")))
-        )
+        yield tree.Paragraph(method.with_code(page, "topology", {"names": nodeset.fold(nodes)}))
         meaning = topology.legend(text, page.language)
         lines = [*text.splitlines(), *(["", *meaning.splitlines()] if meaning else [])]
         yield tree.Lines(lines, is_matrix=True)

@@ -77,9 +77,8 @@ def test_a_single_trial_has_no_spread_and_no_interval_in_any_file() -> None:
     assert [row[name] for name in (*columns, "interval_coverage")] == ["802.9", "", "", "", ""]
     (result,) = json.loads(json.dumps(report.document(found)))["cases"]
     assert [result[name] for name in ("median", "spread", "interval")] == [802.9, None, None]
-    heading = "Spread"
-    (_, cells) = tables(section(report.markdown(found), heading))[0]
-    assert cells == ["1x1", "n/a", "n/a"]
+    (_, cells) = tables(section(report.markdown(found), "Cases at a glance"))[0]
+    assert cells == ["1x1", "802.90", "n/a", "n/a", "1.00", "100.0%", "1/5"]
 
 
 def test_csv_of_logs_has_a_row_for_each_log() -> None:
@@ -141,6 +140,7 @@ def test_json_has_every_number_unrounded_with_its_evidence() -> None:
         "state": "valid",
         "throughput": 22978.13,
         "rate_mean": 22978.13,
+        "measured_s": None,
         "latency_s": None,
         "memory_mib": None,
         "transport": None,

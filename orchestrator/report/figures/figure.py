@@ -8,6 +8,8 @@ from orchestrator.report.markup import Child, Element, Style, Value, element, sh
 
 WIDTH = 500
 """Half a screen, which a phone shows whole."""
+LINE = 14
+"""Pixels from a line of small words to the next."""
 _MARKERS = 6
 _HATCH = 6
 
@@ -120,6 +122,11 @@ class Drawing:
     def text(self, place: tuple[float, float], text: Child, look: str | None = None) -> None:
         """Words; ``place`` is where their line begins, or as ``look`` says."""
         self.shapes.append(element("text", text, class_=look, x=place[0], y=place[1]))
+
+    def lines(self, place: tuple[float, float], lines: Iterable[str], look: str) -> None:
+        """Write words in lines below one another."""
+        for number, line in enumerate(lines):
+            self.text((place[0], place[1] + number * LINE), line, look)
 
     def point(self, place: tuple[float, float], marker: int, look: str, title: str = "") -> None:
         """A marker: circle, square, triangle, diamond, triangle down or cross."""

@@ -1,6 +1,7 @@
 """Scales and ticks of figures, and widths of words."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,14 +48,17 @@ def width(text: str) -> float:
     return sum(IDEOGRAPH if ord(letter) > 0x2E7F else LETTER for letter in text) * TEXT_PX
 
 
-def fitted(text: str, pixels: float) -> str:
-    """The text, cut with three dots where it is wider."""
-    if width(text) <= pixels:
-        return text
-    kept = text
-    while kept and width(kept + "…") > pixels:
-        kept = kept[:-1]
-    return kept + "…"
+def wrapped(text: str, pixels: float) -> list[str]:
+    """Split a text into lines of at most so many pixels, behind blanks and marks if possible."""
+    lines = [""]
+    for part in re.findall(r"[^ ,_/=-]*[ ,_/=-]?", text):
+        if lines[-1] and width(lines[-1] + part.rstrip()) > pixels:
+            lines.append("")
+        for letter in part:
+            if width(lines[-1] + letter) > pixels and letter != " ":
+                lines.append("")
+            lines[-1] += letter
+    return [line.rstrip() for line in lines]
 
 
 def apart(places: Sequence[float], least: float) -> list[bool]:
