@@ -132,7 +132,7 @@ class _Writer:
         """Write a table whose rows are cards on a phone; the first cell of a row is its head."""
         looks = [
             "n"
-            if _all(table.rows, column, _is_number)
+            if column and _all(table.rows, column, _is_number)
             else "w"
             if _all(table.rows, column, _is_short)
             else None

@@ -15,14 +15,15 @@ def best(page: Page) -> tuple[Result, Statistics] | None:
     return max(found, key=lambda pair: pair[1].median, default=None)
 
 
-def sentence(page: Page) -> str:
+def sentence(page: Page) -> Words:
     """Say the best number with its interval, speedup and hardware, and what it can be used for."""
     found = best(page)
     if found is None:
-        return ""
+        return []
     report, (result, statistics) = page.report, found
     number = f"{rounding.throughput(report, statistics.median)} {report.unit}"
-    parts = [page.say("headline.best", number=number, case=labels.of_case(report, result))]
+    first = page.say("headline.best", number=number, case=labels.of_case(report, result))
+    parts = [""]
     if statistics.interval:
         ends = rounding.ends(statistics.interval, page.language)
         parts.append(page.say("headline.interval", interval=ends))
@@ -32,7 +33,7 @@ def sentence(page: Page) -> str:
     if hardware := _hardware(page):
         parts.append(page.say("headline.hardware", hardware=hardware))
     end, trust = page.say("headline.end"), page.say(f"trust.{trust_key(page)}")
-    return f"{page.listed(parts)}{end}{trust}"
+    return [Span(first, look="strong"), f"{page.listed(parts)}{end}{trust}"]
 
 
 def trust_key(page: Page) -> str:
@@ -92,7 +93,7 @@ def _took(page: Page) -> str:
     measured = [it for it in page.report.trials if it.state == "valid" and it.measured_s]
     parts = []
     if page.report.ran_s is not None:
-        parts.append(page.say("headline.ran", duration=words.duration(page.report.ran_s)))
+        parts.append(page.say("headline.ran", duration=_duration(page, page.report.ran_s)))
     if measured:
         total = rounding.fixed(sum(it.measured_s or 0 for it in measured), 1)
         parts.append(page.say("headline.measured", seconds=total, count=len(measured)))
@@ -105,6 +106,13 @@ def _what(page: Page) -> str:
     if report.experiment:
         parts.append(page.say("headline.playbook", playbook=report.experiment))
     return page.say("comma").join(parts)
+
+
+def _duration(page: Page, seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, more = divmod(minutes, 60)
+    key = "hours" if hours else "minutes"
+    return page.say(f"duration.{key}", hours=hours, more=more, minutes=minutes, seconds=rest)
 
 
 def _began(page: Page) -> str:

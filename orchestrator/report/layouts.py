@@ -40,7 +40,7 @@ def sections(page: Page) -> Iterable[tuple[str, Iterable[Block]]]:
         final = _by_gpus(page)
     else:
         final = _of_series(page, (*place, *page.heads("speedup")), lambda it: [_medians(page, it)])
-    yield "final", [Paragraph([page.say("unit", unit=page.report.unit)]), *final]
+    yield "final", [Paragraph([page.say("final.how", unit=page.report.unit)]), *final]
     head = (*place, *page.heads(*TRIAL))
     yield "all", _of_series(page, head, lambda result: _trials(page, result))
 
@@ -96,7 +96,7 @@ def _of_groups(page: Page) -> Iterable[tuple[str, Iterable[Block]]]:
                 yield (Span(trial.evidence.log, log=trial.evidence.log),)
 
     head = (*own, throughput, *page.heads(*flops, *peak))
-    unit = Paragraph([page.say("unit", unit=report.unit)])
+    unit = Paragraph([page.say("final.how", unit=report.unit)])
     yield "results", [unit, _grouped(page, "results", head, lambda it: [medians(it)])]
     settings = (*CASE_HEADS, *PARAMS)
     yield "cases", [_grouped(page, "cases", settings, lambda it: [_settings(it.case)])]

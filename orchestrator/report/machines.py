@@ -16,7 +16,7 @@ HEADS = (
     *("moments", "sm_clock", "memory_clock", "power"),
     *("temperature", "utilisation", "others", "steal", "load", "limits", "energy"),
 )
-OF_HOSTS = ("load", "others", "steal")
+OF_HOSTS = ("moments", "load", "others", "steal")
 OF_GPUS = tuple(key for key in HEADS if key not in OF_HOSTS)
 """Two tables where a page has no room for one."""
 NEEDED = ("moments", "others", "load")
@@ -40,6 +40,8 @@ def states(page: Page) -> list[Table]:
             for place in (HEADS.index(key),)
             if key in NEEDED or any(row[place] != nothing for _, row in seen)
         ]
+        if not places:
+            continue
         head = page.heads("case", *(HEADS[place] for place in places))
         rows: list[Row] = [
             (case_span(page, result), *(row[place] for place in places)) for result, row in seen

@@ -58,6 +58,8 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.of_peak": ("of peak", "峰值占比"),
     "head.gpus": ("GPUs", "卡数"),
     "head.measured": ("measured", "实测值"),
+    "head.measured_s": ("measured for, s", "测量时长，秒"),
+    "head.nodes_used": ("nodes", "节点"),
     "head.framework": ("framework", "框架"),
     "head.source": ("source", "来源"),
     "head.rule": ("measured by", "测量方式"),
@@ -140,6 +142,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "unit": (
         "Throughput in {unit}; of each case the median over its valid trials.",
         "吞吐率单位为 {unit}；每个用例取其有效试验的中位数。",
+    ),
+    "final.how": (
+        "The medians in the form of DLPerf's documents, in {unit}.",
+        "按 DLPerf 报告的形式列出中位数，单位为 {unit}。",
     ),
     "by_gpus": ("Training throughput ({unit}):", "训练吞吐率（{unit}）如下："),
     "machines.how": (

@@ -60,6 +60,8 @@ _HEADLINE: Mapping[str, tuple[str, str]] = {
         " cluster is.",
         "各节点实为同一台机器：该数值只说明工具可以工作，不说明集群的速度。",
     ),
+    "duration.minutes": ("{minutes} min {seconds} s", "{minutes} 分 {seconds} 秒"),
+    "duration.hours": ("{hours} h {more} min", "{hours} 小时 {more} 分"),
     "headline.took": ("Duration", "用时"),
     "headline.ran": ("trials ran for {duration}", "试验运行共 {duration}"),
     "headline.measured": (

@@ -37,7 +37,7 @@ def document(page: Page, sources: Sources | None) -> tree.Document:
     notes = tree.Notes([(level, first), *(("marked", sentence) for sentence in others)])
     front: list[Block] = [notes]
     if best := headline.sentence(page):
-        front.append(tree.Paragraph([Span(best, look="strong")]))
+        front.append(tree.Paragraph(best))
     front.append(tree.Facts(list(headline.facts(page))))
     return tree.Document(report.title, front, tuple(_sections(page, sources)))
 
@@ -57,7 +57,7 @@ def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
         *((key, key, blocks) for key, blocks in layouts.sections(page)),
         ("evidence", "evidence", [tables.evidence(page)] if report.trials else ()),
         ("not-counted", "not_counted", _listed(page, _not_counted(page))),
-        ("marks", "marks", _listed(page, _marks(page))),
+        ("marks", "marks", _listed(page, verdict.marks(report))),
         ("environment", "environment", _environment(page)),
         ("findings", "findings", _findings(page) if report.environment else ()),
         ("method", "method", [tree.Items([*method.lines(page)])]),
@@ -126,16 +126,6 @@ def _not_counted(page: Page) -> Iterable[tuple[str, Problem]]:
             yield from ((trial.trial, problem) for problem in (*trial.problems, *trial.marks))
     for lone in page.report.lone:
         yield from ((lone.path, problem) for problem in lone.problems)
-
-
-def _marks(page: Page) -> Iterable[tuple[str, Problem]]:
-    """Yield what a reader should know of numbers that count."""
-    report = page.report
-    yield from ((verdict.place(report), mark) for mark in report.marks)
-    for trial in report.trials:
-        yield from ((trial.trial, mark) for mark in trial.marks if trial.state == "valid")
-    for result in report.results:
-        yield from ((labels.of_case(report, result), mark) for mark in result.marks)
 
 
 def _lines(page: Page, sources: Sources) -> Iterable[Block]:

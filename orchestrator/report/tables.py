@@ -15,7 +15,7 @@ from orchestrator.report.page import Page
 from orchestrator.report.tree import Row, Span, Table
 
 TRIAL = ("trial", "state", "codes")
-EVIDENCE = ("transport", "log", "sha256")
+EVIDENCE = ("transport", "nodes_used", "measured_s", "log", "sha256")
 CANARY = "canary"
 OWN = "hostname"
 """A fact that differs between nodes that are alike."""
@@ -107,10 +107,16 @@ def evidence(page: Page) -> Table:
     ).without_empty_columns()
 
 
-def _evidence(trial: Measurement) -> tuple[str, Span, str]:
-    """Return transport, log and sha256 of a trial: the cells of ``EVIDENCE``."""
+def _evidence(trial: Measurement) -> Row:
+    """Return the cells of ``EVIDENCE``."""
     log = trial.evidence.log if trial.evidence else ""
-    return trial.transport, Span(log, log=log), trial.evidence.sha256[:12] if trial.evidence else ""
+    return (
+        trial.transport,
+        nodeset.fold(trial.nodes),
+        "" if trial.measured_s is None else rounding.fixed(trial.measured_s, 1),
+        Span(log, log=log),
+        trial.evidence.sha256[:12] if trial.evidence else "",
+    )
 
 
 def published(page: Page) -> Table:

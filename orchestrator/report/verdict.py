@@ -128,19 +128,18 @@ def _line(item: Known, language: phrases.Language) -> tuple[str, str]:
 
 def _rank(report: Report, item: Known) -> tuple[bool, bool, int]:
     """What keeps trials out is first; of marks those of the whole; then what concerns most."""
-    is_whole = item.where == (place(report),)
+    is_whole = item.where == (_place(report),)
     return item.counts, not is_whole, -len(item.where)
 
 
-def place(report: Report) -> str:
-    """Return the name of what was measured as a whole."""
+def _place(report: Report) -> str:
     return report.cluster or report.source
 
 
 def _known(report: Report) -> Iterable[Known]:
     for counts in (False, True):
         by_code: dict[str, list[tuple[str, str]]] = {}
-        for where, problem in _marks(report) if counts else _problems(report):
+        for where, problem in marks(report) if counts else _problems(report):
             by_code.setdefault(problem.code, []).append((where, problem.message))
         for code, seen in by_code.items():
             yield Known(code, counts, tuple(dict.fromkeys(name for name, _ in seen)), seen[0][1])
@@ -155,10 +154,10 @@ def _problems(report: Report) -> Iterable[tuple[str, Problem]]:
             yield lone.path, problem
 
 
-def _marks(report: Report) -> Iterable[tuple[str, Problem]]:
-    """Of trials that count, then of cases those that none of their trials has."""
+def marks(report: Report) -> Iterable[tuple[str, Problem]]:
+    """Yield the marks of trials that count, then those of cases that none of their trials has."""
     for mark in report.marks:
-        yield place(report), mark
+        yield _place(report), mark
     for mark in report.canary.marks if report.canary else ():
         yield "canary", mark
     for result in report.results:

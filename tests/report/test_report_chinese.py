@@ -27,7 +27,7 @@ NAMES = {
     *("micro-batch-size-times-data-parallel-size", "global-batch-size", "hidden-size"),
     *("num-attention-heads", "num-layers", "images/s", "world_size", "sha256", "ms", "n/a"),
     *("AMP", "BS", "GPU", "GPU0", "X", "TFLOP/s", "Tensor", "Core", "SHARED-MACHINE", "UNLOCKED"),
-    *("INCOMPLETE", "cuda", "amp", "dlperf-orch"),
+    *("INCOMPLETE", "cuda", "amp", "dlperf-orch", "DLPerf"),
 }
 
 

@@ -11,7 +11,7 @@ from orchestrator.report.markup import shown
 from orchestrator.report.page import Page
 
 _LEFT, _RIGHT, _TOP, _ROW = 150, 440, 64, 22
-_LEAST, _MOST = 0.01, 0.25
+_LEAST, _MOST = 0.01, 1.0
 """How far the axis reaches to each side; what lies beyond is drawn at its end, with its number."""
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 LETTER, IDEOGRAPH = 0.6, 1.0
 """Widths of a letter in its height: of letters on average, of Chinese always."""
 TEXT_PX = 13.0
+_BETWEEN = 4
+"""Pixels between two labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,14 @@ def wrapped(text: str, pixels: float) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def apart(places: Sequence[float], least: float) -> list[bool]:
-    """Which of ascending places can have a label: each so far from the last one that has."""
-    labelled: list[bool] = []
+def apart(labels: Sequence[tuple[float, str]], edge: float) -> list[tuple[float, str]]:
+    """Keep labels around ascending places that neither overlap nor reach over the edge."""
+    kept: list[tuple[float, str]] = []
     last = -math.inf
-    for place in places:
-        labelled.append(place - last >= least)
-        last = place if labelled[-1] else last
-    return labelled
+    for place, label in labels:
+        half = width(label) / 2
+        middle = min(place, edge - half)
+        if middle - half >= last + _BETWEEN:
+            kept.append((middle, label))
+            last = middle + half
+    return kept

@@ -1,7 +1,7 @@
 """Throughput by number of GPUs: measured with its interval, ideal, and published."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.model.case import Case
 from orchestrator.model.result import Result, Statistics
@@ -39,14 +39,17 @@ def _figure(page: Page, groups: Sequence[Sequence[Point]]) -> Figure:
     drawing = Drawing()
     top = _legend(page, drawing, groups, labels) + 34
     points = [point for group in groups for point in group]
-    sizes = sorted({result.case.world_size for result, _ in points})
+    cases = sorted((result.case for result, _ in points), key=lambda case: case.world_size)
+    sizes: dict[int, dict[str, None]] = {}
+    for case in cases:
+        sizes.setdefault(case.world_size, {})[case.placement] = None
     highest = max(
         max(_high(one), _ideal(group, one[0]), *_published(page, one[0]))
         for group in groups
         for one in group
     )
     grid = scales.ticks(highest, 6)
-    across = scales.Scale(0, sizes[-1] * 1.06, _LEFT, _RIGHT)
+    across = scales.Scale(0, cases[-1].world_size * 1.06, _LEFT, _RIGHT)
     up = scales.Scale(0, grid[-1], top + _TALL, top)
     _axes(page, drawing, (across, up), (sizes, grid))
     places = _places(across, points)
@@ -80,7 +83,7 @@ def _axes(
     page: Page,
     drawing: Drawing,
     places: tuple[scales.Scale, scales.Scale],
-    marks: tuple[Sequence[int], Sequence[float]],
+    marks: tuple[Mapping[int, Iterable[str]], Sequence[float]],
 ) -> None:
     (across, up), (sizes, grid) = places, marks
     for value in grid:
@@ -88,13 +91,19 @@ def _axes(
         drawing.text((_LEFT - 6, up(value) + 4), scales.tick_text(value), "end small soft")
     drawing.line((_LEFT, up(0)), (_RIGHT, up(0)), "axis")
     drawing.line((_LEFT, up(0)), (_LEFT, up(grid[-1])), "axis")
-    labelled = scales.apart([across(size) for size in sizes], 18)
-    for size, is_labelled in zip(sizes, labelled, strict=True):
+    for size in sizes:
         drawing.line((across(size), up(0)), (across(size), up(0) + 4), "axis")
-        if is_labelled:
-            drawing.text((across(size), up(0) + 18), str(size), "mid small soft")
+    texts = [(across(size), _size(size, placements)) for size, placements in sizes.items()]
+    for x, text in scales.apart(texts, WIDTH):
+        drawing.text((x, up(0) + 18), text, "mid small soft")
     drawing.text(((_LEFT + _RIGHT) / 2, up(0) + 38), page.say("figure.gpus"), "mid")
     drawing.text((4, up(grid[-1]) - 12), page.report.unit)
+
+
+def _size(size: int, placements: Iterable[str]) -> str:
+    """Return a label; where several placements have one size, they are named from left to right."""
+    names = [*placements]
+    return str(size) if len(names) == 1 else f"{size} ({', '.join(names)})"
 
 
 def _series(
