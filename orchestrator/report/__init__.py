@@ -16,7 +16,7 @@ from orchestrator.report.figures import FOLDER as FIGURES
 from orchestrator.report.figures import of_page
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import LANGUAGES, SHARED_MACHINE, UNLOCKED, Language, suffix
-from orchestrator.report.results_csv import CSV_COLUMNS, csv_text
+from orchestrator.report.results_csv import csv_text
 from orchestrator.report.results_json import document
 from orchestrator.report.rounding import counted, interval_words
 from orchestrator.report.topology import matrix
@@ -24,7 +24,6 @@ from orchestrator.report.upstream import exports
 from orchestrator.report.verdict import items, sentences
 
 __all__ = [
-    "CSV_COLUMNS",
     "LANGUAGES",
     "SHARED_MACHINE",
     "UNLOCKED",

@@ -16,13 +16,6 @@ def series(report: Report) -> list[list[Result]]:
     return list(by_settings.values())
 
 
-def of_sureness(report: Report) -> str:
-    """The key of what the table of spread is called, by the columns that it has."""
-    transport = any(result.transport not in ("", "-") for result in report.results)
-    published = any(report.published_for(result) for result in report.results)
-    return "sureness" + ".transport" * transport + ".published" * published
-
-
 def of_series(page: Page, group: Sequence[Result]) -> str:
     """Everything that the cases of a group have in common, in words."""
     case = group[0].case

@@ -38,7 +38,10 @@ class Page:
     def codes(self, problems: Iterable[Problem]) -> str:
         """Return the codes of problems or marks, each once, with their meanings."""
         every = dict.fromkeys(problem.code for problem in problems)
-        return self.listed(codes.explained(self.language, code) for code in every)
+        between = (
+            ", " if self.language == "en" else " "
+        )  # Chinese brackets end a code by themselves
+        return between.join(codes.explained(self.language, code) for code in every)
 
     def heads(self, *keys: str) -> tuple[str, ...]:
         """Return heads of columns."""

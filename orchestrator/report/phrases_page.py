@@ -99,9 +99,7 @@ _HEADLINE: Mapping[str, tuple[str, str]] = {
 _FIGURES: Mapping[str, tuple[str, str]] = {
     "figures": ("Figures", "图"),
     "of_trials": ("{valid}/{planned}", "{valid}/{planned}"),
-    "head.series": ("series", "系列"),
     "head.median": ("median", "中位数"),
-    "head.ideal": ("ideal", "理想值"),
     "head.iterations": ("iterations", "迭代"),
     "figure.data": ("Data of the figures", "各图的数据"),
     "figure.scaling": ("Scaling: {unit} by number of GPUs", "扩展性：{unit} 随 GPU 数的变化"),
