@@ -3,24 +3,20 @@
 from collections.abc import Iterable
 
 from orchestrator import __version__, nodeset, words
+from orchestrator.model.report import Report
 from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels, rounding
 from orchestrator.report.page import Page
 from orchestrator.report.tree import Span, Words
 
 
-def best(page: Page) -> tuple[Result, Statistics] | None:
-    """Find the case with the highest median, None if no case has a result."""
-    found = [(result, result.statistics) for result in page.report.results if result.statistics]
-    return max(found, key=lambda pair: pair[1].median, default=None)
-
-
 def sentence(page: Page) -> Words:
-    """Say the best number with its interval, speedup and hardware, and what it can be used for."""
-    found = best(page)
-    if found is None:
+    """Say the highest median with its interval, speedup and hardware, and what it is good for."""
+    report = page.report
+    found = [(result, result.statistics) for result in report.results if result.statistics]
+    if not found:
         return []
-    report, (result, statistics) = page.report, found
+    result, statistics = max(found, key=lambda pair: pair[1].median)
     number = f"{rounding.throughput(report, statistics.median)} {report.unit}"
     first = page.say("headline.best", number=number, case=labels.of_case(report, result))
     parts = [""]
@@ -32,25 +28,22 @@ def sentence(page: Page) -> Words:
         parts.append(page.say("headline.speedup", speedup=speedup, efficiency=share))
     if hardware := _hardware(page):
         parts.append(page.say("headline.hardware", hardware=hardware))
-    end, trust = page.say("headline.end"), page.say(f"trust.{trust_key(page)}")
+    end, trust = page.say("headline.end"), page.say(f"trust.{_trust(report, result, statistics)}")
     return [Span(first, look="strong"), f"{page.listed(parts)}{end}{trust}"]
 
 
-def trust_key(page: Page) -> str:
-    """Return why the best number cannot simply be trusted, the gravest reason; else ``sound``."""
-    found = best(page)
-    assert found is not None  # asked only of a report with a result
-    report, (result, statistics) = page.report, found
-    if report.shared_machine:
-        return "shared"
-    marked = any(trial.marks for trial in result.valid)
-    if result.marks or report.marks or marked or (report.canary and report.canary.marks):
-        return "marked"
-    if statistics.n < report.planned(result):
-        return "lacking"
-    if statistics.interval is None:
-        return "single"
-    return "others" if report.incomplete else "sound"
+def _trust(report: Report, result: Result, statistics: Statistics) -> str:
+    """Return the gravest reason why a number cannot simply be trusted, else ``sound``."""
+    marks = [*result.marks, *report.marks, *(mark for it in result.valid for mark in it.marks)]
+    marks += report.canary.marks if report.canary else ()
+    reasons = {
+        "shared": report.shared_machine,
+        "marked": bool(marks),
+        "lacking": statistics.n < report.planned(result),
+        "single": statistics.interval is None,
+        "others": report.incomplete > 0,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "sound")
 
 
 def facts(page: Page) -> Iterable[tuple[str, Words]]:

@@ -103,19 +103,9 @@ def _interval(interval: Interval | None) -> JSON:
 
 
 def _published(published: PublishedResult, result: Result) -> dict[str, JSON]:
-    return {
-        "suite": published.suite,
-        "framework": published.framework,
-        "model": published.model,
-        "precision": published.precision,
-        "batch": published.batch,
-        "throughput": published.throughput,
-        "unit": published.unit,
-        "source": published.source,
-        "hardware": published.hardware,
-        "interconnect": published.interconnect or None,
-        "difference": published.difference(result),
-    }
+    fields = {**asdict(published), "interconnect": published.interconnect or None}
+    del fields["nodes"], fields["gpus_per_node"]  # those of the case
+    return {**fields, "difference": published.difference(result)}
 
 
 def _trial(trial: Measurement) -> dict[str, JSON]:
