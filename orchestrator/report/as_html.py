@@ -102,7 +102,9 @@ class _Writer:
                 return element("ol" if block.is_ordered else "ul", items)
             case tree.Lines():
                 lines = (element("code", shown(line)) for line in block.lines)
-                return element("pre", lines, class_="matrix" if block.is_matrix else None)
+                if block.is_matrix:
+                    return element("pre", lines, class_="matrix", tabindex=0)
+                return element("pre", lines)
             case tree.Table():
                 return self._table(block)
             case Figure():

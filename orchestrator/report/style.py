@@ -40,7 +40,7 @@ caption{text-align:left;color:var(--soft);padding:.3rem 0;max-width:calc(100vw -
 th,td{padding:.3rem .45rem;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
 thead th{border-bottom:2px solid var(--rule);vertical-align:bottom}
 .n{text-align:right}tbody .n,tbody .w{white-space:nowrap}
-tbody :is(th,td):not([class]){min-width:9rem;overflow-wrap:anywhere}thead th{word-break:keep-all}
+tbody :is(th,td):not([class]){min-width:7rem;overflow-wrap:anywhere}thead th{word-break:keep-all}
 tbody th{font-weight:600}
 figure{margin:1.5rem 0 2.5rem}
 figcaption{font-weight:600;margin-bottom:.5rem;text-wrap:balance}

@@ -50,7 +50,7 @@ class Shown:
 
     def rows(self, key: str) -> list[Row]:
         """The rows of every table of a section by the heads of their columns, without groups."""
-        found = []
+        found: list[Row] = []
         for head, *rows in self.tables.get(self.say(key), ()):
             grouped = head[0] == self.say("head.group")
             found += [dict(zip(head, row, strict=True)) for row in rows if not grouped or row[1]]

@@ -182,8 +182,8 @@ def test_marks_are_shown_with_their_reason() -> None:
     assert (row["case"], row["images/s"], row["speedup"]) == ("1x4", "4000.00", "5.00")
     assert (row["efficiency"], row["marks"]) == ("125.0%", meaning)
     assert f"- 1x4: {meaning}: efficiency 1.250: more than 4 ranks can give" in text
-    gap = "GAP (an iteration in the window was unusually slow)"
-    assert rf"- 1n4g-r50\_b256\_amp\_1: {gap}: 3.1 s between iterations 62 and 63" in text
+    words = "GAP (an iteration in the window was unusually slow)"
+    assert rf"- 1n4g-r50\_b256\_amp\_1: {words}: 3.1 s between iterations 62 and 63" in text
     assert "INCOMPLETE" not in text
     assert "What does not count" not in text
     assert "IMPLAUSIBLE" in section(text, "Marks on what counts")
