@@ -107,7 +107,7 @@ class _Writer:
                 return element("pre", lines)
             case tree.Table():
                 return self._table(block)
-            case Figure():
+            case _:
                 return self._figure(block)
 
     def _section(self, section: tree.Section) -> Element:

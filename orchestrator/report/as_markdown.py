@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.model.report import Report
 from orchestrator.report import sections, tree
-from orchestrator.report.figures import FOLDER, Figure
+from orchestrator.report.figures import FOLDER
 from orchestrator.report.markup import shown
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import Language, suffix
@@ -76,7 +76,7 @@ def _block(page: Page, block: tree.Block, title: str, depth: int) -> Iterable[st
         case tree.Table():
             yield from [f"**{escaped(block.title)}**"] * (block.title != title)
             yield table(block.head, [[tree.text(cell) for cell in row] for row in block.rows])
-        case Figure():
+        case _:
             name = escaped(block.title)
             yield f"**{name}**"
             yield f"![{name}]({FOLDER}/{block.name}{suffix(page.language)}.svg)"
