@@ -61,7 +61,8 @@ section>.wide-content :is(th,td)::before{content:attr(data-head);color:var(--sof
 font-weight:400;text-align:left;min-width:4rem}}
 @media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}
 a{color:inherit;text-decoration:none}h2,h3,figcaption{break-after:avoid}
-figure,tr,.verdict{break-inside:avoid}.wide-content{overflow:visible;max-height:none}
+section>p{break-after:avoid}.wide-content:not(.scrolls),p,pre,figure,tr{break-inside:avoid}
+.wide-content{overflow:visible;max-height:none}
 .matrix{white-space:pre-wrap}table{font-size:8pt}th,td{padding:.15rem .3rem}
 tbody .w{white-space:normal}tbody :is(th,td):not([class]){min-width:5rem}
 .fig{max-width:12cm}}
