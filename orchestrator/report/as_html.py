@@ -152,25 +152,25 @@ class _Writer:
                 "table",
                 () if is_named else element("caption", table.title),
                 element("thead", element("tr", heads)),
-                element("tbody", (self._row(row, looks, table) for row in table.rows)),
+                element("tbody", (self._row(row, looks, table.head) for row in table.rows)),
             ),
-            class_="wide-content scrolls" if table.scrolls else "wide-content",
+            class_="wide-content",
             role="region",
             tabindex=0,
             aria_label=self.page.say("page.table", title=self.page.say("colon").join(path)),
         )
 
-    def _row(self, row: tree.Row, looks: Sequence[str | None], table: tree.Table) -> Element:
+    def _row(self, row: tree.Row, looks: Sequence[str | None], heads: Sequence[str]) -> Element:
         tags = ("th", *("td",) * (len(row) - 1))
         cells = (
             element(
                 tag,
                 self._span(cell),
                 class_=look,
-                data_head=None if table.scrolls else head,
+                data_head=head,
                 scope="row" if tag == "th" else None,
             )
-            for tag, cell, look, head in zip(tags, row, looks, table.head, strict=True)
+            for tag, cell, look, head in zip(tags, row, looks, heads, strict=True)
         )
         return element("tr", cells)
 

@@ -99,9 +99,6 @@ _HEADLINE: Mapping[str, tuple[str, str]] = {
 _FIGURES: Mapping[str, tuple[str, str]] = {
     "figures": ("Figures", "图"),
     "of_trials": ("{valid}/{planned}", "{valid}/{planned}"),
-    "head.median": ("median", "中位数"),
-    "head.iterations": ("iterations", "迭代"),
-    "figure.data": ("Data of the figures", "各图的数据"),
     "figure.scaling": ("Scaling: {unit} by number of GPUs", "扩展性：{unit} 随 GPU 数的变化"),
     "figure.scaling.summary": (
         "{series}: from {least} to {most} GPUs; with {most} GPUs {share} of the ideal.",
@@ -147,8 +144,9 @@ _FIGURES: Mapping[str, tuple[str, str]] = {
     ),
     "figure.iterations.summary": (
         "A panel for each of {cases} cases, all with the same axes, and a line for each trial; the"
-        " shaded part is the window that is measured.",
-        "{cases} 个用例各有一幅小图，坐标轴相同，每次试验一条线；阴影部分为测量窗口。",
+        " shaded part is the window that is measured, in which rates lie between {low} and {high}.",
+        "{cases} 个用例各有一幅小图，坐标轴相同，每次试验一条线；阴影部分为测量窗口，"
+        "窗口内的速率介于 {low} 与 {high} 之间。",
     ),
     "figure.trial_counts": ("trial that counts", "计入的试验"),
     "figure.trial_out": ("trial that does not count", "不计入的试验"),
@@ -161,7 +159,6 @@ _FIGURES: Mapping[str, tuple[str, str]] = {
     ),
     "figure.throttling.counted": ("heat or brakes", "过热或功率制动"),
     "figure.held_down": ("clocks held down", "时钟被限制"),
-    "head.seconds": ("seconds", "秒"),
 }
 
 _PAGE: Mapping[str, tuple[str, str]] = {

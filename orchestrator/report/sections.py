@@ -29,7 +29,7 @@ def document(page: Page, sources: Sources | None) -> tree.Document:
     """Build a report.
 
     Args:
-        sources: None for a format that shows neither lines of logs nor the data of figures.
+        sources: None for a format that shows no lines of logs.
     """
     report = page.report
     level = verdict.verdict(report).level
@@ -44,12 +44,12 @@ def document(page: Page, sources: Sources | None) -> tree.Document:
 
 def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
     """Yield those that have something to show."""
-    report, drawn = page.report, figures.of_page(page)
+    report = page.report
     found: Iterable[tuple[str, str, Iterable[Block]]] = (
         ("know", "know", _know(page)),
         ("result", "glance", _glance(page)),
         ("lone", "lone", _lone(page)),
-        ("figures", "figures", drawn),
+        ("figures", "figures", figures.of_page(page)),
         ("published", "published", [tables.published(page)] if report.published else ()),
         ("canary", "canary", _canary(page)),
         ("machines", "machines", _machines(page)),
@@ -66,8 +66,6 @@ def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
         yield from section(place, page.say(key), blocks)
     if sources is not None:
         yield from section("lines", page.say("lines"), _lines(page, sources))
-        data = (tree.Table(it.title, *it.data, scrolls=True) for it in drawn if it.data)
-        yield from section("data", page.say("figure.data"), data)
 
 
 def _know(page: Page) -> Iterable[Block]:

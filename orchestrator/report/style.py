@@ -47,7 +47,6 @@ figcaption{font-weight:600;margin-bottom:.5rem;text-wrap:balance}
 .fig{display:block;width:100%;max-width:36rem;height:auto}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28rem),1fr));gap:0 2rem}
 .pair>*{min-width:0}
-.scrolls{max-height:26rem;overflow:auto}
 @media (max-width:40rem){body{padding:1rem .9rem 3rem}h1{font-size:1.5rem}
 dl div{grid-template-columns:1fr}dd{grid-column:1}}
 @media screen and (max-width:40rem){section>.wide-content :is(table,caption,tbody){display:block}
@@ -61,8 +60,8 @@ section>.wide-content :is(th,td)::before{content:attr(data-head);color:var(--sof
 font-weight:400;text-align:left;min-width:4rem}}
 @media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}
 a{color:inherit;text-decoration:none}h2,h3,figcaption{break-after:avoid}
-section>p{break-after:avoid}.wide-content:not(.scrolls),p,pre,figure,tr{break-inside:avoid}
-.wide-content{overflow:visible;max-height:none}
+section>p{break-after:avoid}.wide-content,p,pre,figure,tr{break-inside:avoid}
+.wide-content{overflow:visible}
 .matrix{white-space:pre-wrap}table{font-size:8pt}th,td{padding:.15rem .3rem}
 tbody .w{white-space:normal}tbody :is(th,td):not([class]){min-width:5rem}
 .fig{max-width:12cm}}

@@ -72,13 +72,11 @@ class Table:
 
     Args:
         title: a caption where the section is called otherwise.
-        scrolls: whether it has so many rows that a screen shows a part of them.
     """
 
     title: str
     head: Sequence[str]
     rows: Sequence[Row]
-    scrolls: bool = False
 
     def without_empty_columns(self) -> "Table":
         """Leave out the columns in which no row has anything."""

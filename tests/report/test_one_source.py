@@ -35,9 +35,8 @@ def of_markdown(found: Report, language: Language) -> list[Rows]:
 
 
 def of_html(found: Report, language: Language) -> list[Rows]:
-    """Every table of report.html but the data of figures."""
+    """Every table of report.html."""
     page = report.html_page(found, language, {})
-    page = re.sub('<section><h2 id="data">.*?</section>', "", page, flags=re.DOTALL)
     blocks = map(ET.fromstring, re.findall("<table>.*?</table>", page, re.DOTALL))
     return sorted(
         tuple(tuple("".join(cell.itertext()) for cell in row) for row in block.iter("tr"))

@@ -1,4 +1,4 @@
-"""A figure: its drawing, what it says in words, and the data that no table of a report has."""
+"""A figure: its drawing, what it says in words, and its file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +14,6 @@ _MARKERS = 6
 _HATCH = 6
 
 
-Data = tuple[Sequence[str], Sequence[Sequence[str]]]
-"""Heads and rows of the numbers of a figure; the first cell of a row is its head."""
-
-
 @dataclass(frozen=True, slots=True)
 class Figure:
     """What a report shows of some of its numbers.
@@ -27,7 +23,6 @@ class Figure:
         title: its caption.
         summary: what it shows, for those who do not see it.
         shapes: of the drawing, those in front last.
-        data: None where tables of the report have all of it.
     """
 
     name: str
@@ -35,7 +30,6 @@ class Figure:
     summary: str
     height: float
     shapes: tuple[Element, ...]
-    data: Data | None = None
 
     def inline(self) -> Element:
         """The drawing inside a page that has its style."""

@@ -11,7 +11,7 @@ from orchestrator.report.page import Page
 
 NAME = "throttling"
 MOST = 24
-"""Bars of the picture; the table has all."""
+"""Bars of the picture; the marks of trials have all."""
 _TOP, _PITCH, _TALL, _EDGE = 42.0, 44.0, 14.0, 8.0
 _Row = tuple[str, HeldClocks]
 
@@ -19,7 +19,12 @@ _Row = tuple[str, HeldClocks]
 def figures(page: Page) -> Iterable[Figure]:
     """Yield one with a bar for each trial and node whose clocks were held down."""
     rows = [
-        (shown(_label(page, labels.of_case(page.report, result), trial.repeat)), clocks)
+        (
+            page.listed(
+                (labels.of_case(page.report, result), page.say("figure.trial", number=trial.repeat))
+            ),
+            clocks,
+        )
         for result in page.report.results
         for trial in result.trials
         for clocks in trial.held
@@ -32,10 +37,6 @@ def figures(page: Page) -> Iterable[Figure]:
             summary=page.say("figure.throttling.summary", bars=len(rows), drawn=len(rows[:MOST])),
             height=height,
             shapes=shapes,
-            data=(
-                page.heads("case", "node", "seconds", "limits"),
-                [(label, shown(it.node), _seconds(it), _limits(page, it)) for label, it in rows],
-            ),
         )
 
 
@@ -50,7 +51,9 @@ def _shapes(page: Page, rows: Sequence[_Row]) -> tuple[tuple[Element, ...], floa
     across = scales.Scale(0, longest_s, _EDGE, WIDTH - _EDGE)
     y = _TOP
     for label, clocks in rows:
-        words = page.listed((label, clocks.node, _limits(page, clocks)))
+        limits = ", ".join(clocks.limits) or page.say("figure.throttling.counted")
+        seconds = f"{clocks.spans[0][0]:.1f}-{clocks.spans[-1][1]:.1f} s"
+        words = page.listed((label, clocks.node, limits, seconds))
         lines = scales.wrapped(shown(words), WIDTH - 2 * _EDGE)
         drawing.lines((_EDGE, y + 12), lines, "small")
         y += LINE * (len(lines) - 1)
@@ -63,15 +66,3 @@ def _shapes(page: Page, rows: Sequence[_Row]) -> tuple[tuple[Element, ...], floa
         drawing.line((across(0), y + 18 + _TALL), (across(clocks.last_s), y + 18 + _TALL), "edge")
         y += _PITCH
     return tuple(drawing.shapes), y + 4
-
-
-def _label(page: Page, case: str, repeat: int) -> str:
-    return page.listed((case, page.say("figure.trial", number=repeat)))
-
-
-def _limits(page: Page, clocks: HeldClocks) -> str:
-    return ", ".join(clocks.limits) or page.say("figure.throttling.counted")
-
-
-def _seconds(clocks: HeldClocks) -> str:
-    return ", ".join(f"{first:.1f}-{last:.1f}" for first, last in clocks.spans)

@@ -7,7 +7,7 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.model.trace import TracePoint
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import LINE, WIDTH, Data, Drawing, Figure, numbered
+from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, numbered
 from orchestrator.report.markup import shown
 from orchestrator.report.page import Page
 
@@ -77,10 +77,9 @@ def _figure(
     return Figure(
         name="iterations",
         title=page.say("figure.iterations"),
-        summary=page.say("figure.iterations.summary", cases=len(panels)),
+        summary=_summary(page, panels),
         height=y,
         shapes=tuple(drawing.shapes),
-        data=_data(page, panels),
     )
 
 
@@ -149,18 +148,19 @@ def _legend(page: Page, drawing: Drawing) -> None:
         drawing.text((x + 32, y + 11), page.say(f"figure.{key}"), "small")
 
 
-def _data(page: Page, panels: Sequence[_Panel]) -> Data:
-    most = max(trial.repeat for panel in panels for trial, _ in panel.trials)
-    rows: list[tuple[str, ...]] = []
-    for panel in panels:
-        cells = {
-            (first, last, trial.repeat): rounding.short(mean, 1)
-            for trial, points in panel.trials
-            for first, last, _, mean, _ in points
-        }
-        spans = sorted({(first, last) for first, last, _ in cells})
-        for first, last in spans:
-            values = (cells.get((first, last, repeat), "") for repeat in range(1, most + 1))
-            rows.append((panel.label, str(first) if first == last else f"{first}-{last}", *values))
-    repeats = (page.say("figure.trial", number=repeat) for repeat in range(1, most + 1))
-    return ((*page.heads("case", "iterations"), *repeats), rows)
+def _summary(page: Page, panels: Sequence[_Panel]) -> str:
+    """Say how far the rates in the windows of trials that count are from their case's median."""
+    shares = [
+        rate / panel.whole
+        for panel in panels
+        for trial, points in panel.trials
+        if trial.window and trial.state == "valid"
+        for first, last, low, _, high in points
+        if trial.window[0] <= first and last <= trial.window[1]
+        for rate in (low, high)
+    ]
+    lowest, highest = (
+        rounding.share(min(shares, default=None)),
+        rounding.share(max(shares, default=None)),
+    )
+    return page.say("figure.iterations.summary", cases=len(panels), low=lowest, high=highest)
