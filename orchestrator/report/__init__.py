@@ -21,7 +21,7 @@ from orchestrator.report.results_json import document
 from orchestrator.report.rounding import counted, interval_words
 from orchestrator.report.topology import matrix
 from orchestrator.report.upstream import exports
-from orchestrator.report.verdict import items, sentences
+from orchestrator.report.verdict import lines, sentences
 
 __all__ = [
     "LANGUAGES",
@@ -51,4 +51,5 @@ def svg_files(report: Report, language: Language) -> dict[str, str]:
 
 def first_lines(report: Report) -> list[str]:
     """What a terminal shows before any number: the verdict, and what a reader must know."""
-    return [*sentences(report), *(f"  {words.printable(item)}" for item in items(report))]
+    items = (f"  {words.printable(begin + rest)}" for begin, rest in lines(report, "en"))
+    return [*sentences(report), *items]

@@ -7,7 +7,7 @@ missed cannot fetch either.
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.model.report import Report
@@ -19,7 +19,6 @@ from orchestrator.report.page import Page
 from orchestrator.report.phrases import Language
 from orchestrator.report.sections import Sources
 
-_LANGUAGE_TAGS: Mapping[Language, str] = {"en": "en", "zh": "zh-Hans"}
 _CSS = style.CSS + figures.CSS
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|[x/][0-9]+| \(m?s\)| \(MiB\))?|n/a|[-?]?")
 _SHORT = 24
@@ -49,7 +48,7 @@ def html_page(report: Report, language: Language, sources: Sources) -> str:
         ),
         element("main", map(writer.block, document.sections), id="main"),
     )
-    root = element("html", _head(page), body, lang=_LANGUAGE_TAGS[language])
+    root = element("html", _head(page), body, lang="zh-Hans" if language == "zh" else language)
     return f"<!DOCTYPE html>\n{root}\n"
 
 
@@ -132,14 +131,7 @@ class _Writer:
 
     def _table(self, table: tree.Table) -> Element:
         """Write a table whose rows are cards on a phone; the first cell of a row is its head."""
-        looks = [
-            "n"
-            if column and _all(table.rows, column, _is_number)
-            else "w"
-            if _all(table.rows, column, _is_short)
-            else None
-            for column in range(len(table.head))
-        ]
+        looks = [_look(table.rows, column) for column in range(len(table.head))]
         heads = (
             element("th", _breakable(title), scope="col", class_=look) if title else element("td")
             for title, look in zip(table.head, looks, strict=True)
@@ -194,13 +186,9 @@ def _breakable(title: str) -> Child:
     return [first, *((element("wbr"), part) for part in others)]
 
 
-def _all(rows: Sequence[tree.Row], column: int, holds: Callable[[str], bool]) -> bool:
-    return bool(rows) and all(holds(tree.text(row[column])) for row in rows)
-
-
-def _is_number(text: str) -> bool:
-    return _NUMBER.fullmatch(text) is not None
-
-
-def _is_short(text: str) -> bool:
-    return width(text) <= _SHORT * LETTER * TEXT_PX
+def _look(rows: Sequence[tree.Row], column: int) -> str | None:
+    """Return how a column is set: n for numbers, w for cells that stay on one line."""
+    texts = [tree.text(row[column]) for row in rows]
+    if column and texts and all(map(_NUMBER.fullmatch, texts)):
+        return "n"
+    return "w" if all(width(text) <= _SHORT * LETTER * TEXT_PX for text in texts) else None

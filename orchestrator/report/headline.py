@@ -21,7 +21,7 @@ def sentence(page: Page) -> Words:
     first = page.say("headline.best", number=number, case=labels.of_case(report, result))
     parts = [""]
     if statistics.interval:
-        ends = rounding.ends(statistics.interval, page.language)
+        ends = rounding.interval_words(statistics.interval, page.language)
         parts.append(page.say("headline.interval", interval=ends))
     if result.speedup is not None and result.case.world_size > 1:
         speedup, share = rounding.fixed(result.speedup, 2), rounding.share(result.efficiency)

@@ -41,13 +41,8 @@ def of_settings(report: Report, case: Case) -> str:
 def _settings(cases: Sequence[Case], case: Case) -> str:
     others = [other.document() for other in cases]
     own = case.document()
-    names: tuple[str, ...] = (
-        "device",
-        "accumulation_steps",
-        "tensor_parallel",
-        "pipeline_parallel",
-    )
-    names += tuple(f"params.{name}" for name, _ in case.params)
+    names = ["device", "accumulation_steps", "tensor_parallel", "pipeline_parallel"]
+    names += [f"params.{name}" for name, _ in case.params]
     differing = [
         f"{name.removeprefix('params.')}={own[name]}"
         for name in names

@@ -12,8 +12,8 @@ _UNSHOWN = re.compile(
 )
 _VOID = frozenset({"meta", "wbr", "circle", "line", "path", "polygon", "polyline", "rect"})
 _LINES = frozenset(
-    {"body", "dd", "details", "div", "dl", "dt", "figure", "g", "h2", "h3", "head", "header", "li"}
-    | {"main", "p", "path", "section", "summary", "svg", "table", "tbody", "text", "thead", "tr"}
+    {"body", "dd", "div", "dl", "dt", "figure", "g", "h2", "h3", "head", "header", "li"}
+    | {"main", "p", "path", "section", "svg", "table", "tbody", "text", "thead", "tr"}
 )
 """Elements that end a line of the file, so that two reports can be compared line by line."""
 

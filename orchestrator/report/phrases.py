@@ -60,7 +60,6 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.measured": ("measured", "实测值"),
     "head.measured_s": ("measured for, s", "测量时长，秒"),
     "head.nodes_used": ("nodes", "节点"),
-    "head.framework": ("framework", "框架"),
     "head.source": ("source", "来源"),
     "head.rule": ("measured by", "测量方式"),
     "head.mean_rate": ("mean of printed", "打印速率均值"),
@@ -124,7 +123,7 @@ _RULES: Mapping[str, tuple[str, str]] = {
 }
 
 _WORDS: Mapping[str, tuple[str, str]] = {
-    "counted": ("median of {valid}/{planned}", "{valid}/{planned} 次的中位数"),
+    "counted": ("median of {trials}", "{trials} 次的中位数"),
     "interval": (
         "{low:.2f} to {high:.2f} ({coverage:.2%})",
         "{low:.2f} 至 {high:.2f}（{coverage:.2%}）",

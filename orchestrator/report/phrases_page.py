@@ -98,7 +98,6 @@ _HEADLINE: Mapping[str, tuple[str, str]] = {
 
 _FIGURES: Mapping[str, tuple[str, str]] = {
     "figures": ("Figures", "图"),
-    "of_trials": ("{valid}/{planned}", "{valid}/{planned}"),
     "figure.scaling": ("Scaling: {unit} by number of GPUs", "扩展性：{unit} 随 GPU 数的变化"),
     "figure.scaling.summary": (
         "{series}: from {least} to {most} GPUs; with {most} GPUs {share} of the ideal.",

@@ -1,31 +1,26 @@
 """Numbers as a report prints them: the only place where any of them is rounded."""
 
 from orchestrator.model.report import Report
-from orchestrator.model.result import Interval, Result, Statistics
+from orchestrator.model.result import Interval, Result
 from orchestrator.report import phrases
 
 NONE = "n/a"
 
 
 def counted(report: Report, result: Result, language: phrases.Language = "en") -> str:
-    """Valid and planned trials of a median, such as ``median of 3/5``."""
-    valid = result.statistics.n if result.statistics else 0
-    return phrases.text(language, "counted", valid=valid, planned=report.planned(result))
+    """Return valid and planned trials of a median, such as ``median of 3/5``."""
+    return phrases.text(language, "counted", trials=of_trials(report, result))
 
 
-def of_trials(report: Report, result: Result, language: phrases.Language = "en") -> str:
-    """Valid and planned trials in few letters, such as ``3/5``."""
-    valid = result.statistics.n if result.statistics else 0
-    return phrases.text(language, "of_trials", valid=valid, planned=report.planned(result))
+def of_trials(report: Report, result: Result) -> str:
+    """Return valid and planned trials in few letters, such as ``3/5``."""
+    return f"{result.statistics.n if result.statistics else 0}/{report.planned(result)}"
 
 
-def interval_words(statistics: Statistics, language: phrases.Language = "en") -> str:
-    """The interval and its coverage."""
-    return NONE if statistics.interval is None else ends(statistics.interval, language)
-
-
-def ends(interval: Interval, language: phrases.Language = "en") -> str:
-    """An interval and its coverage."""
+def interval_words(interval: Interval | None, language: phrases.Language = "en") -> str:
+    """Return an interval with its coverage."""
+    if interval is None:
+        return NONE
     low, high, coverage = interval.low, interval.high, interval.coverage
     return phrases.text(language, "interval", low=low, high=high, coverage=coverage)
 

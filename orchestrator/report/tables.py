@@ -70,11 +70,11 @@ def _sure(page: Page, result: Result) -> Row:
     return (
         case_span(page, result),
         rounding.throughput(report, result.median),
-        rounding.interval_words(found, page.language) if found else rounding.NONE,
+        rounding.interval_words(found.interval if found else None, page.language),
         rounding.share(found.spread if found else None),
         _with_interval(page, result),
         rounding.share(result.efficiency),
-        rounding.of_trials(report, result, page.language),
+        rounding.of_trials(report, result),
         rounding.memory(result.peak_memory_mib) if result.peak_memory_mib else "",
         result.transport,
         page.codes(result.marks),
@@ -84,7 +84,7 @@ def _sure(page: Page, result: Result) -> Row:
 
 def _with_interval(page: Page, result: Result) -> str:
     interval = result.speedup_interval
-    ends = [rounding.ends(interval, page.language)] if interval else []
+    ends = [rounding.interval_words(interval, page.language)] if interval else []
     return page.listed([speedup(page, result), *ends])
 
 

@@ -103,13 +103,8 @@ def sentences(report: Report, language: phrases.Language = "en") -> list[str]:
     return said
 
 
-def items(report: Report, language: phrases.Language = "en") -> list[str]:
-    """A line for each code: how often, where, and what was seen the first time."""
-    return [f"{begin}{rest}" for begin, rest in lines(report, language)]
-
-
 def lines(report: Report, language: phrases.Language) -> list[tuple[str, str]]:
-    """Those items, each with what a reader's eye should find apart: the code."""
+    """Return a line for each code, in two parts: the code, then where it was and what was seen."""
     return [_line(item, language) for item in verdict(report).known]
 
 

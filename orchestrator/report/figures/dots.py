@@ -110,7 +110,7 @@ def _draw(page: Page, drawing: Drawing, across: scales.Scale, y: float, row: _Ro
             side = -8 if difference > 0 else 8
             look = "end small bad" if difference > 0 else "small bad"
             drawing.text((place[0] + side, place[1] + 4), rounding.signed(difference), look)
-    counts = rounding.of_trials(page.report, row.result, page.language)
+    counts = rounding.of_trials(page.report, row.result)
     drawing.text((_RIGHT + 10, y + 4), counts, "small soft")
 
 
