@@ -43,13 +43,13 @@ __all__ = [
 
 
 def svg_files(report: Report, language: Language) -> dict[str, str]:
-    """The figures that report.md shows, by their paths beside it."""
+    """Return the figures that report.md shows, by their paths beside it."""
     figures = of_page(Page(report, language))
     end = f"{suffix(language)}.svg"
     return {f"{FIGURES}/{figure.name}{end}": figure.file() for figure in figures}
 
 
 def first_lines(report: Report) -> list[str]:
-    """What a terminal shows before any number: the verdict, and what a reader must know."""
+    """Return the lines before the table of a terminal: the verdict, and a line for each code."""
     items = (f"  {words.printable(begin + rest)}" for begin, rest in lines(report, "en"))
     return [*sentences(report), *items]

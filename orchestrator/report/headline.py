@@ -109,7 +109,7 @@ def _duration(page: Page, seconds: float) -> str:
 
 
 def _began(page: Page) -> str:
-    """When the logs of a folder print their first steps; they do not tell of which zone."""
+    """Say when the logs of a folder print their first steps; their time zone is not known."""
     every = page.report.began_ns
     known = [began_ns for began_ns in every if began_ns is not None]
     if not known:

@@ -60,7 +60,7 @@ def describe_span(page: Page) -> str:
 
 
 def document(trial: Measurement) -> dict[str, JSON]:
-    """What results.json says of the machines of a trial; unknown values are null, never 0."""
+    """Return the machines of a trial for results.json; unknown values are null, never 0."""
     energy = trial.energy
     return {
         "machines": [_machine(state) for state in trial.machines],

@@ -161,7 +161,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "not_observed": ("not observed", "未观测"),
     "speedups": ("Speedup over one GPU:", "多卡加速比如下："),
     "watched": (
-        "One case ({case}), measured now and again in no median. A difference of more than"
+        "{case} is measured several times and counts in no median. A difference of more than"
         " {bound:.1%}, the larger of 2 % and the spread of the case's own trials, is marked DRIFT.",
         "用例 {case} 在测试过程中多次测量，不计入中位数。差异超过 {bound:.1%}"
         "（取 2 % 与该用例自身离散度中的较大者）时标记为 DRIFT。",
@@ -322,7 +322,7 @@ def suffix(language: Language) -> str:
 
 
 def text(language: Language, key: str, **values: str | int | float) -> str:
-    """The text of a key, with these values in it.
+    """Return the text of a key with these values in it.
 
     Raises:
         KeyError: there is no such key.
@@ -331,5 +331,5 @@ def text(language: Language, key: str, **values: str | int | float) -> str:
 
 
 def text_or(language: Language, key: str, otherwise: str) -> str:
-    """The text of a key, or ``otherwise`` where there is no such key."""
+    """Return the text of a key, or ``otherwise`` if there is no such key."""
     return text(language, key) if key in TEXTS else otherwise

@@ -80,7 +80,7 @@ def _watched(watched: Watched) -> dict[str, JSON]:
 
 
 def known_transport(transport: str) -> str | None:
-    """The transport, or None where no log named it."""
+    """Return the transport, or None if no log names it."""
     return None if transport == "-" else transport
 
 

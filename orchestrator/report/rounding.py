@@ -26,7 +26,7 @@ def interval_words(interval: Interval | None, language: phrases.Language = "en")
 
 
 def fixed(value: float | None, decimals: int) -> str:
-    """A number with so many decimals."""
+    """Write a number with so many decimals."""
     return NONE if value is None else f"{value:.{decimals}f}"
 
 
@@ -37,7 +37,7 @@ def throughput(report: Report, value: float | None) -> str:
 
 
 def short(value: float | None, decimals: int) -> str:
-    """A number with at most so many decimals, without zeros at their end: 123.4, not 123.40."""
+    """Write a number with at most so many decimals and no zeros at its end: 123.4, not 123.40."""
     if value is None:
         return NONE
     text = f"{value:.{decimals}f}"
@@ -45,12 +45,12 @@ def short(value: float | None, decimals: int) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share in percent."""
+    """Write a share in percent."""
     return NONE if value is None else f"{value:.1%}"
 
 
 def signed(value: float | None) -> str:
-    """A difference in percent, with its sign."""
+    """Write a difference in percent, with its sign."""
     return NONE if value is None else f"{value:+z.1%}"
 
 

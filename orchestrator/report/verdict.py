@@ -1,4 +1,4 @@
-"""What a reader must know first: whether everything counts, and what does not.
+"""The verdict on a report: whether everything counts, and what does not.
 
 One rule for the terminal, report.md, report.html and results.json.
 """
@@ -14,7 +14,7 @@ from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.report import codes, labels, phrases
 
 NAMED = 3
-"""Trials that are named beside a code; of others their number is told."""
+"""Trials that are named beside a code; the others are counted."""
 
 Level = Literal["complete", "marked", "incomplete", "empty"]
 
@@ -52,7 +52,7 @@ class Verdict:
     known: tuple[Known, ...]
 
     def document(self) -> dict[str, JSON]:
-        """As results.json has it."""
+        """Return the verdict for results.json."""
         return {
             "level": self.level,
             "trials_valid": self.valid,
@@ -67,7 +67,7 @@ class Verdict:
 
 
 def verdict(report: Report) -> Verdict:
-    """What is said of a report before any number of it."""
+    """Judge how much of a report counts."""
     trials = [trial for trial in report.trials if trial.state != NOT_NEEDED]
     total = len(trials) + len(report.lone)
     valid = total - report.incomplete
@@ -84,7 +84,7 @@ def verdict(report: Report) -> Verdict:
 
 
 def sentences(report: Report, language: phrases.Language = "en") -> list[str]:
-    """The verdict, and what holds for the whole report."""
+    """Say the verdict, and what holds for the whole report."""
     found = verdict(report)
     kind = ("both" if report.lone else "trials") if report.results else "logs"
     count = phrases.text(language, f"verdict.{kind}", valid=found.valid, all=found.trials)
@@ -122,7 +122,7 @@ def _line(item: Known, language: phrases.Language) -> tuple[str, str]:
 
 
 def _rank(report: Report, item: Known) -> tuple[bool, bool, int]:
-    """What keeps trials out is first; of marks those of the whole; then what concerns most."""
+    """Rank problems before marks, marks of the whole sweep first, then by number of trials."""
     is_whole = item.where == (_place(report),)
     return item.counts, not is_whole, -len(item.where)
 

@@ -26,7 +26,7 @@ class _Row:
 
     @property
     def lines(self) -> list[str]:
-        """The label, which stands left of the axis."""
+        """Split the label, which stands left of the axis."""
         return scales.wrapped(shown(self.label), _LEFT - 16)
 
     @property
@@ -36,13 +36,13 @@ class _Row:
 
     @property
     def widest(self) -> float:
-        """How far a trial that counts is from the median."""
+        """Return the largest distance of a trial that counts from the median."""
         counting = [value for trial, value in self.trials if trial.state == "valid"]
         return max((abs(value / self.median - 1) for value in counting), default=0.0)
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """One, if any case has a result."""
+    """Yield one figure if any case has a result."""
     rows = [row for result in page.report.results if (row := _row(page, result))]
     if rows:
         yield _figure(page, rows)

@@ -26,7 +26,7 @@ class Scale:
 
 
 def ticks(high: float, count: int) -> list[float]:
-    """Round values from 0 to the first one that is not below ``high``, about so many."""
+    """Return about ``count`` round values from 0 to the first that is not below ``high``."""
     step = _round(high / count)
     return [step * number for number in range(math.ceil(high / step - 1e-9) + 1)]
 
@@ -39,14 +39,14 @@ def _round(value: float) -> float:
 
 
 def tick_text(value: float) -> str:
-    """A round value in few letters: 25k, 2.5, 0.05."""
+    """Write a round value in few letters: 25k, 2.5, 0.05."""
     if value >= 10_000:
         return f"{value / 1000:g}k"
     return f"{value:g}"
 
 
 def width(text: str) -> float:
-    """About how many pixels a text takes."""
+    """Estimate the pixels that a text takes."""
     return sum(IDEOGRAPH if ord(letter) > 0x2E7F else LETTER for letter in text) * TEXT_PX
 
 

@@ -19,7 +19,7 @@ Point = tuple[Result, Statistics]
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """One for every few series that have a result on different numbers of GPUs."""
+    """Yield a figure for every few series that have results on different numbers of GPUs."""
     groups = [group for group in map(_measured, names.series(page.report)) if _scales(group)]
     starts = range(0, len(groups), style.SERIES)
     yield from numbered([_figure(page, groups[at : at + style.SERIES]) for at in starts])
@@ -138,7 +138,7 @@ def _interval(drawing: Drawing, x: float, ends: tuple[float, float], number: int
 
 
 def _marker(number: int) -> int:
-    """The marker of a series; the diamond is for published results."""
+    """Return the marker of a series; the diamond is kept for published results."""
     return number if number < 3 else number + 1
 
 
@@ -168,7 +168,7 @@ def _legend(
 
 
 def _ideal(group: Sequence[Point], result: Result) -> float:
-    """The throughput of a case if that of the smallest one grew with the number of GPUs."""
+    """Return the throughput of a case if that of the smallest case grew with the GPUs."""
     smallest, found = group[0]
     return found.median / smallest.case.world_size * result.case.world_size
 

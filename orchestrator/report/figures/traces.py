@@ -30,12 +30,12 @@ class _Panel:
 
     @property
     def lines(self) -> list[str]:
-        """The label as it stands above the panel."""
+        """Split the label, which stands above the panel."""
         return scales.wrapped(shown(self.label), _WIDE)
 
     @property
     def points(self) -> list[TracePoint]:
-        """Those of all trials."""
+        """Return the points of all trials."""
         return [point for _, points in self.trials for point in points]
 
 
