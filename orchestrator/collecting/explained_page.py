@@ -53,7 +53,7 @@ def _number(found: Explanation) -> Iterator[str]:
     if statistics is None:
         yield f"no number: {counted(report, result)} trials, none of which counts"
         return
-    sure = f"; interval {interval_words(statistics)}" if statistics.interval else ""
+    sure = f"; interval {interval_words(statistics.interval)}" if statistics.interval else ""
     yield f"{statistics.median:.2f} {report.unit}, {counted(report, result)} trials{sure}"
     if found.baseline is not None:
         yield (

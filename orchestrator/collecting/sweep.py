@@ -1,7 +1,8 @@
 """A sweep's report, measured from the raw logs in its folder."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from orchestrator import __version__, errors, workloads
 from orchestrator.collecting import code, evidence, fabric, logs, publications, settled, telemetry
@@ -36,7 +37,8 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     record = sweep.record()
     plan = record.plan
     workload = _workload(sweep, plan)
-    measurements = _measurements(sweep, plan, workload)
+    histories = sweep.histories()
+    measurements = _measurements(sweep, plan, workload, histories)
     if strict:
         measurements = [telemetry.strict(measurement) for measurement in measurements]
     trials = validity.same_evidence(measurements)
@@ -52,7 +54,18 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     )
     report = _report(record, workload, results)
     writer = Writer(__version__, code.digest(plan.workload), strict)
-    return replace(report, canary=_watched(canaries, results), writer=writer)
+    ran_s = _ran_s(histories.values())
+    return replace(report, canary=_watched(canaries, results), writer=writer, ran_s=ran_s)
+
+
+def _ran_s(histories: Iterable[History]) -> float | None:
+    """Return for how many seconds at least one attempt ran; pauses between two do not count."""
+    spans = sorted(span for history in histories for span in history.spans() if all(span))
+    total, until = timedelta(), datetime.min.replace(tzinfo=UTC)
+    for begin, end in (map(datetime.fromisoformat, span) for span in spans):
+        total += max(end - max(begin, until), timedelta())
+        until = max(until, end)
+    return total.total_seconds() if spans else None
 
 
 def _workload(sweep: Sweep, plan: Plan) -> Workload:
@@ -65,9 +78,10 @@ def _workload(sweep: Sweep, plan: Plan) -> Workload:
     return workload
 
 
-def _measurements(sweep: Sweep, plan: Plan, workload: Workload) -> list[Measurement]:
+def _measurements(
+    sweep: Sweep, plan: Plan, workload: Workload, histories: Mapping[str, History]
+) -> list[Measurement]:
     """One of each planned trial, in their order."""
-    histories = sweep.histories()
     rests = settled.not_needed(sweep, plan, histories)
     return [
         _unmeasured(trial, 0, NOT_NEEDED, ())

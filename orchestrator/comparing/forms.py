@@ -9,7 +9,7 @@ from orchestrator.comparing import table
 from orchestrator.comparing.comparison import ComparedCase, Comparison, name_case
 from orchestrator.comparing.sides import Mark, Side, SideCase
 from orchestrator.model.facts import JSON
-from orchestrator.report import markdown_page
+from orchestrator.report import as_markdown
 
 METHOD = (
     "The interval is that of B / A - 1 by Welch's method; it covers 95 % unless it says otherwise."
@@ -91,7 +91,7 @@ def _trials(case: SideCase, is_published: bool) -> dict[str, JSON]:
 
 def render_markdown(comparison: Comparison) -> str:
     """Return the Markdown page, for the summary of a CI job."""
-    escaped = markdown_page.escaped
+    escaped = as_markdown.escaped
     first, second = table.describe_sides(comparison)
     rows = table.build_rows(comparison)
     width = len(table.HEAD) if any(row[-1] for row in rows) else len(table.HEAD) - 1
@@ -100,7 +100,7 @@ def render_markdown(comparison: Comparison) -> str:
         "## Comparison",
         f"- {escaped(first)}\n- {escaped(second)}",
         *gate,
-        markdown_page.table(table.HEAD[:width], [row[:width] for row in rows]),
+        as_markdown.table(table.HEAD[:width], [row[:width] for row in rows]),
         f"{escaped(comparison.first.unit)}; {table.HIGHER}. {METHOD}",
         "\n".join(f"- {escaped(text)}" for text in table.list_remarks(comparison)),
     ]

@@ -72,6 +72,7 @@ def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) 
         trace=log.trace,
         window=log.window,
         rule=rule,
+        measured_s=log.measured_s,
     )
 
 

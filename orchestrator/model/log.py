@@ -185,6 +185,13 @@ class TrainingLog:
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
     trace: Trace | None = None
 
+    @property
+    def measured_s(self) -> float | None:
+        """Return the seconds between both ends of the window, None without both or a clock."""
+        if self.start is None or self.end is None or self.origin_ns is None:
+            return None
+        return (self.end.clock_ns - self.start.clock_ns) / SECOND_NS
+
     def evidence(self, rule: Rule) -> tuple[int, int] | None:
         """First and last line that the number of a rule stands on; None where it has none."""
         if rule != "reported":

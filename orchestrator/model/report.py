@@ -119,6 +119,7 @@ class Report:
         created: when the sweep was, in UTC; empty for a folder of logs.
         began_ns: of each log of a folder, when it printed its first step, by its own clock read as
             UTC, in nanoseconds since 1970; None where it does not tell it, as without a clock.
+        ran_s: how long at least one trial ran; None for a folder of logs.
         commands: the command lines that made it, in order.
         written_by: the version of this tool that ran it; empty for a folder of logs.
         writer: None where no file is written of it.
@@ -154,6 +155,7 @@ class Report:
     findings: tuple[Finding, ...] = ()
     created: str = ""
     began_ns: tuple[int | None, ...] = ()
+    ran_s: float | None = None
     commands: tuple[str, ...] = ()
     written_by: str = ""
     writer: Writer | None = None

@@ -53,6 +53,7 @@ class Measurement:
         trace: the rates that its log prints, in few points.
         window: first and last iteration that the number was taken from; None where none was.
         rule: how it was taken; None where no log was read.
+        measured_s: between both ends of the window, by the log's clock; None without one.
     """
 
     trial: str
@@ -76,6 +77,7 @@ class Measurement:
     trace: Trace | None = None
     window: tuple[int, int] | None = None
     rule: Rule | None = None
+    measured_s: float | None = None
 
     @property
     def counts_or_rests(self) -> bool:
@@ -170,6 +172,13 @@ class Result:
         """The largest use of any GPU in any valid trial, in MiB; None where logs show none."""
         used = [trial.memory_mib for trial in self.valid if trial.memory_mib is not None]
         return max(used, default=None)
+
+    @property
+    def peak_memory_mib(self) -> float | None:
+        """Return the same, or what the drivers reported if no log shows any."""
+        states = (state for trial in self.valid for state in trial.machines)
+        seen = (it.memory_peak_mib for it in states if it.memory_peak_mib is not None)
+        return max(seen, default=None) if self.memory_mib is None else self.memory_mib
 
     @property
     def transport(self) -> str:

@@ -111,6 +111,7 @@ class MachineState:
     temperature_c: float | None = None
     utilisation_pct: float | None = None
     memory_mib: float | None = None
+    memory_peak_mib: float | None = None
     limits: tuple[str, ...] | None = None
     slowed_s: float | None = None
     others_cpus: float | None = None

@@ -1,29 +1,29 @@
-"""Reports of measured sweeps: JSON, CSV, DLPerf's result files, Markdown in its documents' form.
+"""Reports of measured sweeps: JSON, CSV, DLPerf's result files, Markdown and HTML.
 
-``phrases`` has the texts in English and Chinese, ``codes`` the Chinese meaning of codes;
-``verdict`` and ``headline`` say what comes first in all of them. ``tables``, ``layouts`` and
-``machines`` make every table once; ``markdown`` and ``html/`` write them, ``figures/`` is what both
-draw. Another format is a module beside ``markdown``, and a line in
-``collecting/report_files``, which writes the files. Pure; messages of programs stay as they are.
+``sections`` builds the content once, as a ``tree`` of sections, tables, lists, facts and figures;
+``as_markdown`` and ``as_html`` write it. ``headline`` and ``verdict`` say what comes first,
+``tables``, ``layouts`` and ``machines`` make the tables, ``figures/`` draws. ``phrases`` has the
+texts in English and Chinese, ``codes`` the meanings of codes. Another format is a module beside
+``as_markdown``, and a line in ``collecting/report_files``, which writes the files. Pure; messages
+of programs stay as they are.
 """
 
 from orchestrator import words
 from orchestrator.model.report import Report
+from orchestrator.report.as_html import html_page
+from orchestrator.report.as_markdown import markdown
 from orchestrator.report.figures import FOLDER as FIGURES
 from orchestrator.report.figures import of_page
-from orchestrator.report.html.page import html_page
-from orchestrator.report.markdown import markdown
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.page import Page
 from orchestrator.report.phrases import LANGUAGES, SHARED_MACHINE, UNLOCKED, Language, suffix
-from orchestrator.report.results_csv import CSV_COLUMNS, csv_text
+from orchestrator.report.results_csv import csv_text
 from orchestrator.report.results_json import document
 from orchestrator.report.rounding import counted, interval_words
 from orchestrator.report.topology import matrix
 from orchestrator.report.upstream import exports
-from orchestrator.report.verdict import items, sentences
+from orchestrator.report.verdict import lines, sentences
 
 __all__ = [
-    "CSV_COLUMNS",
     "LANGUAGES",
     "SHARED_MACHINE",
     "UNLOCKED",
@@ -43,12 +43,13 @@ __all__ = [
 
 
 def svg_files(report: Report, language: Language) -> dict[str, str]:
-    """The figures that report.md shows, by their paths beside it."""
+    """Return the figures that report.md shows, by their paths beside it."""
     figures = of_page(Page(report, language))
     end = f"{suffix(language)}.svg"
     return {f"{FIGURES}/{figure.name}{end}": figure.file() for figure in figures}
 
 
 def first_lines(report: Report) -> list[str]:
-    """What a terminal shows before any number: the verdict, and what a reader must know."""
-    return [*sentences(report), *(f"  {words.printable(item)}" for item in items(report))]
+    """Return the lines before the table of a terminal: the verdict, and a line for each code."""
+    items = (f"  {words.printable(begin + rest)}" for begin, rest in lines(report, "en"))
+    return [*sentences(report), *items]

@@ -142,11 +142,6 @@ MEANINGS: Mapping[str, tuple[str, str]] = {**_LOGS, **_RESULTS, **_RUNS, **_REFU
 
 
 def explained(language: Language, code: str) -> str:
-    """Return the code, in Chinese with its meaning; in English that is in the first lines only."""
-    return code if language == "en" else with_meaning(language, code)
-
-
-def with_meaning(language: Language, code: str) -> str:
     """Return the code with its meaning in parentheses if the code is known."""
     meaning = MEANINGS.get(code, ("", ""))[LANGUAGES.index(language)]
     if not meaning:

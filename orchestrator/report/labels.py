@@ -1,30 +1,23 @@
-"""What cases, and groups of cases that differ in placement alone, are called in reports."""
+"""Names of cases in reports, and of groups of cases that differ in placement alone."""
 
 from collections.abc import Sequence
 
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Result
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.page import Page
 
 
 def series(report: Report) -> list[list[Result]]:
-    """The results in groups whose cases differ only in placement."""
+    """Group the results whose cases differ only in placement."""
     by_settings: dict[tuple[object, ...], list[Result]] = {}
     for result in report.results:
         by_settings.setdefault(result.case.comparable, []).append(result)
     return list(by_settings.values())
 
 
-def of_sureness(report: Report) -> str:
-    """The key of what the table of spread is called, by the columns that it has."""
-    transport = any(result.transport not in ("", "-") for result in report.results)
-    published = any(report.published_for(result) for result in report.results)
-    return "sureness" + ".transport" * transport + ".published" * published
-
-
 def of_series(page: Page, group: Sequence[Result]) -> str:
-    """Everything that the cases of a group have in common, in words."""
+    """Name all settings that the cases of a group have in common."""
     case = group[0].case
     parts = [
         case.precision.upper(),
@@ -41,7 +34,7 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
 
 
 def of_settings(report: Report, case: Case) -> str:
-    """Such as ``AMP(BS=128)``, with whatever else is not the same in all cases."""
+    """Name the settings in which cases differ, such as ``AMP(BS=128)``."""
     return _settings([result.case for result in report.results], case)
 
 
@@ -62,7 +55,7 @@ def _settings(cases: Sequence[Case], case: Case) -> str:
 
 
 def of_case(report: Report, result: Result) -> str:
-    """The benchmark's name of a case, else its placement, with settings where they differ."""
+    """Return the benchmark's name of a case, else its placement, with settings that differ."""
     own = report.names.get(result.case)
     return own or among([other.case for other in report.results], result.case)
 

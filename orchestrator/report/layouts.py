@@ -11,16 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from orchestrator.model.case import Case
 from orchestrator.model.result import Result
 from orchestrator.report import labels, rounding
-from orchestrator.report.markdown_page import Page
-from orchestrator.report.tables import (
-    TRIAL,
-    Cell,
-    Row,
-    Table,
-    case_anchor,
-    throughput_cell,
-    trial_cells,
-)
+from orchestrator.report.page import Page
+from orchestrator.report.tables import TRIAL, case_anchor, speedup, throughput_span, trial_cells
+from orchestrator.report.tree import Block, Paragraph, Row, Span, Table
 
 CASE_HEADS = (
     *("num-nodes", "num-gpus-per-node", "data-parallel-size", "tensor-model-parallel-size"),
@@ -35,133 +28,101 @@ PARAMS = {
 _SPLIT = re.compile(r"([^_]+)_[0-9]+x[0-9]+x[0-9]+_")
 
 
-def results(page: Page) -> list[Table]:
-    """Build the tables of medians: by name in groups, else one for each series."""
+def sections(page: Page) -> Iterable[tuple[str, Iterable[Block]]]:
+    """Yield the tables of DLPerf's documents by the keys of their headings."""
+    if not page.report.results:
+        return
     if page.report.layout.kind == "groups":
-        return [_of_groups(page)] if page.report.results else []
-    return [_of_series(page, group) for group in labels.series(page.report)]
+        yield from _of_groups(page)
+        return
+    place = (*_place_heads(page), page.report.layout.throughput)
+    if page.report.layout.kind == "gpus":
+        final = _by_gpus(page)
+    else:
+        final = _of_series(page, (*place, *page.heads("speedup")), lambda it: [_medians(page, it)])
+    yield "final", [Paragraph([page.say("final.how", unit=page.report.unit)]), *final]
+    head = (*place, *page.heads(*TRIAL))
+    yield "all", _of_series(page, head, lambda result: _trials(page, result))
 
 
-def trials(page: Page) -> list[Table]:
-    """Build the tables of every trial, in the same groups."""
-    throughput = page.report.layout.throughput
-    if page.report.layout.kind == "groups":
-        heads = (*page.heads("group", "case", "latency", "memory"), throughput, *page.heads(*TRIAL))
-        return [_grouped(page, "all", heads, lambda result: list(_trials(page, result)))]
-    head = (*_place_heads(page), throughput, *page.heads(*TRIAL))
-    return [
-        Table(
-            labels.of_series(page, group),
-            head,
-            [(*_place(result), *row[2:]) for result in group for row in _trials(page, result)],
-        )
-        for group in labels.series(page.report)
-    ]
-
-
-def by_gpus(page: Page) -> list[Table]:
-    """Build the tables of throughput and speedup with a row for each number of GPUs."""
-    if page.report.layout.kind != "gpus" or not page.report.results:
-        return []
+def _by_gpus(page: Page) -> Iterable[Table]:
+    """Yield the tables of throughput and speedup with a row for each number of GPUs."""
     unit = page.say("by_gpus", unit=page.report.unit)
 
     def throughput(result: Result) -> str:
         planned = all(trial.state == "planned" for trial in result.trials)
         return "-" if planned else rounding.throughput(page.report, result.median)
 
-    def speedup(result: Result) -> str:
+    def ratio(result: Result) -> str:
         return "-" if result.speedup is None else rounding.fixed(result.speedup, 2)
 
-    return [_wide(page, unit, throughput), _wide(page, page.say("speedups"), speedup)]
+    yield from (_wide(page, unit, throughput), _wide(page, page.say("speedups"), ratio))
 
 
-def cases(page: Page) -> Table:
-    """Build the table of the settings of named cases."""
-    head = (*page.heads("group", "case"), *CASE_HEADS, *PARAMS)
-    return _grouped(page, "cases", head, lambda result: [_settings(result.case)])
+def _of_series(
+    page: Page, head: Sequence[str], rows: Callable[[Result], Iterable[Row]]
+) -> Iterable[Table]:
+    """Yield a table for each group of cases that differ only in placement."""
+    for group in labels.series(page.report):
+        every = [row for result in group for row in rows(result)]
+        yield Table(labels.of_series(page, group), head, every)
 
 
-def logs(page: Page) -> Table:
-    """Build the table of the logs of named cases; one that is missing is not listed."""
-    return _grouped(
-        page,
-        "logs",
-        page.heads("group", "case", "log"),
-        lambda result: [
-            (Cell(trial.evidence.log, log=trial.evidence.log),)
-            for trial in result.trials
-            if trial.evidence
-        ],
-    )
-
-
-def _of_series(page: Page, group: Sequence[Result]) -> Table:
-    further = page.heads("speedup", "efficiency", "trials")
-    return Table(
-        labels.of_series(page, group),
-        (*_place_heads(page), page.report.layout.throughput, *further),
-        [
-            (
-                *_place(result),
-                _median(page, result),
-                _speedup(page, result),
-                rounding.share(result.efficiency),
-                rounding.of_trials(page.report, result, page.language),
-            )
-            for result in group
-        ],
-    )
-
-
-def _of_groups(page: Page) -> Table:
+def _of_groups(page: Page) -> Iterable[tuple[str, Iterable[Block]]]:
+    """Yield the tables of named cases: medians, settings, logs, and every trial."""
     report = page.report
     flops = ("tflops",) if report.step_flops else ()
     peak = ("of_peak",) if report.step_flops and report.peak_tflops else ()
-    heads = page.heads("group", "case", "latency", "memory")
-    head = (*heads, report.layout.throughput, *page.heads(*flops, *peak, "trials"))
+    throughput, own = report.layout.throughput, page.heads("latency", "memory")
 
-    def row(result: Result) -> Row:
+    def medians(result: Result) -> Row:
         tflops, most = report.tflops_per_gpu(result), report.peak_tflops.get(result.case)
         share = rounding.share(tflops / most if tflops is not None and most else None)
         return (
             _latency(result.latency_s),
-            _memory(result.memory_mib),
+            rounding.memory(result.memory_mib),
             _median(page, result),
             *([rounding.fixed(tflops, 2)] if flops else []),
             *([share] if peak else []),
-            rounding.of_trials(report, result, page.language),
         )
 
-    return _grouped(page, "results", head, lambda result: [row(result)])
+    def trials(result: Result) -> Iterable[Row]:
+        for trial, row in zip(result.trials, _trials(page, result), strict=True):
+            yield _latency(trial.latency_s), rounding.memory(trial.memory_mib), *row[3:]
+
+    def logs(result: Result) -> Iterable[Row]:
+        for trial in result.trials:
+            if trial.evidence:
+                yield (Span(trial.evidence.log, log=trial.evidence.log),)
+
+    head = (*own, throughput, *page.heads(*flops, *peak))
+    unit = Paragraph([page.say("final.how", unit=report.unit)])
+    yield "results", [unit, _grouped(page, "results", head, lambda it: [medians(it)])]
+    settings = (*CASE_HEADS, *PARAMS)
+    yield "cases", [_grouped(page, "cases", settings, lambda it: [_settings(it.case)])]
+    yield "logs", [_grouped(page, "logs", page.heads("log"), logs)]
+    yield "all", [_grouped(page, "all", (*own, throughput, *page.heads(*TRIAL)), trials)]
 
 
 def _trials(page: Page, result: Result) -> Iterable[Row]:
-    """Yield latency, memory, throughput, repeat, state and codes of each trial."""
+    """Yield place, throughput, repeat, state and codes of each trial."""
     place = case_anchor(page, result)
     for trial in result.trials:
-        number = throughput_cell(page, place, trial)
-        latency, memory = _latency(trial.latency_s), _memory(trial.memory_mib)
-        yield (latency, memory, number, *trial_cells(page, trial))
+        number = throughput_span(page, place, trial)
+        yield *_place(result), number, *trial_cells(page, trial)
 
 
-def _median(page: Page, result: Result) -> Cell:
-    return Cell(rounding.throughput(page.report, result.median), case_anchor(page, result))
+def _medians(page: Page, result: Result) -> Row:
+    return *_place(result), _median(page, result), speedup(page, result)
 
 
-def _speedup(page: Page, result: Result) -> str:
-    if result.speedup is not None:
-        return rounding.fixed(result.speedup, 2)
-    return page.say("no_baseline") if result.statistics else rounding.NONE
+def _median(page: Page, result: Result) -> Span:
+    return Span(rounding.throughput(page.report, result.median), case_anchor(page, result))
 
 
 def _latency(seconds: float | None) -> str:
     """Format the time of a step."""
     return rounding.NONE if seconds is None else f"{rounding.short(seconds * 1000, 3)} (ms)"
-
-
-def _memory(mib: int | None) -> str:
-    """Format the largest use of a GPU."""
-    return rounding.NONE if mib is None else f"{mib} (MiB)"
 
 
 def _place_heads(page: Page) -> tuple[str, ...]:
@@ -194,23 +155,19 @@ def _wide(page: Page, title: str, cell: Callable[[Result], str]) -> Table:
 
 
 def _grouped(
-    page: Page, key: str, head: Sequence[str], rows: Callable[[Result], Iterable[Row]]
+    page: Page, key: str, heads: Sequence[str], rows: Callable[[Result], Iterable[Row]]
 ) -> Table:
     """Build a table of named cases, the name of each group in a row of its own."""
     groups: dict[str, list[Result]] = {}
     for result in page.report.results:
         groups.setdefault(_group(page, result), []).append(result)
+    head = (*page.heads("group", "case"), *heads)
     lines: list[Row] = []
     for title, members in groups.items():
         lines.append((title, *[""] * (len(head) - 1)))
         for result in members:
-            lines += [("", _name(page, result), *row) for row in rows(result)]
+            lines += [("", labels.of_case(page.report, result), *row) for row in rows(result)]
     return Table(page.say(key), head, lines)
-
-
-def _name(page: Page, result: Result) -> str:
-    """Return what the benchmark calls a case, else its placement."""
-    return page.report.names.get(result.case, "") or result.case.token
 
 
 def _group(page: Page, result: Result) -> str:
@@ -219,7 +176,7 @@ def _group(page: Page, result: Result) -> str:
     2D_PP_2x4x4_512_2304x24 is of PP.
     """
     given = result.case.given.get("group")
-    match = _SPLIT.search(_name(page, result))
+    match = _SPLIT.search(page.report.names.get(result.case, ""))
     return str(given) if given else match[1] if match else "-"
 
 

@@ -1,6 +1,6 @@
 """The state of the machines beside what was measured: tables, and its JSON."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict
 from statistics import median
 
@@ -8,17 +8,22 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.telemetry import MachineState
 from orchestrator.report import rounding
-from orchestrator.report.markdown_page import Page
-from orchestrator.report.tables import Row, Table, case_cell
+from orchestrator.report.page import Page
+from orchestrator.report.tables import case_span
+from orchestrator.report.tree import Row, Table
 
-HEADS = (
-    *("moments", "sm_clock", "memory_clock", "power"),
-    *("temperature", "utilisation", "others", "steal", "load", "limits", "energy"),
-)
-OF_HOSTS = ("load", "others", "steal")
-OF_GPUS = tuple(key for key in HEADS if key not in OF_HOSTS)
-"""Two tables where a page has no room for one."""
-NEEDED = ("moments", "others", "load")
+MEDIANS = {
+    "sm_clock": ("sm_mhz", 0),
+    "memory_clock": ("memory_mhz", 0),
+    "power": ("power_w", 0),
+    "temperature": ("temperature_c", 0),
+    "utilisation": ("utilisation_pct", 0),
+    "load": ("load", 1),
+    "others": ("others_cpus", 1),
+}
+"""By column, the field of a state that its median is of, and how many decimals are printed."""
+OF_HOSTS = ("moments", "load", "others", "steal")
+NEEDED = frozenset({"moments", "load", "others"})
 """Columns that say so where nothing was observed."""
 
 
@@ -30,20 +35,18 @@ def states(page: Page) -> list[Table]:
     counting = [result for result in page.report.results if result.valid]
     if not any(map(_states, counting)):
         return []
-    seen = [(result, _row(page, result)) for result in counting]
-    found, nothing = [], page.say("not_observed")
-    for name, keys in (("clocks", OF_GPUS), ("processors", OF_HOSTS)):
-        places = [
-            place
-            for key in keys
-            for place in (HEADS.index(key),)
-            if key in NEEDED or any(row[place] != nothing for _, row in seen)
-        ]
-        head = page.heads("case", *(HEADS[place] for place in places))
-        rows: list[Row] = [
-            (case_cell(page, result), *(row[place] for place in places)) for result, row in seen
-        ]
-        found.append(Table(page.say(f"machines.{name}"), head, rows))
+    rows, nothing = [(result, _row(page, result)) for result in counting], page.say("not_observed")
+    seen = [
+        key for key in rows[0][1] if key in NEEDED or any(row[key] != nothing for _, row in rows)
+    ]
+    of_gpus = [key for key in seen if key not in OF_HOSTS]
+    found = []
+    for name, keys in (("clocks", of_gpus), ("processors", [it for it in OF_HOSTS if it in seen])):
+        if keys:
+            cells: list[Row] = [
+                (case_span(page, result), *(row[key] for key in keys)) for result, row in rows
+            ]
+            found.append(Table(page.say(f"machines.{name}"), page.heads("case", *keys), cells))
     return found
 
 
@@ -57,7 +60,7 @@ def describe_span(page: Page) -> str:
 
 
 def document(trial: Measurement) -> dict[str, JSON]:
-    """What results.json says of the machines of a trial; unknown values are null, never 0."""
+    """Return the machines of a trial for results.json; unknown values are null, never 0."""
     energy = trial.energy
     return {
         "machines": [_machine(state) for state in trial.machines],
@@ -70,36 +73,33 @@ def document(trial: Measurement) -> dict[str, JSON]:
 def _machine(state: MachineState) -> dict[str, JSON]:
     limits = None if state.limits is None else list(state.limits)
     values = {**asdict(state), "limits": limits}
-    return {**values, "not_observed": [key for key, value in values.items() if value is None]}
+    unseen = [key for key, it in values.items() if it is None and key != "memory_peak_mib"]
+    return {**values, "not_observed": unseen}  # memory_mib is there as soon as its peak is
 
 
 def _states(result: Result) -> tuple[MachineState, ...]:
     return tuple(state for trial in result.valid for state in trial.machines)
 
 
-def _row(page: Page, result: Result) -> tuple[str, ...]:
-    states = _states(result)
+def _row(page: Page, result: Result) -> dict[str, str]:
+    """Return the cell of each column, those of GPUs in their order."""
+    states, nothing = _states(result), page.say("not_observed")
 
-    def middle(value: Callable[[MachineState], float | None], decimals: int = 0) -> str:
-        values = [number for state in states if (number := value(state)) is not None]
-        return rounding.fixed(median(values), decimals) if values else nothing
+    def known(name: str) -> list[float]:
+        return [value for it in states if (value := getattr(it, name)) is not None]
 
-    nothing = page.say("not_observed")
-    steals = [state.steal for state in states if state.steal is not None]
-    energy = result.energy_per_sample
-    return (
-        str(sum(state.moments for state in states)),
-        middle(lambda state: state.sm_mhz),
-        middle(lambda state: state.memory_mhz),
-        middle(lambda state: state.power_w),
-        middle(lambda state: state.temperature_c),
-        middle(lambda state: state.utilisation_pct),
-        middle(lambda state: state.others_cpus, 1),
-        rounding.share(median(steals)) if steals else nothing,
-        middle(lambda state: state.load, 1),
-        _limits(page, states),
-        nothing if energy is None else rounding.short(energy, 3),
-    )
+    middles = {
+        key: rounding.fixed(median(values), decimals) if (values := known(name)) else nothing
+        for key, (name, decimals) in MEDIANS.items()
+    }
+    steals, energy = known("steal"), result.energy_per_sample
+    return {
+        "moments": str(sum(state.moments for state in states)),
+        **middles,
+        "steal": rounding.share(median(steals)) if steals else nothing,
+        "limits": _limits(page, states),
+        "energy": nothing if energy is None else rounding.short(energy, 3),
+    }
 
 
 def _limits(page: Page, states: Iterable[MachineState]) -> str:

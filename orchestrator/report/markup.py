@@ -10,10 +10,10 @@ from typing import TypeAlias
 _UNSHOWN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-_VOID = frozenset({"meta", "br", "circle", "line", "path", "polygon", "polyline", "rect"})
+_VOID = frozenset({"meta", "wbr", "circle", "line", "path", "polygon", "polyline", "rect"})
 _LINES = frozenset(
-    {"body", "dd", "details", "div", "dl", "dt", "figure", "g", "h2", "h3", "head", "header", "li"}
-    | {"main", "p", "path", "section", "summary", "svg", "table", "tbody", "text", "thead", "tr"}
+    {"body", "dd", "div", "dl", "dt", "figure", "g", "h2", "h3", "head", "header", "li"}
+    | {"main", "p", "path", "section", "svg", "table", "tbody", "text", "thead", "tr"}
 )
 """Elements that end a line of the file, so that two reports can be compared line by line."""
 
@@ -59,7 +59,7 @@ class Element:
 
 
 def element(tag: str, *children: Child, **attributes: Value | None) -> Element:
-    """An element; in names of attributes ``_`` stands for ``-``, and None leaves one out."""
+    """Make an element; ``_`` in names of attributes stands for ``-``, and None leaves one out."""
     named = {
         name.rstrip("_").replace("_", "-"): value
         for name, value in attributes.items()
@@ -69,18 +69,18 @@ def element(tag: str, *children: Child, **attributes: Value | None) -> Element:
 
 
 def shown(text: str) -> str:
-    """The text without characters that no page can show, or that would turn its words around."""
+    """Remove characters that no page can show, or that would turn words around."""
     return _UNSHOWN.sub(" ", text)
 
 
 def anchor(words: str) -> str:
-    """A name for a place in a page, of letters and digits alone; different for different words."""
+    """Make a name of letters and digits for a place in a page; other words have another name."""
     kept = re.sub(r"[^A-Za-z0-9-]", lambda match: f"_{ord(match[0]):x}", words)
     return f"at-{kept}"
 
 
 def link(path: str) -> str:
-    """A relative path as an address; a name in it is no scheme, no query and no tag."""
+    """Write a relative path as an address, in which no name is a scheme, a query or a tag."""
     safe = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
     octets = path.encode("utf-8", "surrogateescape")
     return "".join(chr(octet) if octet in safe else f"%{octet:02X}" for octet in octets)
@@ -95,7 +95,7 @@ def _flat(children: Iterable[Child]) -> Iterable[Element | Style | str]:
 
 
 def _text(value: Value) -> str:
-    """A number with at most two decimals, which is as fine as a screen."""
+    """Write a number with at most two decimals, which is as fine as a screen."""
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".")
     return str(value)

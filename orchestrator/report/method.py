@@ -1,91 +1,81 @@
 """The method section: how the numbers were measured."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from orchestrator.model.experiment import Method
-from orchestrator.report.markdown_page import Page, escaped, plain
+from orchestrator.report.page import Page
+from orchestrator.report.tree import Span, Words
 
-CODE = frozenset({"workload", "image", "cluster"})
-"""What stands in backquotes, where Markdown takes a backslash as it is."""
-
-
-class Line(NamedTuple):
-    """The key of a text, and what stands in it."""
-
-    key: str
-    values: Mapping[str, str | int | float] = {}
+Values = Mapping[str, str | int | float]
 
 
-def method(page: Page) -> str:
-    """One line for each thing that a reader needs to repeat the measurement."""
-    return "\n".join(f"- {_markdown(page, line)}" for line in lines(page))
+def with_code(page: Page, key: str, values: Values) -> Words:
+    """Return the text of a key, in which words in backquotes are code; values may have some too."""
+    shown = {
+        name: it.replace("`", "\0") if isinstance(it, str) else it for name, it in values.items()
+    }
+    parts = [part.replace("\0", "`") for part in page.say(key, **shown).split("`")]
+    return [Span(part, look="code") if n % 2 else part for n, part in enumerate(parts)]
 
 
-def _markdown(page: Page, line: Line) -> str:
-    values = {name: _shown(name, value) for name, value in line.values.items()}
-    return page.say(line.key, **values)
+def lines(page: Page) -> Iterable[Words]:
+    """Yield a line for each thing that a reader needs to repeat the measurement."""
+    return (with_code(page, key, values) for key, values in _lines(page))
 
 
-def _shown(name: str, value: str | int | float) -> str | int | float:
-    if not isinstance(value, str):
-        return value
-    return plain(value).replace("`", "'") if name in CODE else escaped(value)
-
-
-def lines(page: Page) -> Iterable[Line]:
-    """The same, whatever format they are written in; in the texts, names stand in backquotes."""
+def _lines(page: Page) -> Iterable[tuple[str, Values]]:
+    """Yield the key of each text, and what stands in it."""
     report = page.report
-    yield Line("method.source", {"workload": report.workload, "source": report.source})
+    yield ("method.source", {"workload": report.workload, "source": report.source})
     if report.method is not None:
         yield _repeats(page, report.method)
     yield _rule(page)
-    yield Line("method.median")
+    yield "method.median", {}
     if report.layout.kind == "groups":
-        yield Line("method.latency_memory")
-    yield Line("method.speedup")
+        yield "method.latency_memory", {}
+    yield "method.speedup", {}
     if any(result.speedup_interval for result in report.results):
-        yield Line("method.speedup_interval")
+        yield "method.speedup_interval", {}
     yield from _operations(page)
     if report.published:
         known = "same" if report.gpus else "unknown"
-        yield Line(f"method.published_{known}")
+        yield f"method.published_{known}", {}
     if report.image:
         digest = report.image_digest or page.say("method.no_digest")
         values = {"image": report.image, "digest": digest, "cluster": report.cluster}
-        yield Line("method.image", values)
+        yield ("method.image", values)
     if report.added_env:
         pairs = (f"{name}={value}" for name, value in sorted(report.added_env.items()))
-        yield Line("method.env", {"env": ", ".join(pairs)})
+        yield ("method.env", {"env": ", ".join(pairs)})
 
 
-def _repeats(page: Page, method: Method) -> Line:
+def _repeats(page: Page, method: Method) -> tuple[str, Values]:
     often, more = method.repeats, {"order": page.say(f"order.{method.pack}")}
     values: dict[str, str | int | float] = {"iterations": method.iterations, **more}
     if isinstance(often, int):
-        return Line("method.repeats", {"repeats": often, **values})
+        return ("method.repeats", {"repeats": often, **values})
     bounds: dict[str, str | int | float] = {
         "least": often.min,
         "most": often.max,
         "until": often.until_interval,
     }
-    return Line("method.until", {**bounds, **values})
+    return ("method.until", {**bounds, **values})
 
 
-def _rule(page: Page) -> Line:
+def _rule(page: Page) -> tuple[str, Values]:
     rule, window = page.report.rule, page.report.window
     if rule == "reported":
-        return Line("method.reported")
+        return "method.reported", {}
     if rule is None or window is None:
-        return Line("method.by_log")
+        return "method.by_log", {}
     first, last = window
-    return Line(f"method.{rule}", {"first": first, "last": last, "steps": last - first})
+    return (f"method.{rule}", {"first": first, "last": last, "steps": last - first})
 
 
-def _operations(page: Page) -> Iterable[Line]:
+def _operations(page: Page) -> Iterable[tuple[str, Values]]:
     if page.report.step_flops:
-        yield Line("method.tflops")
+        yield "method.tflops", {}
         if peaks := page.report.peak_tflops:
             known = {case.precision.upper(): f"{peak:g}" for case, peak in peaks.items()}
             words = ", ".join(f"{peak} ({name})" for name, peak in known.items())
-            yield Line("method.peak", {"peaks": words})
+            yield ("method.peak", {"peaks": words})

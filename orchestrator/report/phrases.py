@@ -19,7 +19,7 @@ _HEADINGS: Mapping[str, tuple[str, str]] = {
     "environment": ("Test Environment", "测试环境"),
     "method": ("Test Descriptions", "测试说明"),
     "final": ("Final Result", "最终结果"),
-    "details": ("Details", "详细结果"),
+    "glance": ("Cases at a glance", "用例一览"),
     "all": ("All Results", "全部结果"),
     "evidence": ("Evidence of each trial", "各次试验的证据"),
     "cases": ("Test Cases", "测试用例"),
@@ -42,7 +42,6 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.trials": ("trials", "试验次数"),
     "head.spread": ("spread", "离散度"),
     "head.interval": ("interval (coverage)", "区间（覆盖率）"),
-    "head.speedup_interval": ("speedup interval (coverage)", "加速比区间（覆盖率）"),
     "head.transport": ("transport", "传输方式"),
     "head.published": ("published", "公布值"),
     "head.difference": ("difference", "差异"),
@@ -59,7 +58,8 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "head.of_peak": ("of peak", "峰值占比"),
     "head.gpus": ("GPUs", "卡数"),
     "head.measured": ("measured", "实测值"),
-    "head.framework": ("framework", "框架"),
+    "head.measured_s": ("measured for, s", "测量时长，秒"),
+    "head.nodes_used": ("nodes", "节点"),
     "head.source": ("source", "来源"),
     "head.rule": ("measured by", "测量方式"),
     "head.mean_rate": ("mean of printed", "打印速率均值"),
@@ -123,12 +123,12 @@ _RULES: Mapping[str, tuple[str, str]] = {
 }
 
 _WORDS: Mapping[str, tuple[str, str]] = {
-    "counted": ("median of {valid}/{planned}", "{valid}/{planned} 次的中位数"),
+    "counted": ("median of {trials}", "{trials} 次的中位数"),
     "interval": (
         "{low:.2f} to {high:.2f} ({coverage:.2%})",
         "{low:.2f} 至 {high:.2f}（{coverage:.2%}）",
     ),
-    "no_baseline": ("n/a (no valid 1n1g)", "n/a（无有效的 1n1g）"),
+    "no_baseline": ("n/a (no valid 1x1)", "n/a（无有效的 1x1）"),
     "comma": (", ", "，"),
     "colon": (": ", "："),
     "batch": ("batch size {batch}", "单卡批大小 {batch}"),
@@ -141,6 +141,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "unit": (
         "Throughput in {unit}; of each case the median over its valid trials.",
         "吞吐率单位为 {unit}；每个用例取其有效试验的中位数。",
+    ),
+    "final.how": (
+        "The medians in the form of DLPerf's documents, in {unit}.",
+        "按 DLPerf 报告的形式列出中位数，单位为 {unit}。",
     ),
     "by_gpus": ("Training throughput ({unit}):", "训练吞吐率（{unit}）如下："),
     "machines.how": (
@@ -157,7 +161,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "not_observed": ("not observed", "未观测"),
     "speedups": ("Speedup over one GPU:", "多卡加速比如下："),
     "watched": (
-        "One case ({case}), measured now and again in no median. A difference of more than"
+        "{case} is measured several times and counts in no median. A difference of more than"
         " {bound:.1%}, the larger of 2 % and the spread of the case's own trials, is marked DRIFT.",
         "用例 {case} 在测试过程中多次测量，不计入中位数。差异超过 {bound:.1%}"
         "（取 2 % 与该用例自身离散度中的较大者）时标记为 DRIFT。",
@@ -318,7 +322,7 @@ def suffix(language: Language) -> str:
 
 
 def text(language: Language, key: str, **values: str | int | float) -> str:
-    """The text of a key, with these values in it.
+    """Return the text of a key with these values in it.
 
     Raises:
         KeyError: there is no such key.
@@ -327,5 +331,5 @@ def text(language: Language, key: str, **values: str | int | float) -> str:
 
 
 def text_or(language: Language, key: str, otherwise: str) -> str:
-    """The text of a key, or ``otherwise`` where there is no such key."""
+    """Return the text of a key, or ``otherwise`` if there is no such key."""
     return text(language, key) if key in TEXTS else otherwise

@@ -22,6 +22,52 @@ _VERDICT: Mapping[str, tuple[str, str]] = {
 }
 
 _HEADLINE: Mapping[str, tuple[str, str]] = {
+    "headline.best": ("Best: {number} with {case}", "最佳结果：{case} 达到 {number}"),
+    "headline.interval": ("interval {interval}", "区间 {interval}"),
+    "headline.speedup": (
+        "{speedup} times the speed of one GPU (efficiency {efficiency})",
+        "加速比 {speedup}（效率 {efficiency}）",
+    ),
+    "headline.speedup.processes": (
+        "{speedup} times the speed of one process (efficiency {efficiency})",
+        "加速比 {speedup}（效率 {efficiency}）",
+    ),
+    "headline.hardware": ("on {hardware}", "硬件 {hardware}"),
+    "headline.end": (". ", "。"),
+    "trust.sound": (
+        "All trials count and nothing is marked: the number can be trusted.",
+        "全部试验均计入且没有标记：该数值可信。",
+    ),
+    "trust.others": (
+        "All trials of this case count and it has no mark: the number can be trusted. Trials of"
+        " other cases do not count.",
+        "该用例的全部试验均计入且没有标记：该数值可信。其他用例有不计入的试验。",
+    ),
+    "trust.lacking": (
+        "Some trials of this case do not count: read why before you rely on the number.",
+        "该用例有不计入的试验：使用该数值之前请先了解原因。",
+    ),
+    "trust.single": (
+        "It is a single trial, so its error is unknown: repeat it before you rely on the number.",
+        "仅有一次试验，误差未知：使用该数值之前请重复测量。",
+    ),
+    "trust.marked": (
+        "There are marks that concern this number: read them before you rely on it.",
+        "有与该数值相关的标记：使用该数值之前请先阅读。",
+    ),
+    "trust.shared": (
+        "Its nodes share one machine, so the number says that the tool works, not how fast a"
+        " cluster is.",
+        "各节点实为同一台机器：该数值只说明工具可以工作，不说明集群的速度。",
+    ),
+    "duration.minutes": ("{minutes} min {seconds} s", "{minutes} 分 {seconds} 秒"),
+    "duration.hours": ("{hours} h {more} min", "{hours} 小时 {more} 分"),
+    "headline.took": ("Duration", "用时"),
+    "headline.ran": ("trials ran for {duration}", "试验运行共 {duration}"),
+    "headline.measured": (
+        "measured windows of {count} valid trials: {seconds} s",
+        "{count} 次有效试验的测量窗口共 {seconds} 秒",
+    ),
     "headline.what": ("What", "内容"),
     "headline.where": ("Where", "地点"),
     "headline.source": ("Measured from", "数据来自"),
@@ -52,19 +98,6 @@ _HEADLINE: Mapping[str, tuple[str, str]] = {
 
 _FIGURES: Mapping[str, tuple[str, str]] = {
     "figures": ("Figures", "图"),
-    "sureness": ("Spread", "离散度"),
-    "sureness.transport": ("Spread and Transport", "离散度与传输方式"),
-    "sureness.published": ("Spread and Published Results", "离散度与公布值"),
-    "sureness.transport.published": (
-        "Spread, Transport and Published Results",
-        "离散度、传输方式与公布值",
-    ),
-    "of_trials": ("{valid}/{planned}", "{valid}/{planned}"),
-    "head.series": ("series", "系列"),
-    "head.median": ("median", "中位数"),
-    "head.ideal": ("ideal", "理想值"),
-    "head.iterations": ("iterations", "迭代"),
-    "figure.data": ("Data of this figure", "本图的数据"),
     "figure.scaling": ("Scaling: {unit} by number of GPUs", "扩展性：{unit} 随 GPU 数的变化"),
     "figure.scaling.summary": (
         "{series}: from {least} to {most} GPUs; with {most} GPUs {share} of the ideal.",
@@ -105,13 +138,14 @@ _FIGURES: Mapping[str, tuple[str, str]] = {
     "figure.marked": ("counts, with a mark", "计入但有标记"),
     "figure.not_counted": ("does not count", "不计入"),
     "figure.iterations": (
-        "{unit} over iterations, as the logs print it",
-        "日志打印的 {unit} 随迭代的变化",
+        "Speed over iterations, as the logs print it (100% is the median of the case)",
+        "日志打印的速率随迭代的变化（用例中位数为 100%）",
     ),
     "figure.iterations.summary": (
-        "A panel for each of {cases} cases, a line for each trial; the shaded part is the window"
-        " that is measured.",
-        "{cases} 个用例各有一幅小图，每次试验一条线；阴影部分为测量窗口。",
+        "A panel for each of {cases} cases, all with the same axes, and a line for each trial; the"
+        " shaded part is the window that is measured, in which rates lie between {low} and {high}.",
+        "{cases} 个用例各有一幅小图，坐标轴相同，每次试验一条线；阴影部分为测量窗口，"
+        "窗口内的速率介于 {low} 与 {high} 之间。",
     ),
     "figure.trial_counts": ("trial that counts", "计入的试验"),
     "figure.trial_out": ("trial that does not count", "不计入的试验"),
@@ -124,24 +158,21 @@ _FIGURES: Mapping[str, tuple[str, str]] = {
     ),
     "figure.throttling.counted": ("heat or brakes", "过热或功率制动"),
     "figure.held_down": ("clocks held down", "时钟被限制"),
-    "head.seconds": ("seconds", "秒"),
 }
 
 _PAGE: Mapping[str, tuple[str, str]] = {
     "page.skip": ("Skip to the result", "跳到结果"),
-    "page.know": ("What a reader must know", "读者须知"),
-    "page.nothing": (
+    "know": ("What a reader must know", "读者须知"),
+    "nothing": (
         "Nothing: no trial is left out, and nothing is marked.",
         "无：没有被排除的试验，也没有标记。",
     ),
-    "page.result": ("Result", "结果"),
-    "page.trials": ("Trials and their evidence", "各次试验及其证据"),
-    "page.findings": ("Findings of provisioning", "环境检查的发现"),
-    "page.no_findings": ("No check found anything to object to.", "各项检查均未发现问题。"),
-    "page.environment.caption": ("Facts of the nodes", "各节点的信息"),
-    "page.lone.caption": ("Logs that belong to no case", "不属于任何用例的日志"),
+    "findings": ("Findings of provisioning", "环境检查的发现"),
+    "no_findings": ("No check found anything to object to.", "各项检查均未发现问题。"),
     "page.contents": ("Contents", "目录"),
     "page.table": ("Table: {title}", "表格：{title}"),
+    "lines": ("Lines that the numbers stand on", "各数值所依据的日志行"),
+    "no_log": ("No trial of this case has a log.", "该用例没有日志。"),
     "page.lines": ("lines in the log", "日志中的行"),
     "head.nodes": ("nodes", "节点数"),
     "head.processes_per_node": ("processes per node", "每节点进程数"),

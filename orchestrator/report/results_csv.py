@@ -2,152 +2,101 @@
 
 import csv
 import io
-from dataclasses import astuple
 from statistics import median
 
 from orchestrator.model.case import AXES
 from orchestrator.model.report import LoneLog, Report
-from orchestrator.model.result import Result
-from orchestrator.report.markdown_page import plain
+from orchestrator.model.result import Interval, Result
+from orchestrator.report.markup import shown
 from orchestrator.report.results_json import known_transport
 
-CSV_COLUMNS = (
-    "node_num",
-    "gpu_num_per_node",
-    "batch_size_per_device",
-    "precision",
-    "device",
-    "global_batch_size",
-    *(axis.name for axis in AXES),
-    "params",
-    "median_samples_per_s",
-    "mean_samples_per_s",
-    "min_samples_per_s",
-    "max_samples_per_s",
-    "spread",
-    "interval_low",
-    "interval_high",
-    "interval_coverage",
-    "speedup",
-    "efficiency",
-    "trials_valid",
-    "trials",
-    "marks",
-    "transport",
-    "name",
-    "latency_s",
-    "memory_mib",
-    "tflops_per_gpu",
-    "published_samples_per_s",
-    "published_framework",
-    "published_source",
-    "difference",
-    "published_hardware",
-    "energy_per_sample_j",
-    "energy_source",
-    "speedup_low",
-    "speedup_high",
-    "speedup_coverage",
-    "others_cpus",
-)
 Cell = str | int | float
 
 
 def csv_text(report: Report) -> str:
-    """The whole table; unknown values are empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    """Return the whole table; unknown values are empty."""
     if report.results:
-        writer.writerow(CSV_COLUMNS)
-        writer.writerows(_row(report, result) for result in report.results)
-    elif report.lone:
-        writer.writerow(("log", "world_size", "micro_batch_size", "precision", "samples_per_s"))
-        writer.writerows(_lone(lone) for lone in report.lone)
+        rows = [_row(report, result) for result in report.results]
+    else:
+        rows = [_lone(lone) for lone in report.lone]
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, [*rows[0]], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
     return out.getvalue()
 
 
-def _row(report: Report, result: Result) -> tuple[Cell, ...]:
-    return (
-        *_settings(result),
-        *_numbers(result),
-        _or_empty(result.speedup),
-        _or_empty(result.efficiency),
-        result.statistics.n if result.statistics else 0,
-        len(result.trials),
-        _cell(" ".join(mark.code for mark in result.marks)),
-        _cell(known_transport(result.transport) or ""),
-        _cell(report.names.get(result.case, "")),
-        _or_empty(result.latency_s),
-        _or_empty(result.memory_mib),
-        _or_empty(report.tflops_per_gpu(result)),
-        *_published(report, result),
-        _or_empty(result.energy_per_sample),
-        result.energy_source or "",
-        *_speedup(result),
-        _others_cpus(result),
-    )
+def _row(report: Report, result: Result) -> dict[str, Cell]:
+    case, statistics = result.case, result.statistics
+    interval = statistics.interval if statistics else None
+    first = next(iter(report.published_for(result)), None)
+    cells = {
+        "node_num": case.nodes,
+        "gpu_num_per_node": case.gpus_per_node,
+        "batch_size_per_device": case.micro_batch_size,
+        "precision": case.precision,
+        "device": case.device,  # of a folder of logs, it is what a header says
+        "global_batch_size": case.global_batch_size,
+        **{axis.name: getattr(case, axis.name) for axis in AXES},
+        "params": " ".join(f"{name}={value}" for name, value in case.params),
+        "median_samples_per_s": result.median,
+        "mean_samples_per_s": statistics.mean if statistics else None,
+        "min_samples_per_s": statistics.low if statistics else None,
+        "max_samples_per_s": statistics.high if statistics else None,
+        "spread": statistics.spread if statistics else None,
+        **_interval("interval", interval),
+        "speedup": result.speedup,
+        "efficiency": result.efficiency,
+        "trials_valid": statistics.n if statistics else 0,
+        "trials": len(result.trials),
+        "marks": " ".join(mark.code for mark in result.marks),
+        "transport": known_transport(result.transport),
+        "name": report.names.get(case),
+        "latency_s": result.latency_s,
+        "memory_mib": result.memory_mib,
+        "tflops_per_gpu": report.tflops_per_gpu(result),
+        "published_samples_per_s": first.throughput if first else None,
+        "published_framework": first.framework if first else None,
+        "published_source": first.source if first else None,
+        "difference": first.difference(result) if first else None,
+        "published_hardware": first.hardware if first else None,
+        "energy_per_sample_j": result.energy_per_sample,
+        "energy_source": result.energy_source,
+        **_interval("speedup", result.speedup_interval),
+        "others_cpus": _others_cpus(result),
+    }
+    return {name: _cell(value) for name, value in cells.items()}
+
+
+def _interval(name: str, interval: Interval | None) -> dict[str, float | None]:
+    parts = ("low", "high", "coverage")
+    return {f"{name}_{part}": getattr(interval, part, None) for part in parts}
 
 
 def _others_cpus(result: Result) -> Cell:
-    """The median over the valid trials and their nodes."""
+    """Return the median over the valid trials and their nodes."""
     states = (state for trial in result.valid for state in trial.machines)
     known = [state.others_cpus for state in states if state.others_cpus is not None]
     return median(known) if known else "not observed"
 
 
-def _speedup(result: Result) -> tuple[Cell, ...]:
-    return astuple(result.speedup_interval) if result.speedup_interval else ("",) * 3
+def _lone(lone: LoneLog) -> dict[str, Cell]:
+    values = {"log": lone.path}
+    values |= {
+        key: str(lone.log.config.get(key, ""))
+        for key in ("world_size", "micro_batch_size", "precision")
+    }
+    cells = {**values, "samples_per_s": lone.throughput}
+    return {name: _cell(value) for name, value in cells.items()}
 
 
-def _settings(result: Result) -> tuple[Cell, ...]:
-    case = result.case
-    return (
-        case.nodes,
-        case.gpus_per_node,
-        case.micro_batch_size,
-        case.precision,
-        _cell(case.device),  # of a folder of logs, it is what a header says
-        case.global_batch_size,
-        *(getattr(case, axis.name) for axis in AXES),
-        _cell(" ".join(f"{name}={value}" for name, value in case.params)),
-    )
-
-
-def _numbers(result: Result) -> tuple[Cell, ...]:
-    statistics = result.statistics
-    if statistics is None:
-        return ("",) * 8
-    numbers = (statistics.median, statistics.mean, statistics.low, statistics.high)
-    if statistics.spread is None or statistics.interval is None:
-        return (*numbers, "", "", "", "")
-    return (*numbers, statistics.spread, *astuple(statistics.interval))
-
-
-def _published(report: Report, result: Result) -> tuple[Cell, ...]:
-    """The result to compare with first; results.json has all."""
-    published = report.published_for(result)
-    if not published:
-        return ("",) * 5
-    first = published[0]
-    difference = _or_empty(first.difference(result))
-    named = (_cell(first.framework), _cell(first.source))
-    return (first.throughput, *named, difference, _cell(first.hardware))
-
-
-def _lone(lone: LoneLog) -> tuple[Cell, ...]:
-    config = lone.log.config
-    values = (config.get(key, "") for key in ("world_size", "micro_batch_size", "precision"))
-    return (_cell(lone.path), *(_cell(str(value)) for value in values), _or_empty(lone.throughput))
-
-
-def _or_empty(value: float | None) -> Cell:
-    return "" if value is None else value
-
-
-def _cell(text: str) -> str:
-    """One line of text that a spreadsheet does not take for a formula.
+def _cell(value: Cell | None) -> Cell:
+    """Return a number as it is, a text on one line and not as a formula, nothing for None.
 
     Python's csv before 3.13 leaves a carriage return unquoted, and readers begin a row there.
     """
-    line = plain(text)
+    if not isinstance(value, str):
+        return "" if value is None else value
+    line = shown(value)
     return f"'{line}" if line.lstrip()[:1] in ("=", "+", "-", "@") else line

@@ -26,6 +26,7 @@ def document(report: Report) -> dict[str, JSON]:
         "image_digest": report.image_digest,
         "window": list(report.window) if report.window else None,
         "rule": report.rule,
+        "ran_s": report.ran_s,
         "method": report.method.model_dump(mode="json") if report.method else None,
         "gpus": list(report.gpus),
         "environment": {name: dict(rows) for name, rows in report.environment.items()},
@@ -54,6 +55,7 @@ def _case(report: Report, result: Result) -> dict[str, JSON]:
         "efficiency": result.efficiency,
         "latency_s": result.latency_s,
         "memory_mib": result.memory_mib,
+        "peak_memory_mib": result.peak_memory_mib,
         "tflops_per_gpu": report.tflops_per_gpu(result),
         "energy_per_sample_j": result.energy_per_sample,
         "energy_source": result.energy_source,
@@ -78,7 +80,7 @@ def _watched(watched: Watched) -> dict[str, JSON]:
 
 
 def known_transport(transport: str) -> str | None:
-    """The transport, or None where no log named it."""
+    """Return the transport, or None if no log names it."""
     return None if transport == "-" else transport
 
 
@@ -101,19 +103,9 @@ def _interval(interval: Interval | None) -> JSON:
 
 
 def _published(published: PublishedResult, result: Result) -> dict[str, JSON]:
-    return {
-        "suite": published.suite,
-        "framework": published.framework,
-        "model": published.model,
-        "precision": published.precision,
-        "batch": published.batch,
-        "throughput": published.throughput,
-        "unit": published.unit,
-        "source": published.source,
-        "hardware": published.hardware,
-        "interconnect": published.interconnect or None,
-        "difference": published.difference(result),
-    }
+    fields = {**asdict(published), "interconnect": published.interconnect or None}
+    del fields["nodes"], fields["gpus_per_node"]  # those of the case
+    return {**fields, "difference": published.difference(result)}
 
 
 def _trial(trial: Measurement) -> dict[str, JSON]:
@@ -125,6 +117,7 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
         "state": trial.state,
         "throughput": trial.throughput,
         "rate_mean": trial.rate,
+        "measured_s": trial.measured_s,
         "latency_s": trial.latency_s,
         "memory_mib": trial.memory_mib,
         "transport": known_transport(trial.transport),

@@ -1,37 +1,32 @@
 """Numbers as a report prints them: the only place where any of them is rounded."""
 
 from orchestrator.model.report import Report
-from orchestrator.model.result import Interval, Result, Statistics
+from orchestrator.model.result import Interval, Result
 from orchestrator.report import phrases
 
 NONE = "n/a"
 
 
 def counted(report: Report, result: Result, language: phrases.Language = "en") -> str:
-    """Valid and planned trials of a median, such as ``median of 3/5``."""
-    valid = result.statistics.n if result.statistics else 0
-    return phrases.text(language, "counted", valid=valid, planned=report.planned(result))
+    """Return valid and planned trials of a median, such as ``median of 3/5``."""
+    return phrases.text(language, "counted", trials=of_trials(report, result))
 
 
-def of_trials(report: Report, result: Result, language: phrases.Language = "en") -> str:
-    """Valid and planned trials in few letters, such as ``3/5``."""
-    valid = result.statistics.n if result.statistics else 0
-    return phrases.text(language, "of_trials", valid=valid, planned=report.planned(result))
+def of_trials(report: Report, result: Result) -> str:
+    """Return valid and planned trials in few letters, such as ``3/5``."""
+    return f"{result.statistics.n if result.statistics else 0}/{report.planned(result)}"
 
 
-def interval_words(statistics: Statistics, language: phrases.Language = "en") -> str:
-    """The interval and its coverage."""
-    return NONE if statistics.interval is None else ends(statistics.interval, language)
-
-
-def ends(interval: Interval, language: phrases.Language = "en") -> str:
-    """An interval and its coverage."""
+def interval_words(interval: Interval | None, language: phrases.Language = "en") -> str:
+    """Return an interval with its coverage."""
+    if interval is None:
+        return NONE
     low, high, coverage = interval.low, interval.high, interval.coverage
     return phrases.text(language, "interval", low=low, high=high, coverage=coverage)
 
 
 def fixed(value: float | None, decimals: int) -> str:
-    """A number with so many decimals."""
+    """Write a number with so many decimals."""
     return NONE if value is None else f"{value:.{decimals}f}"
 
 
@@ -42,7 +37,7 @@ def throughput(report: Report, value: float | None) -> str:
 
 
 def short(value: float | None, decimals: int) -> str:
-    """A number with at most so many decimals, without zeros at their end: 123.4, not 123.40."""
+    """Write a number with at most so many decimals and no zeros at its end: 123.4, not 123.40."""
     if value is None:
         return NONE
     text = f"{value:.{decimals}f}"
@@ -50,10 +45,15 @@ def short(value: float | None, decimals: int) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share in percent."""
+    """Write a share in percent."""
     return NONE if value is None else f"{value:.1%}"
 
 
 def signed(value: float | None) -> str:
-    """A difference in percent, with its sign."""
+    """Write a difference in percent, with its sign."""
     return NONE if value is None else f"{value:+z.1%}"
+
+
+def memory(mib: float | None) -> str:
+    """Return an amount of memory."""
+    return NONE if mib is None else f"{mib:.0f} (MiB)"

@@ -1,65 +1,24 @@
-"""Tables of a report as values: report.md and report.html write the same heads and cells.
+"""Tables of a report as values, the same for every format.
 
 A number is formatted here or in ``layouts`` and ``machines``, once. A column of ours in which
 nobody has anything is left out.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
 
-from orchestrator import nodeset
+from orchestrator import nodeset, words
 from orchestrator.model.report import PublishedResult
 from orchestrator.model.result import Measurement, Result, Watched
 from orchestrator.report import codes, labels, rounding
-from orchestrator.report.environment import alike
-from orchestrator.report.markdown_page import Page
 from orchestrator.report.markup import anchor
+from orchestrator.report.page import Page
+from orchestrator.report.tree import Row, Span, Table
 
 TRIAL = ("trial", "state", "codes")
-EVIDENCE = ("transport", "log", "sha256")
+EVIDENCE = ("transport", "nodes_used", "measured_s", "log", "sha256")
 CANARY = "canary"
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A text that leads somewhere where a format has links.
-
-    Args:
-        anchor: a place in the same page.
-        log: the path of a log.
-    """
-
-    text: str
-    anchor: str = ""
-    log: str = ""
-
-
-Row: TypeAlias = Sequence[Cell | str]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Heads and cells; a row in which only the first cell has text is the title of a group."""
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Row]
-
-    def told(self) -> "Table":
-        """Return it without the columns in which no row has anything."""
-        kept = [
-            place
-            for place in range(len(self.head))
-            if {words(row[place]) for row in self.rows} - {"", "-"}
-        ]
-        rows = [[row[place] for place in kept] for row in self.rows]
-        return replace(self, head=[self.head[place] for place in kept], rows=rows)
-
-
-def words(cell: Cell | str) -> str:
-    """Return the text of a cell."""
-    return cell if isinstance(cell, str) else cell.text
+OWN = "hostname"
+"""A fact that differs between nodes that are alike."""
 
 
 def case_anchor(page: Page, result: Result) -> str:
@@ -78,15 +37,15 @@ def lone_anchor(number: int) -> str:
     return f"log-{number}"
 
 
-def case_cell(page: Page, result: Result) -> Cell:
+def case_span(page: Page, result: Result) -> Span:
     """Return the name of a case, which leads to its trials."""
-    return Cell(labels.of_case(page.report, result), case_anchor(page, result))
+    return Span(labels.of_case(page.report, result), case_anchor(page, result))
 
 
-def throughput_cell(page: Page, place: str, trial: Measurement) -> Cell:
+def throughput_span(page: Page, place: str, trial: Measurement) -> Span:
     """Return the number of a trial, which leads to its lines where there are any."""
     number = rounding.throughput(page.report, trial.throughput)
-    return Cell(number, trial_anchor(place, trial) if trial.evidence else "")
+    return Span(number, trial_anchor(place, trial) if trial.evidence else "")
 
 
 def trial_cells(page: Page, trial: Measurement) -> tuple[str, str, str]:
@@ -95,44 +54,69 @@ def trial_cells(page: Page, trial: Measurement) -> tuple[str, str, str]:
     return str(trial.repeat), state, page.codes((*trial.problems, *trial.marks))
 
 
-def sureness(page: Page) -> Table:
-    """Build the table of marks, spread, intervals, transport and published result of each case."""
-    keys = ("marks", "spread", "interval", "transport", "speedup_interval")
-    head = page.heads("case", *keys, "published", "difference")
-    absent = rounding.NONE if any(it.speedup_interval for it in page.report.results) else ""
-    rows = [_sure(page, result, absent) for result in page.report.results]
-    return Table(page.say(labels.of_sureness(page.report)), head, rows).told()
+def glance(page: Page) -> Table:
+    """Build the table with a row for each case that says all that its number is worth."""
+    report = page.report
+    keys = ("interval", "spread", "speedup", "efficiency", "trials", "memory", "transport")
+    head = (*page.heads("case"), report.unit, *page.heads(*keys, "marks", "published"))
+    rows = [_sure(page, result) for result in report.results]
+    return Table(page.say("glance"), head, rows).without_empty_columns()
 
 
-def _sure(page: Page, result: Result, absent: str) -> Row:
-    found, interval = result.statistics, result.speedup_interval
-    first = next(iter(page.report.published_for(result)), None)
+def _sure(page: Page, result: Result) -> Row:
+    report, found = page.report, result.statistics
+    first = next(iter(report.published_for(result)), None)
+    published = f"{_printed(first)}, {rounding.signed(first.difference(result))}" if first else ""
     return (
-        case_cell(page, result),
-        page.codes(result.marks),
+        case_span(page, result),
+        rounding.throughput(report, result.median),
+        rounding.interval_words(found.interval if found else None, page.language),
         rounding.share(found.spread if found else None),
-        rounding.interval_words(found, page.language) if found else rounding.NONE,
+        _with_interval(page, result),
+        rounding.share(result.efficiency),
+        rounding.of_trials(report, result),
+        rounding.memory(result.peak_memory_mib) if result.peak_memory_mib else "",
         result.transport,
-        rounding.ends(interval, page.language) if interval else absent,
-        _printed(first) if first else "",
-        rounding.signed(first.difference(result)) if first else "",
+        page.codes(result.marks),
+        published,
     )
+
+
+def _with_interval(page: Page, result: Result) -> str:
+    interval = result.speedup_interval
+    ends = [rounding.interval_words(interval, page.language)] if interval else []
+    return page.listed([speedup(page, result), *ends])
+
+
+def speedup(page: Page, result: Result) -> str:
+    """Return a speedup, or what it lacks."""
+    if result.speedup is None:
+        return page.say("no_baseline") if result.statistics else rounding.NONE
+    return rounding.fixed(result.speedup, 2)
 
 
 def evidence(page: Page) -> Table:
     """Build the table of what the number of every trial rests on."""
     rows = [
-        (case_cell(page, result), str(trial.repeat), *_evidence(trial))
+        (case_span(page, result), str(trial.repeat), *_evidence(trial))
         for result in page.report.results
         for trial in result.trials
     ]
-    return Table(page.say("evidence"), page.heads("case", "trial", *EVIDENCE), rows).told()
+    return Table(
+        page.say("evidence"), page.heads("case", "trial", *EVIDENCE), rows
+    ).without_empty_columns()
 
 
-def _evidence(trial: Measurement) -> tuple[str, Cell, str]:
-    """Return transport, log and sha256 of a trial: the cells of ``EVIDENCE``."""
+def _evidence(trial: Measurement) -> Row:
+    """Return the cells of ``EVIDENCE``."""
     log = trial.evidence.log if trial.evidence else ""
-    return trial.transport, Cell(log, log=log), trial.evidence.sha256[:12] if trial.evidence else ""
+    return (
+        trial.transport,
+        nodeset.fold(trial.nodes),
+        "" if trial.measured_s is None else rounding.fixed(trial.measured_s, 1),
+        Span(log, log=log),
+        trial.evidence.sha256[:12] if trial.evidence else "",
+    )
 
 
 def published(page: Page) -> Table:
@@ -140,7 +124,7 @@ def published(page: Page) -> Table:
     report = page.report
     rows = [
         (
-            Cell(report.names.get(result.case, "") or result.case.token, case_anchor(page, result)),
+            case_span(page, result),
             row.batch,
             row.precision,
             rounding.throughput(report, result.median),
@@ -169,19 +153,19 @@ def lone(page: Page) -> Table:
                 str(each.log.config.get(key, "?"))
                 for key in ("world_size", "micro_batch_size", "precision")
             ),
-            Cell(rounding.fixed(each.throughput, 2), lone_anchor(number)),
+            Span(rounding.fixed(each.throughput, 2), lone_anchor(number)),
             rounding.fixed(each.log.rate.mean if each.log.rate else None, 2),
             page.say(f"rule.{each.log.rule}")
             + (f" {each.log.window[0]}-{each.log.window[1]}" if each.log.window else ""),
             each.log.fabric.label,
             page.codes(each.problems),
-            Cell(str(number), lone_anchor(number)),
+            Span(str(number), lone_anchor(number)),
         )
         for number, each in enumerate(page.report.lone, 1)
     ]
     head = ("world_size", "batch_size_per_device", *page.heads("precision"), page.report.unit)
     further = page.heads("mean_rate", "rule", "transport", "problems", "log")
-    return Table(page.say("page.lone.caption"), (*head, *further), rows).told()
+    return Table(page.say("lone"), (*head, *further), rows).without_empty_columns()
 
 
 def canary(page: Page, watched: Watched) -> Table:
@@ -190,7 +174,7 @@ def canary(page: Page, watched: Watched) -> Table:
     rows: list[Row] = [
         (
             page.say(f"place.{place}"),
-            throughput_cell(page, CANARY, trial),
+            throughput_span(page, CANARY, trial),
             rounding.signed(trial.throughput / first - 1 if first and trial.throughput else None),
             *trial_cells(page, trial)[1:],
             *_evidence(trial),
@@ -199,33 +183,58 @@ def canary(page: Page, watched: Watched) -> Table:
     ]
     head = (*page.heads("place"), page.report.layout.throughput, *page.heads("to_first"))
     heads = (*head, *page.heads(*TRIAL[1:], *EVIDENCE))
-    return Table(page.say("canary"), heads, rows).told()
+    return Table(page.say("canary"), heads, rows).without_empty_columns()
 
 
 def canary_words(page: Page, watched: Watched) -> str:
     """Say what the canary is, and when its differences are marked."""
-    case = f"{watched.case.placement}, {watched.case.micro_batch_size}, {watched.case.precision}"
+    cases = [result.case for result in page.report.results]
+    case = labels.among([*cases, watched.case], watched.case)
     return page.say("watched", case=case, bound=watched.bound)
 
 
 def node_speeds(page: Page) -> Table:
     """Build the table of the speeds of nodes over that of the median node."""
-    found, slow = page.report.node_speeds, codes.explained(page.language, "SLOW-NODE")
+    found = page.report.node_speeds
+    slow = codes.explained(page.language, "SLOW-NODE")
     rows = [
         (it.node, str(it.trials), f"{it.speed:.3f}", slow if it.node in found.slow else "")
         for it in found.nodes
     ]
     head = page.heads("node", "trials", "speed", "marks")
-    return Table(page.say("nodes_compared"), head, rows).told()
+    return Table(page.say("nodes_compared"), head, rows).without_empty_columns()
 
 
-def environment(page: Page) -> Table:
+def alike(
+    rows: Mapping[str, Mapping[str, str]],
+) -> Sequence[tuple[tuple[str, ...], Mapping[str, str]]]:
+    """Group nodes whose facts are equal; what differs between such nodes is folded."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for node, facts in rows.items():
+        same = tuple((key, _human(key, value)) for key, value in facts.items() if key != OWN)
+        groups.setdefault(same, []).append(node)
+    return [
+        (tuple(nodes), {**_folded(rows, nodes), **dict(same)}) for same, nodes in groups.items()
+    ]
+
+
+def environment(page: Page, groups: Sequence[tuple[tuple[str, ...], Mapping[str, str]]]) -> Table:
     """Build the table of facts, a column for each group of nodes that are alike."""
-    groups = alike(page.report.environment)
     keys = dict.fromkeys(key for _, facts in groups for key in facts)
     rows = [
         (page.say_or(f"fact.{key}", key), *(facts.get(key, "") for _, facts in groups))
         for key in keys
     ]
     head = ("", *(nodeset.fold(nodes) for nodes, _ in groups))
-    return Table(page.say("page.environment.caption"), head, rows)
+    return Table(page.say("environment"), head, rows)
+
+
+def _human(key: str, value: str) -> str:
+    """Return a fact for a person; results.json has its MiB as they are."""
+    mib = value.removesuffix(" MiB")
+    return words.size(int(mib) << 20) if key == "memory" and mib.isdecimal() else value
+
+
+def _folded(rows: Mapping[str, Mapping[str, str]], nodes: Iterable[str]) -> dict[str, str]:
+    names = [rows[node][OWN] for node in nodes if OWN in rows[node]]
+    return {OWN: nodeset.fold(names)} if names else {}

@@ -1,4 +1,4 @@
-"""What a reader must know first: whether everything counts, and what does not.
+"""The verdict on a report: whether everything counts, and what does not.
 
 One rule for the terminal, report.md, report.html and results.json.
 """
@@ -14,7 +14,7 @@ from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.report import codes, labels, phrases
 
 NAMED = 3
-"""Trials that are named beside a code; of others their number is told."""
+"""Trials that are named beside a code; the others are counted."""
 
 Level = Literal["complete", "marked", "incomplete", "empty"]
 
@@ -52,7 +52,7 @@ class Verdict:
     known: tuple[Known, ...]
 
     def document(self) -> dict[str, JSON]:
-        """As results.json has it."""
+        """Return the verdict for results.json."""
         return {
             "level": self.level,
             "trials_valid": self.valid,
@@ -67,7 +67,7 @@ class Verdict:
 
 
 def verdict(report: Report) -> Verdict:
-    """What is said of a report before any number of it."""
+    """Judge how much of a report counts."""
     trials = [trial for trial in report.trials if trial.state != NOT_NEEDED]
     total = len(trials) + len(report.lone)
     valid = total - report.incomplete
@@ -84,7 +84,7 @@ def verdict(report: Report) -> Verdict:
 
 
 def sentences(report: Report, language: phrases.Language = "en") -> list[str]:
-    """The verdict, and what holds for the whole report."""
+    """Say the verdict, and what holds for the whole report."""
     found = verdict(report)
     kind = ("both" if report.lone else "trials") if report.results else "logs"
     count = phrases.text(language, f"verdict.{kind}", valid=found.valid, all=found.trials)
@@ -103,13 +103,8 @@ def sentences(report: Report, language: phrases.Language = "en") -> list[str]:
     return said
 
 
-def items(report: Report, language: phrases.Language = "en") -> list[str]:
-    """A line for each code: how often, where, and what was seen the first time."""
-    return [f"{begin}{rest}" for begin, rest in lines(report, language)]
-
-
 def lines(report: Report, language: phrases.Language) -> list[tuple[str, str]]:
-    """Those items, each with what a reader's eye should find apart: the code."""
+    """Return a line for each code, in two parts: the code, then where it was and what was seen."""
     return [_line(item, language) for item in verdict(report).known]
 
 
@@ -123,11 +118,11 @@ def _line(item: Known, language: phrases.Language) -> tuple[str, str]:
             where += phrases.text(language, "verdict.more", count=more)
         rest += phrases.text(language, "verdict.also", where=where)
     key = "verdict.mark" if item.counts else "verdict.out"
-    return phrases.text(language, key, code=codes.with_meaning(language, item.code)), rest
+    return phrases.text(language, key, code=codes.explained(language, item.code)), rest
 
 
 def _rank(report: Report, item: Known) -> tuple[bool, bool, int]:
-    """What keeps trials out is first; of marks those of the whole; then what concerns most."""
+    """Rank problems before marks, marks of the whole sweep first, then by number of trials."""
     is_whole = item.where == (_place(report),)
     return item.counts, not is_whole, -len(item.where)
 
@@ -139,7 +134,7 @@ def _place(report: Report) -> str:
 def _known(report: Report) -> Iterable[Known]:
     for counts in (False, True):
         by_code: dict[str, list[tuple[str, str]]] = {}
-        for where, problem in _marks(report) if counts else _problems(report):
+        for where, problem in marks(report) if counts else _problems(report):
             by_code.setdefault(problem.code, []).append((where, problem.message))
         for code, seen in by_code.items():
             yield Known(code, counts, tuple(dict.fromkeys(name for name, _ in seen)), seen[0][1])
@@ -154,8 +149,8 @@ def _problems(report: Report) -> Iterable[tuple[str, Problem]]:
             yield lone.path, problem
 
 
-def _marks(report: Report) -> Iterable[tuple[str, Problem]]:
-    """Of trials that count, then of cases those that none of their trials has."""
+def marks(report: Report) -> Iterable[tuple[str, Problem]]:
+    """Yield the marks of trials that count, then those of cases that none of their trials has."""
     for mark in report.marks:
         yield _place(report), mark
     for mark in report.canary.marks if report.canary else ():

@@ -69,6 +69,9 @@ def state(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Machin
         temperature_c=_median(moment.temperature_c for moment in gpus),
         utilisation_pct=_median(moment.utilisation_pct for moment in gpus),
         memory_mib=_median(moment.memory_mib for moment in gpus),
+        memory_peak_mib=max(
+            (it.memory_mib for it in gpus if it.memory_mib is not None), default=None
+        ),
         limits=tuple(sorted(seen)) if limits else None,
         slowed_s=max(
             (slow for slow in map(_slowed_s, by_gpu(gpus)) if slow is not None), default=None

@@ -1,11 +1,10 @@
 """Pictures of report.html for docs/: light, dark, phone, paper and Chinese.
 
-``python -m tests.docs.screenshots`` takes them anew with Chromium and a Chinese font, such as
-Debian's fonts-wqy-zenhei; the report is the one that ``collect`` writes of the recorded logs that
-README shows. Paper is shown by its style sheet on a screen.
+``python -m tests.docs.screenshots FOLDER`` takes them anew of the sweep in that folder, such as
+``.dlperf/sweeps/ID`` after ``make demo``, with Chromium and a Chinese font, such as Debian's
+fonts-wqy-zenhei. Paper is shown by its style sheet on a screen.
 """
 
-import contextlib
 import subprocess
 import sys
 import tempfile
@@ -13,12 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator.collecting import report_files
-from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.log_sources import Logs
-from orchestrator.collecting.logs import Reading
+from orchestrator.collecting.sweep import measured
 from orchestrator.report import Language
+from orchestrator.state.sweep import Sweep
 from tests.docs.pages import ROOT
-from tests.docs.recorded import lay
 from tests.report import browser
 
 DARK, LIGHT = (f"--blink-settings=preferredColorScheme={number}" for number in (0, 1))
@@ -31,11 +29,9 @@ SHOTS: Mapping[str, tuple[Language, str, str]] = {
 }
 
 
-def page(name: str, language: Language) -> str:
-    """Return the page of the logs below this folder, for paper with the style of paper alone."""
-    logs = Path("logs")
-    measured = report_on(logs, Reading("ngc_pytorch_rn50", (20, 60), None))
-    files = report_files.contents(Path("out"), measured, language, Logs(logs))
+def page(sweep: Sweep, name: str, language: Language) -> str:
+    """Return the page of a sweep, for paper with the style of paper alone."""
+    files = report_files.contents(sweep.folder, measured(sweep), language, Logs(sweep.folder))
     text = files[report_files.html(language)].decode()
     if name.endswith("print"):
         first, _, rest = text.partition('<meta http-equiv="Content-Security-Policy"')
@@ -56,10 +52,10 @@ def fonts(language: Language) -> str:
 if __name__ == "__main__":
     if not fonts("zh"):
         sys.exit("no font has Chinese characters; needed one, such as Debian's fonts-wqy-zenhei")
-    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
-        lay(Path("logs"))
+    sweep = Sweep.at(Path(sys.argv[1]))
+    with tempfile.TemporaryDirectory() as place:
         for name, (language, scheme, size) in SHOTS.items():
             path, to = Path(place, f"{name}.html"), ROOT / "docs" / f"{name}.png"
-            path.write_text(page(name, language), encoding="utf-8")
+            path.write_text(page(sweep, name, language), encoding="utf-8")
             options = (scheme, f"--window-size={size}", f"--screenshot={to}")
             browser.looked(path.as_uri(), options, Path(place, "profile"))

@@ -49,8 +49,8 @@ class Pages:
     address: str
     asked: list[str] = field(default_factory=list)
 
-    def url(self, language: str, name: str = "report.html") -> str:
-        return f"{self.address}/{language}/{name}"
+    def url(self, language: Language, name: str = "") -> str:
+        return f"{self.address}/{language}/{name or report_files.html(language)}"
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_the_page_asks_for_nothing_and_says_no_error(
     text, console = browser.looked(pages.url(language), ["--dump-dom"], tmp_path)
     assert console == []
     paths = {line.split()[1] for line in pages.asked} - {"/favicon.ico"}
-    assert paths == {f"/{language}/report.html"}
+    assert paths == {f"/{language}/{report_files.html(language)}"}
     assert text.count("<svg") == 5
     assert "LOG-CHANGED" in text
 
@@ -119,7 +119,8 @@ def test_every_link_resolves(pages: Pages) -> None:
 
 CLICKS = """
 const seen = [], pause = () => new Promise(done => setTimeout(done, 20));
-const shown = box => box && [...box.querySelectorAll('pre code')]
+const shown = place => place.tagName == 'P' && [...place.nextElementSibling.nextElementSibling
+    .querySelectorAll('code')]
     .filter(line => line.checkVisibility() && line.getClientRects().length).map(l => l.textContent);
 (async () => {
     for (const link of document.querySelectorAll('td a[href^="#"], th a[href^="#"]')) {
@@ -139,7 +140,7 @@ def test_who_clicks_on_a_number_sees_the_lines_of_its_log(pages: Pages, tmp_path
     options = ["--dump-dom", "--virtual-time-budget=60000", "--window-size=1080,800"]
     clicked = found_by(browser.looked(pages.url("en", copy), options, tmp_path)[0])
     assert all(in_sight for *_, in_sight in clicked)
-    lines = {text: shown for text, place, shown, _ in clicked if place == "DIV"}
+    lines = {text: shown for text, place, shown, _ in clicked if place == "P"}
     report = whole()
     numbers = [trial.throughput for trial in report.trials if trial.evidence]
     assert set(lines) == {f"{number:.2f}" for number in numbers}
@@ -152,9 +153,9 @@ def test_who_clicks_on_a_number_sees_the_lines_of_its_log(pages: Pages, tmp_path
     assert "1x4 AMP(BS=256)" in cases
 
 
-def scripted(pages: Pages, language: str, name: str, script: str, of: str = "report.html") -> str:
+def scripted(pages: Pages, language: Language, name: str, script: str, of: str = "") -> str:
     """A copy of the page that may run a script; its name."""
-    page = (pages.folder / language / of).read_text(encoding="utf-8")
+    page = (pages.folder / language / (of or report_files.html(language))).read_text("utf-8")
     bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     copy = pages.folder / language / f"{name}.html"
     copy.write_text(bare.replace("</body>", f"<script>{script}</script></body>"))
@@ -190,7 +191,7 @@ def test_no_table_is_cut_at_its_right_edge(
 def test_no_table_is_cut_on_paper(pages: Pages, language: Language, tmp_path: Path) -> None:
     """Of A4 less Chromium's margins, with the style of paper alone."""
     folder = pages.folder / language
-    text = (folder / "report.html").read_text(encoding="utf-8")
+    text = (folder / report_files.html(language)).read_text(encoding="utf-8")
     for medium, other in (("screen", "speech"), ("print", "all")):
         text = text.replace(f"@media {medium}", f"@media {other}")
     (folder / "paper.html").write_text(text, encoding="utf-8")
@@ -228,7 +229,7 @@ def test_no_table_of_report_md_is_cut_on_github(language: Language, tmp_path: Pa
 
 
 FIGURES = """
-const boxes = [...document.querySelectorAll('figure > .wide-content')];
+const boxes = [...document.querySelectorAll('figure')];
 const cut = boxes.filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.innerText);
 const letters = [...document.querySelectorAll('figure svg')].map(
     svg => 12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width);
@@ -252,9 +253,7 @@ def test_a_phone_shows_all_figures_whole(pages: Pages, width: int, tmp_path: Pat
     assert letters > 7
 
 
-def wide(
-    pages: Pages, language: Language, width: int, folder: Path, name: str = "report.html"
-) -> Any:
+def wide(pages: Pages, language: Language, width: int, folder: Path, name: str = "") -> Any:
     """How wide the window is, and which tables are wider than their place in it."""
     copy = scripted(pages, language, f"wide-{width}", WIDE, name)
     options = ["--dump-dom", f"--window-size={width},800"]

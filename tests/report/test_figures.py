@@ -13,7 +13,7 @@ from orchestrator.model.trace import Trace
 from orchestrator.report import figures
 from orchestrator.report.figures import Figure, scales
 from orchestrator.report.figures.figure import WIDTH
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.page import Page
 from tests.report.pages import whole
 from tests.reported import results, sweep
 
@@ -43,8 +43,6 @@ def test_each_is_a_picture_with_title_description_and_data(language: report.Lang
         (title, desc) = root.findall(f"{SVG}title")[0], root.findall(f"{SVG}desc")[0]
         assert (title.text, desc.text) == (figure.title, figure.summary)
         assert figure.summary
-        assert figure.table.rows
-        assert {len(row) for row in figure.table.rows} == {len(figure.table.head)}
         assert "href" not in figure.file()
 
 
@@ -98,13 +96,56 @@ def test_long_series_are_told_by_what_they_differ_in() -> None:
 
 
 def test_scaling_shows_median_interval_ideal_and_published() -> None:
-    """The numbers of the seed, and the ideal from the smallest case."""
-    table = drawn(whole())["scaling"].table
-    rows = {(row[0].partition(",")[0], row[1]): row for row in table.rows}
-    assert rows["AMP", "1x1"][2:6] == ("1", "802.90", "793.90 to 803.69 (93.75%)", "802.90")
-    assert rows["AMP", "4x8"][5] == f"{802.9 * 32:.2f}"
-    assert rows["AMP", "4x8"][6] == "22551.16"
-    assert rows["FP32", "4x8"][6] == ""
+    """A point with its number for each case, and one diamond where others published a number."""
+    text = drawn(whole())["scaling"].file()
+    assert "<title>1x1: 802.90 images/s</title>" in text
+    assert text.count("<title>published</title>") == 1
+    assert len(re.findall('class="ideal s[01]"', text)) == 2
+    share = 22764.65 / (802.9 * 32)
+    assert f"with 32 GPUs {share:.1%} of the ideal" in text
+
+
+def test_cases_of_equal_size_stand_beside_one_another() -> None:
+    """1x2 and 2x1 have two processes each, and two series have the same sizes."""
+    same = {"1x1": (100.0, 101.0), "1x2": (200.0, 201.0), "2x1": (200.0, 201.0)}
+    text = drawn(sweep((*results(same), *results(same, precision="fp32"))))["scaling"].file()
+    points = re.findall(r'class="point s[01] full"[^>]*?(?: cx="([\d.]+)"| d="M([\d.]+) )', text)
+    places = [circle or square for circle, square in points]
+    assert len(places) == 6 + 2  # and those of the legend
+    assert len(set(places)) == 6 + 2
+
+
+def test_equal_trials_are_seen_beside_one_another() -> None:
+    """No dot hides another."""
+    text = drawn(sweep(results({"1x1": (800.0,) * 5})))["trials"].file()
+    places = re.findall(r'<circle class="point[^>]* cx="([\d.]+)" cy="([\d.]+)"', text)
+    assert len(set(places)) == len(places) == 5 + 1
+
+
+def test_labels_are_whole_however_long() -> None:
+    """Beside dots, above panels and in the legend: they go on in another line."""
+    (one, two) = results({"1x1": (4.9, 5.0), "1x8": (30.0, 31.0)}, micro_batch_size=8)
+    trace = Trace(1, 1, 9, 1, *[[4.9] * 9] * 3)
+    trials = tuple(replace(trial, trace=trace, window=(2, 8)) for trial in one.trials)
+    names = {one.case: "2D_PP_2x4x4_512_2304x24_with_a_longer_name", two.case: "DP_8x1x1"}
+    found = drawn(sweep((replace(one, trials=trials), two), names=names))
+    for name in ("trials", "iterations"):
+        texts = re.findall("<text[^>]*>(.*?)</text>", found[name].file())
+        assert names[one.case] in "".join(texts)
+        assert "…" not in "".join(texts)
+
+
+def test_small_multiples_have_the_same_axes() -> None:
+    """Whatever the rates of their cases are."""
+    one, two = results({"1x1": (100.0,), "4x8": (3000.0,)})
+    traced = [
+        replace(it, trials=(replace(it.trials[0], trace=Trace(1, 1, n, 1, *[[v] * n] * 3)),))
+        for it, v, n in ((one, 90.0, 50), (two, 3100.0, 80))
+    ]
+    text = drawn(sweep(tuple(traced)))["iterations"].file()
+    ticks = re.findall(r">([0-9]+%?)</text>", text)
+    assert ticks[: len(ticks) // 2] == ticks[len(ticks) // 2 :]
+    assert ("80" in ticks, "100%" in ticks) == (True, True)
 
 
 def test_series_differ_in_more_than_colour() -> None:
@@ -150,15 +191,13 @@ def test_a_trial_far_away_is_drawn_at_the_end_with_its_number() -> None:
 
 
 def test_iterations_show_what_each_log_prints_and_the_window() -> None:
-    """A row a piece, a column a trial; the dip of the second one is in it."""
-    table = drawn(whole())["iterations"].table
-    assert table.head[:3] == ("case", "iterations", "trial 1")
-    rows = {(row[0], row[1]): row for row in table.rows}
-    assert rows["1x1 AMP(BS=256)", "100"][2] == "803.7"
-    assert rows["1x1 AMP(BS=256)", "59-60"][3] == "793.9"
-    text = drawn(whole())["iterations"].file()
+    """A line for each trial, both ends of the window, and how far rates lie apart in it."""
+    figure = drawn(whole())["iterations"]
+    text = figure.file()
     assert ">25</text>" in text
     assert ">95</text>" in text
+    assert "<title>1n1g-r50_b256_amp_2</title>" in text
+    assert figure.summary.endswith("in which rates lie between 69.2% and 100.2%.")
 
 
 def test_a_window_off_the_log_is_not_drawn() -> None:
@@ -180,10 +219,11 @@ def test_ticks_are_round(high: float, count: int, expected: list[float]) -> None
     assert scales.ticks(high, count) == pytest.approx(expected)
 
 
-def test_words_that_are_too_wide_are_cut() -> None:
-    """With dots; a Chinese letter is as wide as high."""
-    assert scales.fitted("short", 100) == "short"
-    assert scales.fitted("x" * 100, 100).endswith("x…")
+def test_words_that_are_too_wide_go_on_in_another_line() -> None:
+    """Behind a mark where there is one; a Chinese letter is as wide as high."""
+    assert scales.wrapped("short", 100) == ["short"]
+    assert scales.wrapped("2D_PP_2x4x4_512_2304x24", 100) == ["2D_PP_2x4x4_", "512_2304x24"]
+    assert "".join(scales.wrapped("x" * 100, 100)) == "x" * 100
     assert scales.width("图") == pytest.approx(13)
 
 

@@ -95,6 +95,21 @@ def test_what_was_not_observed_is_said_and_never_blank() -> None:
     assert csv_rows(observed(STATE, CPU_ONLY))[0]["others_cpus"] == "0.2"
 
 
+def test_the_peak_of_memory_is_that_of_logs_else_that_of_drivers() -> None:
+    """In the row of a case, and in results.json beside what logs show."""
+    found = observed(replace(STATE, memory_peak_mib=15900.0), replace(STATE, memory_peak_mib=None))
+    (glance,) = tables(section(report.markdown(found), "Cases at a glance"))
+    assert dict(zip(*glance, strict=True))["memory"] == "15900 (MiB)"
+    (case,) = json.loads(json.dumps(report.document(found)))["cases"]
+    assert (case["memory_mib"], case["peak_memory_mib"]) == (None, 15900.0)
+    (result,) = found.results
+    trials = tuple(replace(trial, memory_mib=11958) for trial in result.trials)
+    (case,) = json.loads(
+        json.dumps(report.document(replace(found, results=(replace(result, trials=trials),))))
+    )["cases"]
+    assert (case["memory_mib"], case["peak_memory_mib"]) == (11958, 11958)
+
+
 def test_a_case_of_which_nothing_was_seen_is_in_the_table_too() -> None:
     """Beside one that was observed."""
     one, two = results({"1x1": (802.9,), "1x4": (3000.0,)})

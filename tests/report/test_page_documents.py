@@ -1,5 +1,6 @@
 """Every table of DLPerf's documents is found in report.html, with the numbers that they print."""
 
+import html
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -24,20 +25,21 @@ from tests.seeds import RN50_AMP
 
 
 def tables(found: Report) -> dict[str, list[list[str]]]:
-    """Rows of cells of every table of a page, by its caption."""
+    """Rows of cells of every table of a page, by its name, which begins with its section's."""
     page = report.html_page(found, "en", {})
-    blocks = map(ET.fromstring, re.findall("<table>.*?</table>", page, re.DOTALL))
+    pattern = r'aria-label="Table: ([^"]*)"><table>(.*?)</table>'
     return {
-        block.findtext("caption", ""): [
-            ["".join(cell.itertext()) for cell in row] for row in block.iter("tr")
+        html.unescape(name): [
+            ["".join(cell.itertext()) for cell in row]
+            for row in ET.fromstring(f"<table>{rows}</table>").iter("tr")
         ]
-        for block in blocks
+        for name, rows in re.findall(pattern, page, re.DOTALL)
     }
 
 
 def of(found: dict[str, list[list[str]]], words: str) -> list[list[str]]:
-    """The one table whose caption begins so."""
-    (rows,) = (rows for caption, rows in found.items() if caption.startswith(words))
+    """The one table whose name begins so."""
+    (rows,) = (rows for name, rows in found.items() if name.startswith(words))
     return rows
 
 
@@ -50,7 +52,7 @@ def test_seeds_000_and_001_medians_and_28_trials() -> None:
     """Final Result with speedups, and All Results."""
     printed = {case: [*map(float, values)] for case, values in RN50_ONEFLOW.items()}
     found = tables(oneflow(printed, "oneflow_rn50", 128))
-    shown = columns(of(found, "FP32, batch size 128"), 5)
+    shown = columns(of(found, "Final Result: FP32, batch size 128"), 5)
     assert [[*row[:3], float(row[3]), row[4]] for row in shown] == [
         [*row[:3], float(row[3]), row[4]] for row in RN50_ONEFLOW_FINAL
     ]
@@ -77,8 +79,8 @@ def test_seed_003_medians_of_each_precision() -> None:
     """FP32 beside AMP, a table of its own for each; and the trials that it prints of AMP."""
     fp32 = results(medians(RN50_FP32_FINAL), precision="fp32", micro_batch_size=128)
     found = tables(sweep((*fp32, *results(RN50_AMP))))
-    assert columns(of(found, "FP32"), 5) == RN50_FP32_FINAL
-    assert columns(of(found, "AMP"), 5) == RN50_AMP_FINAL
+    assert columns(of(found, "Final Result: FP32"), 5) == RN50_FP32_FINAL
+    assert columns(of(found, "Final Result: AMP"), 5) == RN50_AMP_FINAL
     for place, values in RN50_AMP.items():
         assert trials(found, "AMP", place) == [*values]
 
@@ -108,13 +110,13 @@ def test_seed_004_tables_by_number_of_gpus() -> None:
     fp32 = results(values, precision="fp32", micro_batch_size=128)
     amp = results({"4x8": (24734.22,)}, micro_batch_size=224)
     found = tables(sweep((*fp32, *amp), layout=GPUS))
-    assert of(found, "Training throughput (images/s)") == [
+    assert of(found, "Final Result: Training throughput (images/s)") == [
         ["GPUs", "FP32(BS=128)", "AMP(BS=224)"],
         ["1", "362.44", "-"],
         ["8", "2721.98", "-"],
         ["32", "9514.64", "24734.22"],
     ]
-    assert columns(of(found, "Speedup over one GPU"), 2) == [
+    assert columns(of(found, "Final Result: Speedup over one GPU"), 2) == [
         ["1", "1.00"],
         ["8", "7.51"],
         ["32", "26.25"],
@@ -127,7 +129,7 @@ def test_the_topology_stands_as_the_driver_prints_it() -> None:
     text = report.matrix(read.links, read.cpu_affinity)
     found = replace(sweep(results(RN50_AMP)), topologies={"vs001": text, "vs002": text})
     page = report.html_page(found, "en", {})
-    _, _, block = page.partition("<summary>nvidia-smi topo -m on vs[001-002]</summary>")
+    _, _, block = page.partition("<code>nvidia-smi topo -m</code> on vs[001-002]:")
     lines = re.findall("<code>(.*?)</code>", block.partition("</pre>")[0])
     assert lines[:10] == TOPOLOGY.splitlines()
     assert any(line.startswith("  PIX ") for line in lines[10:])

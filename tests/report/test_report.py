@@ -29,7 +29,7 @@ SEED_ROWS = [
     ["4", "8", "256", "22551.16", "28.09"],
 ]
 EVIDENCE = "Evidence of each trial"
-SURENESS = "Spread"
+GLANCE = "Cases at a glance"
 HARDWARE = PUBLISHED.hardware
 HOSTILE = "a|b`c`<img src=x>*d*_e_[f](g)\\&\n# h\x1b[31m"
 HARMLESS = r"a\|b\`c\`&lt;img src=x>\*d\*\_e\_\[f\](g)\\&amp; # h \[31m"
@@ -41,25 +41,32 @@ def test_markdown_has_the_seeds_table() -> None:
     text = report.markdown(found)
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert headings == [
-        *("# ResNet-50 v1.5", "## Final Result"),
-        r"### AMP, batch size 256, on cuda, loss\_scale dynamic",
-        *("## Spread", "## Figures", "## All Results"),
-        *("## Evidence of each trial", "## Test Environment", "## Test Descriptions"),
+        *("# ResNet-50 v1.5", "## What a reader must know", "## Cases at a glance", "## Figures"),
+        *("## Final Result", "## All Results", "## Evidence of each trial"),
+        *("## Test Environment", "## Findings of provisioning", "## Test Descriptions"),
     ]
-    assert "Throughput in images/s; of each case the median" in section(text, "Final Result")
-    (final,) = tables(section(text, "Final Result"))
+    said = section(text, "Final Result")
+    assert "The medians in the form of DLPerf's documents, in images/s." in said
+    assert r"**AMP, batch size 256, on cuda, loss\_scale dynamic**" in said
+    (final,) = tables(said)
     assert final[0] == [
         *("node_num", "gpu_num_per_node", "batch_size_per_device", "samples/s(PyTorch)"),
-        *("speedup", "efficiency", "trials"),
+        "speedup",
     ]
-    assert [row[:5] for row in final[1:]] == SEED_ROWS
-    assert final[3][5:] == ["87.8%", "5/5"]
-    (sureness,) = tables(section(text, SURENESS))
-    heads = ["case", "spread", "interval (coverage)", "speedup interval (coverage)"]
-    assert sureness[0] == heads
-    assert sureness[1][3] == "n/a"
-    interval = "22053.98 to 23049.75 (93.75%)"
-    assert sureness[3] == ["4x8", "4.4%", interval, "27.42 to 28.88 (95.00%)"]
+    assert final[1:] == SEED_ROWS
+
+
+def test_one_table_says_all_that_a_number_is_worth() -> None:
+    """Interval, spread, speedup with its interval, efficiency and trials in the row of a case."""
+    (glance,) = tables(section(report.markdown(sweep(results(SEED_AMP))), GLANCE))
+    assert glance[0] == [
+        *("case", "images/s", "interval (coverage)", "spread", "speedup", "efficiency", "trials"),
+    ]
+    assert glance[1][4] == "1.00"
+    assert glance[3] == [
+        *("4x8", "22551.16", "22053.98 to 23049.75 (93.75%)", "4.4%"),
+        *("28.09, 27.42 to 28.88 (95.00%)", "87.8%", "5/5"),
+    ]
 
 
 def test_markdown_shows_every_trial_with_its_evidence() -> None:
@@ -86,9 +93,12 @@ def test_markdown_compares_the_nodes_and_names_the_slow_one() -> None:
     assert rows == [
         ["node", "trials", "speed", "marks"],
         ["vs001", "4", "1.001", ""],
-        [r"vs\_2", "3", "0.949", "SLOW-NODE"],
+        [r"vs\_2", "3", "0.949", "SLOW-NODE (a node is slower than the others)"],
     ]
-    assert r"- v100x4: SLOW-NODE: vs\_2 is 5.0% slower" in section(text, "Marks on what counts")
+    assert (
+        r"- v100x4: SLOW-NODE (a node is slower than the others): vs\_2 is 5.0% slower"
+        in section(text, "Marks on what counts")
+    )
 
 
 def test_markdown_says_that_trials_ran_side_by_side() -> None:
@@ -138,14 +148,12 @@ def test_trials_that_do_not_count_are_named_with_their_reason() -> None:
     text = report.markdown(found)
     assert found.incomplete == 2
     assert "> **INCOMPLETE: 3 of 5 trials count; 1 of 1 cases" in text
-    (final,), (every,) = (tables(section(text, name)) for name in ("Final Result", "All Results"))
-    (sureness,) = tables(section(text, SURENESS))
-    assert final[1][6] == "3/5"
-    assert sureness[1][1:3] == ["0.5%", "800.00 to 804.00 (75.00%)"]
-    assert (
-        r"- 1n1g-r50\_b256\_amp\_2: PROGRAM-FAILED: node vs001, node\_rank 0: exit status 1" in text
-    )
-    assert every[2][3:] == ["n/a", "2", "failed", "PROGRAM-FAILED"]
+    (glance,), (every,) = (tables(section(text, name)) for name in (GLANCE, "All Results"))
+    assert glance[1][2:4] == ["800.00 to 804.00 (75.00%)", "0.5%"]
+    assert glance[1][6] == "3/5"
+    meaning = "PROGRAM-FAILED (the program failed)"
+    assert rf"- 1n1g-r50\_b256\_amp\_2: {meaning}: node vs001, node\_rank 0: exit" in text
+    assert every[2][3:] == ["n/a", "2", "failed", meaning]
 
 
 def test_trials_that_were_not_run_are_one_line() -> None:
@@ -168,12 +176,14 @@ def test_marks_are_shown_with_their_reason() -> None:
     gap = Problem("GAP", "3.1 s between iterations 62 and 63")
     marked = replace(more, trials=(replace(more.trials[0], marks=(gap,)),))
     text = report.markdown(sweep((one, marked)))
-    (final,) = tables(section(text, "Final Result"))
-    assert final[2][3:6] == ["4000.00", "5.00", "125.0%"]
-    (sureness,) = tables(section(text, SURENESS))
-    assert sureness[2][:2] == ["1x4", "IMPLAUSIBLE"]
-    assert "- 1n4g: IMPLAUSIBLE: efficiency 1.250: more than 4 ranks can give" in text
-    assert r"- 1n4g-r50\_b256\_amp\_1: GAP: 3.1 s between iterations 62 and 63" in text
+    (glance,) = tables(section(text, GLANCE))
+    row = dict(zip(glance[0], glance[2], strict=True))
+    meaning = "IMPLAUSIBLE (more than the hardware can give)"
+    assert (row["case"], row["images/s"], row["speedup"]) == ("1x4", "4000.00", "5.00")
+    assert (row["efficiency"], row["marks"]) == ("125.0%", meaning)
+    assert f"- 1x4: {meaning}: efficiency 1.250: more than 4 ranks can give" in text
+    words = "GAP (an iteration in the window was unusually slow)"
+    assert rf"- 1n4g-r50\_b256\_amp\_1: {words}: 3.1 s between iterations 62 and 63" in text
     assert "INCOMPLETE" not in text
     assert "What does not count" not in text
     assert "IMPLAUSIBLE" in section(text, "Marks on what counts")
@@ -182,10 +192,12 @@ def test_marks_are_shown_with_their_reason() -> None:
 def test_absent_speedup_says_what_is_missing() -> None:
     """Without a valid 1n1g, never 1.00; and a case without a number does not blame the 1n1g."""
     alone, failed = {"1x4": (3137.44,)}, {"1x1": (802.9,), "4x8": (None,)}
+    (rows,) = tables(section(report.markdown(sweep(results(alone))), GLANCE))
+    assert rows[1][4:6] == ["n/a (no valid 1x1)", "n/a"]
+    (rows,) = tables(section(report.markdown(sweep(results(failed))), GLANCE))
+    assert rows[2][1:] == ["n/a", "n/a", "n/a", "n/a", "n/a", "0/5"]
     (rows,) = tables(section(report.markdown(sweep(results(alone))), "Final Result"))
-    assert rows[1][3:6] == ["3137.44", "n/a (no valid 1n1g)", "n/a"]
-    (rows,) = tables(section(report.markdown(sweep(results(failed))), "Final Result"))
-    assert rows[2][3:] == ["n/a", "n/a", "n/a", "0/5"]
+    assert rows[1][3:] == ["3137.44", "n/a (no valid 1x1)"]
 
 
 def test_cases_that_differ_in_more_than_placement_have_tables_of_their_own() -> None:
@@ -198,10 +210,10 @@ def test_cases_that_differ_in_more_than_placement_have_tables_of_their_own() -> 
     text = report.markdown(sweep((*amp, *fp32, *split)))
     for name in ("Final Result", "All Results"):
         said = section(text, name)
-        assert [line for line in said.splitlines() if line.startswith("### ")] == [
-            "### AMP, batch size 256, on cuda",
-            "### FP32, batch size 128, on cuda",
-            r"### AMP, batch size 256, on cuda, accumulation\_steps 2, tensor\_parallel 4",
+        assert [line for line in said.splitlines() if line.startswith("**")] == [
+            "**AMP, batch size 256, on cuda**",
+            "**FP32, batch size 128, on cuda**",
+            r"**AMP, batch size 256, on cuda, accumulation\_steps 2, tensor\_parallel 4**",
         ]
         assert [len(table) - 1 for table in tables(said)] == [2, 1, 1]
 
@@ -211,7 +223,7 @@ def test_logs_of_no_case_have_a_table_by_their_own_headers() -> None:
     bare = replace(LOG, config={}, rate=None, rule="reported", window=None)
     problem = Problem("WINDOW", "the window 25-125 needs iteration 125")
     found = folder(LoneLog("gpu8.txt", LOG, 6098.37, ()), LoneLog("b.txt", bare, None, (problem,)))
-    text = report.markdown(found)
+    text, meaning = report.markdown(found), "WINDOW (the log does not cover the window)"
     (logs,) = tables(section(text, "Logs"))
     assert logs == [
         [
@@ -219,11 +231,11 @@ def test_logs_of_no_case_have_a_table_by_their_own_headers() -> None:
             *("measured by", "problems", "log"),
         ],
         ["8", "128", "amp", "6098.37", "6011.64", "clock 20-60", "", "1"],
-        ["?", "?", "?", "n/a", "n/a", "reported", "WINDOW", "2"],
+        ["?", "?", "?", "n/a", "n/a", "reported", meaning, "2"],
     ]
     assert f"\n1. gpu8.txt, sha256 {SHA256[:12]}\n2. b.txt, sha256 {SHA256[:12]}\n" in text
     assert "- Throughput of a log: by what the log is" in text
-    assert "- b.txt: WINDOW: the window 25-125 needs iteration 125" in text
+    assert f"- b.txt: {meaning}: the window 25-125 needs iteration 125" in text
     assert found.incomplete == 1
     assert "## Final Result" not in text
     assert "Image" not in text
@@ -255,8 +267,8 @@ def test_names_from_outside_are_shown_and_not_obeyed() -> None:
     assert "\x1b" not in text
     assert f"# {HARMLESS}\n" in text
     assert f"measured from {HARMLESS}." in text
-    assert f"- {HARMLESS}: PROGRAM-FAILED: {HARMLESS}\n" in text
-    assert f"- {HARMLESS}: WINDOW: {HARMLESS}\n" in text
+    assert f"- {HARMLESS}: PROGRAM-FAILED (the program failed): {HARMLESS}\n" in text
+    assert f"- {HARMLESS}: WINDOW (the log does not cover the window): {HARMLESS}\n" in text
     assert text.count("```") == 2
     assert sum(line.startswith("# ") for line in text.splitlines()) == 1
 
@@ -271,11 +283,10 @@ def test_transport_stands_in_every_row() -> None:
     )
     said = sweep((one, replace(two, trials=both)))
     text = report.markdown(said)
-    (sure,), (every,) = (tables(section(text, name)) for name in ("Spread and Transport", EVIDENCE))
-    assert sure[0][4] == every[0][2] == "transport"
-    known = report.markdown(replace(said, published={two.case: (PUBLISHED,)}))
-    assert section(known, "Spread, Transport and Published Results")
-    assert [row[4] for row in sure[1:]] == ["-", r"IB mlx5\_0"]
+    (glance,), (every,) = (tables(section(text, name)) for name in (GLANCE, EVIDENCE))
+    place = glance[0].index("transport")
+    assert every[0][2] == "transport"
+    assert [row[place] for row in glance[1:]] == ["-", r"IB mlx5\_0"]
     assert [row[2] for row in every[1:]] == ["-", r"IB mlx5\_0", "Socket ib0"]
     fabric = Fabric(networks=("IB",), ports=(Port("mlx5_0", 1, "IB"),))
     lone = LoneLog("r0.log", replace(LOG, fabric=fabric), 800.0, ())
@@ -306,11 +317,11 @@ def test_published_results_stand_beside_what_was_measured() -> None:
     older = replace(PUBLISHED, framework="ngc-pytorch-2023", throughput=21259.81, source="Perf")
     known = {four: (PUBLISHED, older), two: (replace(PUBLISHED, throughput=11991.94),)}
     text = report.markdown(replace(found, published=known, names={four: "largest"}))
-    (sureness,) = tables(section(text, "Spread and Published Results"))
-    assert sureness[0][-2:] == ["published", "difference"]
-    assert [row[-2:] for row in sureness[1:]] == [
-        *(["", ""], [f"11991.94 (ngc-pytorch, {HARDWARE})", "n/a"]),
-        [f"22551.16 (ngc-pytorch, {HARDWARE})", "+10.0%"],
+    (glance,) = tables(section(text, GLANCE))
+    assert glance[0][-1] == "published"
+    assert [row[-1] for row in glance[1:]] == [
+        *("", f"11991.94 (ngc-pytorch, {HARDWARE}), n/a"),
+        f"22551.16 (ngc-pytorch, {HARDWARE}), +10.0%",
     ]
     (rows,) = tables(section(text, "Published Results"))
     assert rows == [
@@ -319,7 +330,7 @@ def test_published_results_stand_beside_what_was_measured() -> None:
             *("difference", "source"),
         ],
         [
-            *("2n8g", "256", "amp-dynamic", "n/a", f"11991.94 (ngc-pytorch, {HARDWARE})"),
+            *("2x8", "256", "amp-dynamic", "n/a", f"11991.94 (ngc-pytorch, {HARDWARE})"),
             *("n/a", "DLPerf README"),
         ],
         [

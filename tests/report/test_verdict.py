@@ -78,8 +78,8 @@ def test_many_trials_of_one_code_are_one_line() -> None:
     """What was seen stands beside the trial that it is of; two more are named, others counted."""
     (one,) = results({"1x1": [800.0] * 9})
     trials = tuple(replace(trial, marks=(GAP,)) for trial in one.trials)
-    (line,) = verdict.items(sweep((replace(one, trials=trials),)))
-    assert line == (
+    ((begin, rest),) = verdict.lines(sweep((replace(one, trials=trials),)), "en")
+    assert begin + rest == (
         "mark: GAP (an iteration in the window was unusually slow):"
         f" 1n1g-r50_b256_amp_1: {GAP.message};"
         " also 1n1g-r50_b256_amp_2, 1n1g-r50_b256_amp_3 and 6 more"

@@ -1,4 +1,4 @@
-"""Figures of reports as SVG: the same bytes for the same data, with titles and tables beside them.
+"""Figures of reports as SVG: the same bytes for the same data, with titles and words beside them.
 
 ``scaling``, ``dots``, ``traces`` and ``throttling`` each draw one sort; ``figure`` has the shapes,
 ``scales`` the arithmetic, ``style`` the colours. No two things differ by colour alone.
@@ -6,17 +6,17 @@ A new figure is a module with ``figures(page)``, and its name in ``FIGURES``.
 """
 
 from orchestrator.report.figures import dots, scaling, throttling, traces
-from orchestrator.report.figures.figure import Figure, Table
+from orchestrator.report.figures.figure import Figure
 from orchestrator.report.figures.style import CSS
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.page import Page
 
 FIGURES = (scaling, dots, traces, throttling)
 FOLDER = "figures"
 """Beside report.md."""
 
-__all__ = ["CSS", "FIGURES", "FOLDER", "Figure", "Table", "of_page"]
+__all__ = ["CSS", "FIGURES", "FOLDER", "Figure", "of_page"]
 
 
 def of_page(page: Page) -> tuple[Figure, ...]:
-    """Every figure that the numbers of a report give, in the report's order."""
+    """Draw every figure that the numbers of a report give, in the report's order."""
     return tuple(figure for module in FIGURES for figure in module.figures(page))

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import Drawing, Figure, Table
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.figures.figure import LINE, Drawing, Figure
 from orchestrator.report.markup import shown
+from orchestrator.report.page import Page
 
 _LEFT, _RIGHT, _TOP, _ROW = 150, 440, 64, 22
-_LEAST, _MOST = 0.01, 0.25
+_LEAST, _MOST = 0.01, 1.0
 """How far the axis reaches to each side; what lies beyond is drawn at its end, with its number."""
 
 
@@ -25,14 +25,24 @@ class _Row:
     trials: Sequence[tuple[Measurement, float]]
 
     @property
+    def lines(self) -> list[str]:
+        """Split the label, which stands left of the axis."""
+        return scales.wrapped(shown(self.label), _LEFT - 16)
+
+    @property
+    def height(self) -> float:
+        """Pixels for the lines of the label, and for the trials."""
+        return max(_ROW, LINE * len(self.lines) + 6)
+
+    @property
     def widest(self) -> float:
-        """How far a trial that counts is from the median."""
+        """Return the largest distance of a trial that counts from the median."""
         counting = [value for trial, value in self.trials if trial.state == "valid"]
         return max((abs(value / self.median - 1) for value in counting), default=0.0)
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """One, if any case has a result."""
+    """Yield one figure if any case has a result."""
     rows = [row for result in page.report.results if (row := _row(page, result))]
     if rows:
         yield _figure(page, rows)
@@ -48,7 +58,7 @@ def _row(page: Page, result: Result) -> _Row | None:
 def _figure(page: Page, rows: Sequence[_Row]) -> Figure:
     widest = max(row.widest for row in rows)
     reach = scales.ticks(min(max(widest, _LEAST), _MOST), 2)[-1]
-    bottom = _TOP + _ROW * len(rows)
+    bottom = _TOP + sum(row.height for row in rows)
     across = scales.Scale(-reach, reach, _LEFT, _RIGHT)
     drawing = Drawing()
     _legend(page, drawing)
@@ -57,20 +67,21 @@ def _figure(page: Page, rows: Sequence[_Row]) -> Figure:
         drawing.line((across(value), _TOP - 4), (across(value), bottom), look)
         drawing.text((across(value), bottom + 16), _percent(value), "mid small soft")
     drawing.text((across(0), bottom + 36), page.say("figure.from_median"), "mid")
-    for number, row in enumerate(rows):
-        _draw(page, drawing, across, _TOP + _ROW * (number + 0.5), row)
+    y = float(_TOP)
+    for row in rows:
+        _draw(page, drawing, across, y + row.height / 2, row)
+        y += row.height
     return Figure(
         name="trials",
         title=page.say("figure.trials"),
         summary=_summary(page, rows),
         height=bottom + 46,
         shapes=tuple(drawing.shapes),
-        table=_table(page, rows),
     )
 
 
 def _draw(page: Page, drawing: Drawing, across: scales.Scale, y: float, row: _Row) -> None:
-    drawing.text((4, y + 4), scales.fitted(row.label, _LEFT - 16), "small")
+    drawing.lines((4, y + 4 - LINE / 2 * (len(row.lines) - 1)), row.lines, "small")
     found = row.result.statistics
     if found and found.interval:
         low, high = (
@@ -80,11 +91,15 @@ def _draw(page: Page, drawing: Drawing, across: scales.Scale, y: float, row: _Ro
         drawing.line((across(low), y), (across(high), y), "bar s5")
         for value in (low, high):
             drawing.line((across(value), y - 4), (across(value), y + 4), "bar s5")
+    apart = min(3.0, 12 / len(row.trials))  # so that equal trials are seen beside one another
+    places = {trial.trial: apart * n for n, (trial, _) in enumerate(row.trials)}
+    middle = apart * (len(row.trials) - 1) / 2
     for trial, value in sorted(row.trials, key=lambda pair: pair[0].state != "valid"):
         difference = value / row.median - 1
         number = rounding.throughput(page.report, value)
         words = f"{trial.trial}: {number} ({rounding.signed(difference)})"
-        place = across(min(max(difference, across.low), across.high)), y
+        x = across(min(max(difference, across.low), across.high))
+        place = x, y + places[trial.trial] - middle
         if trial.state != "valid":
             drawing.cross(place, words)
         else:
@@ -94,8 +109,8 @@ def _draw(page: Page, drawing: Drawing, across: scales.Scale, y: float, row: _Ro
         if not across.low <= difference <= across.high:
             side = -8 if difference > 0 else 8
             look = "end small bad" if difference > 0 else "small bad"
-            drawing.text((place[0] + side, y + 4), rounding.signed(difference), look)
-    counts = rounding.of_trials(page.report, row.result, page.language)
+            drawing.text((place[0] + side, place[1] + 4), rounding.signed(difference), look)
+    counts = rounding.of_trials(page.report, row.result)
     drawing.text((_RIGHT + 10, y + 4), counts, "small soft")
 
 
@@ -130,20 +145,4 @@ def _summary(page: Page, rows: Sequence[_Row]) -> str:
     widest, label = max(spreads)
     return page.say(
         "figure.trials.summary", cases=len(rows), spread=rounding.share(widest), case=shown(label)
-    )
-
-
-def _table(page: Page, rows: Sequence[_Row]) -> Table:
-    cells = [
-        (
-            shown(trial.trial),
-            page.say_or(f"state.{trial.state}", shown(trial.state)),
-            rounding.throughput(page.report, value),
-            rounding.signed(value / row.median - 1),
-        )
-        for row in rows
-        for trial, value in row.trials
-    ]
-    return Table(
-        (*page.heads("trial", "state"), page.report.unit, page.say("figure.from_median")), cells
     )

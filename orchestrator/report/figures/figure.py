@@ -1,4 +1,4 @@
-"""A figure: its drawing, what it says in words, and the data behind it."""
+"""A figure: its drawing, what it says in words, and its file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,16 +8,10 @@ from orchestrator.report.markup import Child, Element, Style, Value, element, sh
 
 WIDTH = 500
 """Half a screen, which a phone shows whole."""
+LINE = 14
+"""Pixels from a line of small words to the next."""
 _MARKERS = 6
 _HATCH = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The numbers of a figure; the first cell of a row is its head."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +30,13 @@ class Figure:
     summary: str
     height: float
     shapes: tuple[Element, ...]
-    table: Table
 
     def inline(self) -> Element:
-        """The drawing inside a page that has its style."""
+        """Return the drawing for a page that has its style."""
         return self._svg(())
 
     def file(self) -> str:
-        """The drawing as a file of its own."""
+        """Return the drawing as a file of its own."""
         return f"{self._svg((element('style', Style(style.CSS)),), xmlns=_NAMESPACE)}"
 
     def _svg(self, first: Sequence[Element], **attributes: Value) -> Element:
@@ -84,31 +77,31 @@ class Drawing:
     shapes: list[Element] = field(default_factory=list)
 
     def line(self, start: tuple[float, float], end: tuple[float, float], look: str) -> None:
-        """A straight line."""
+        """Add a straight line."""
         self.shapes.append(
             element("line", class_=look, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
         )
 
     def way(self, points: Iterable[tuple[float, float]], look: str, title: str = "") -> None:
-        """A line through points; a single one is a dot by its stroke's width."""
+        """Add a line through points; a single point is a dot as wide as the stroke."""
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         children = (element("title", title),) if title else ()
         self.shapes.append(element("polyline", *children, class_=look, points=places))
 
     def spans(self, spans: Iterable[tuple[float, float, float]], look: str) -> None:
-        """Upright lines, as one shape: of each its place across, and both of its ends."""
+        """Add upright lines as one shape, each by its place across and both of its ends."""
         path = "".join(f"M{x:.1f} {low:.1f}V{high:.1f}" for x, low, high in spans)
         if path:
             self.shapes.append(element("path", class_=look, d=path))
 
     def box(self, corner: tuple[float, float], size: tuple[float, float], look: str) -> None:
-        """A rectangle."""
+        """Add a rectangle."""
         x, y = corner
         width, height = size
         self.shapes.append(element("rect", class_=look, x=x, y=y, width=width, height=height))
 
     def hatched(self, corner: tuple[float, float], size: tuple[float, float], look: str) -> None:
-        """A rectangle of slanted lines, told from others without colour."""
+        """Add a rectangle of slanted lines, which differs from others without color."""
         (x, y), (width, height) = corner, size
         lines = []
         for shift in range(_HATCH, int(width + height), _HATCH):
@@ -121,11 +114,16 @@ class Drawing:
         self.shapes.append(element("path", class_=look, d="".join(lines)))
 
     def text(self, place: tuple[float, float], text: Child, look: str | None = None) -> None:
-        """Words; ``place`` is where their line begins, or as ``look`` says."""
+        """Add words; ``place`` is where their line begins, or as ``look`` says."""
         self.shapes.append(element("text", text, class_=look, x=place[0], y=place[1]))
 
+    def lines(self, place: tuple[float, float], lines: Iterable[str], look: str) -> None:
+        """Write words in lines below one another."""
+        for number, line in enumerate(lines):
+            self.text((place[0], place[1] + number * LINE), line, look)
+
     def point(self, place: tuple[float, float], marker: int, look: str, title: str = "") -> None:
-        """A marker: circle, square, triangle, diamond, triangle down or cross."""
+        """Add a marker: circle, square, triangle, diamond, triangle down or cross."""
         x, y = place
         children = (element("title", shown(title)),) if title else ()
         look = f"point {look}"
@@ -140,7 +138,7 @@ class Drawing:
         self.shapes.append(element("path", *children, class_=look, d=path))
 
     def cross(self, place: tuple[float, float], title: str = "") -> None:
-        """An X: what does not count."""
+        """Add an X, the sign of a trial that does not count."""
         x, y = place
         children = (element("title", shown(title)),) if title else ()
         path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"

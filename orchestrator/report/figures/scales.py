@@ -1,12 +1,15 @@
 """Scales and ticks of figures, and widths of words."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 LETTER, IDEOGRAPH = 0.6, 1.0
 """Widths of a letter in its height: of letters on average, of Chinese always."""
 TEXT_PX = 13.0
+_BETWEEN = 4
+"""Pixels between two labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Scale:
 
 
 def ticks(high: float, count: int) -> list[float]:
-    """Round values from 0 to the first one that is not below ``high``, about so many."""
+    """Return about ``count`` round values from 0 to the first that is not below ``high``."""
     step = _round(high / count)
     return [step * number for number in range(math.ceil(high / step - 1e-9) + 1)]
 
@@ -36,32 +39,38 @@ def _round(value: float) -> float:
 
 
 def tick_text(value: float) -> str:
-    """A round value in few letters: 25k, 2.5, 0.05."""
+    """Write a round value in few letters: 25k, 2.5, 0.05."""
     if value >= 10_000:
         return f"{value / 1000:g}k"
     return f"{value:g}"
 
 
 def width(text: str) -> float:
-    """About how many pixels a text takes."""
+    """Estimate the pixels that a text takes."""
     return sum(IDEOGRAPH if ord(letter) > 0x2E7F else LETTER for letter in text) * TEXT_PX
 
 
-def fitted(text: str, pixels: float) -> str:
-    """The text, cut with three dots where it is wider."""
-    if width(text) <= pixels:
-        return text
-    kept = text
-    while kept and width(kept + "…") > pixels:
-        kept = kept[:-1]
-    return kept + "…"
+def wrapped(text: str, pixels: float) -> list[str]:
+    """Split a text into lines of at most so many pixels, behind blanks and marks if possible."""
+    lines = [""]
+    for part in re.findall(r"[^ ,_/=-]*[ ,_/=-]?", text):
+        if lines[-1] and width(lines[-1] + part.rstrip()) > pixels:
+            lines.append("")
+        for letter in part:
+            if width(lines[-1] + letter) > pixels and letter != " ":
+                lines.append("")
+            lines[-1] += letter
+    return [line.rstrip() for line in lines]
 
 
-def apart(places: Sequence[float], least: float) -> list[bool]:
-    """Which of ascending places can have a label: each so far from the last one that has."""
-    labelled: list[bool] = []
+def apart(labels: Sequence[tuple[float, str]], edge: float) -> list[tuple[float, str]]:
+    """Keep labels around ascending places that neither overlap nor reach over the edge."""
+    kept: list[tuple[float, str]] = []
     last = -math.inf
-    for place in places:
-        labelled.append(place - last >= least)
-        last = place if labelled[-1] else last
-    return labelled
+    for place, label in labels:
+        half = width(label) / 2
+        middle = min(place, edge - half)
+        if middle - half >= last + _BETWEEN:
+            kept.append((middle, label))
+            last = middle + half
+    return kept

@@ -1,21 +1,25 @@
 """Throughput by number of GPUs: measured with its interval, ideal, and published."""
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 
+from orchestrator.model.case import Case
 from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels as names
 from orchestrator.report import rounding
 from orchestrator.report.figures import scales, style
-from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table, numbered
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, numbered
 from orchestrator.report.markup import shown
+from orchestrator.report.page import Page
 
 _LEFT, _RIGHT, _TALL, _ROW = 64, 484, 280, 20
+_APART = 9.0
+"""Pixels between cases of equal size, and from a case to what was published of it."""
 Point = tuple[Result, Statistics]
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """One for every few series that have a result on different numbers of GPUs."""
+    """Yield a figure for every few series that have results on different numbers of GPUs."""
     groups = [group for group in map(_measured, names.series(page.report)) if _scales(group)]
     starts = range(0, len(groups), style.SERIES)
     yield from numbered([_figure(page, groups[at : at + style.SERIES]) for at in starts])
@@ -32,37 +36,54 @@ def _scales(group: Sequence[Point]) -> bool:
 
 def _figure(page: Page, groups: Sequence[Sequence[Point]]) -> Figure:
     labels = [names.of_series(page, [result for result, _ in group]) for group in groups]
-    drawing, top = Drawing(), 44 + _ROW * (len(groups) + 2 + bool(page.report.published))
+    drawing = Drawing()
+    top = _legend(page, drawing, groups, labels) + 34
     points = [point for group in groups for point in group]
-    sizes = sorted({result.case.world_size for result, _ in points})
+    cases = sorted((result.case for result, _ in points), key=lambda case: case.world_size)
+    sizes: dict[int, dict[str, None]] = {}
+    for case in cases:
+        sizes.setdefault(case.world_size, {})[case.placement] = None
     highest = max(
         max(_high(one), _ideal(group, one[0]), *_published(page, one[0]))
         for group in groups
         for one in group
     )
     grid = scales.ticks(highest, 6)
-    across = scales.Scale(0, sizes[-1] * 1.04, _LEFT, _RIGHT)
+    across = scales.Scale(0, cases[-1].world_size * 1.06, _LEFT, _RIGHT)
     up = scales.Scale(0, grid[-1], top + _TALL, top)
     _axes(page, drawing, (across, up), (sizes, grid))
+    places = _places(across, points)
     for number, group in enumerate(groups):
-        _series(page, drawing, (across, up), number, group)
-        _legend(page, drawing, number, (labels[number], group))
-    _legend_of_others(page, drawing, len(groups))
+        _series(page, drawing, (across, up), number, [(*one, places[one[0].case]) for one in group])
     return Figure(
         name="scaling",
         title=page.say("figure.scaling", unit=page.report.unit),
         summary=_summary(page, groups, labels),
         height=top + _TALL + 46,
         shapes=tuple(drawing.shapes),
-        table=_table(page, groups, labels),
     )
+
+
+def _places(across: scales.Scale, points: Sequence[Point]) -> dict[Case, float]:
+    """Place cases of equal size beside one another, so that none hides another."""
+    by_size: dict[int, list[Case]] = {}
+    for result, _ in points:
+        by_size.setdefault(result.case.world_size, []).append(result.case)
+    sizes = sorted(by_size)
+    gap = min((across(b) - across(a) for a, b in itertools.pairwise(sizes)), default=_APART)
+    apart = min(_APART, gap / max(map(len, by_size.values())))
+    return {
+        case: across(size) + apart * (number - (len(cases) - 1) / 2)
+        for size, cases in by_size.items()
+        for number, case in enumerate(cases)
+    }
 
 
 def _axes(
     page: Page,
     drawing: Drawing,
     places: tuple[scales.Scale, scales.Scale],
-    marks: tuple[Sequence[int], Sequence[float]],
+    marks: tuple[Mapping[int, Iterable[str]], Sequence[float]],
 ) -> None:
     (across, up), (sizes, grid) = places, marks
     for value in grid:
@@ -70,75 +91,84 @@ def _axes(
         drawing.text((_LEFT - 6, up(value) + 4), scales.tick_text(value), "end small soft")
     drawing.line((_LEFT, up(0)), (_RIGHT, up(0)), "axis")
     drawing.line((_LEFT, up(0)), (_LEFT, up(grid[-1])), "axis")
-    labelled = scales.apart([across(size) for size in sizes], 18)
-    for size, is_labelled in zip(sizes, labelled, strict=True):
+    for size in sizes:
         drawing.line((across(size), up(0)), (across(size), up(0) + 4), "axis")
-        if is_labelled:
-            drawing.text((across(size), up(0) + 18), str(size), "mid small soft")
+    texts = [(across(size), _size(size, placements)) for size, placements in sizes.items()]
+    for x, text in scales.apart(texts, WIDTH):
+        drawing.text((x, up(0) + 18), text, "mid small soft")
     drawing.text(((_LEFT + _RIGHT) / 2, up(0) + 38), page.say("figure.gpus"), "mid")
-    drawing.text((4, up(grid[-1]) - 10), page.report.unit)
+    drawing.text((4, up(grid[-1]) - 12), page.report.unit)
+
+
+def _size(size: int, placements: Iterable[str]) -> str:
+    """Return a label; where several placements have one size, they are named from left to right."""
+    names = [*placements]
+    return str(size) if len(names) == 1 else f"{size} ({', '.join(names)})"
 
 
 def _series(
     page: Page,
     drawing: Drawing,
-    places: tuple[scales.Scale, scales.Scale],
+    scale: tuple[scales.Scale, scales.Scale],
     number: int,
-    group: Sequence[Point],
+    group: Sequence[tuple[Result, Statistics, float]],
 ) -> None:
-    across, up = places
+    across, up = scale
     largest = group[-1][0]
-    ends = [(across(0), up(0)), (across(largest.case.world_size), up(_ideal(group, largest)))]
+    ideal = _ideal([(result, found) for result, found, _ in group], largest)
+    ends = [(across(0), up(0)), (across(largest.case.world_size), up(ideal))]
     drawing.way(ends, f"ideal s{number}")
-    line = [(across(result.case.world_size), up(found.median)) for result, found in group]
-    drawing.way(line, f"line s{number} d{number}")
-    for result, found in group:
-        x = across(result.case.world_size)
+    drawing.way([(x, up(found.median)) for _, found, x in group], f"line s{number} d{number}")
+    for result, found, x in group:
         if found.interval:
-            low, high = up(found.interval.low), up(found.interval.high)
-            drawing.line((x, low), (x, high), f"bar s{number}")
-            for y in (low, high):
-                drawing.line((x - 5, y), (x + 5, y), f"bar s{number}")
+            _interval(drawing, x, (up(found.interval.low), up(found.interval.high)), number)
         median = rounding.throughput(page.report, found.median)
         words = f"{result.case.placement}: {median} {page.report.unit}"
         drawing.point((x, up(found.median)), _marker(number), f"s{number} full", words)
         for value in _published(page, result):
-            drawing.point((x, up(value)), 3, f"s{number} open", page.say("figure.published"))
+            drawing.point(
+                (x + _APART, up(value)), 3, f"s{number} open", page.say("figure.published")
+            )
+
+
+def _interval(drawing: Drawing, x: float, ends: tuple[float, float], number: int) -> None:
+    drawing.line((x, ends[0]), (x, ends[1]), f"bar s{number}")
+    for y in ends:
+        drawing.line((x - 5, y), (x + 5, y), f"bar s{number}")
 
 
 def _marker(number: int) -> int:
-    """The marker of a series; the diamond is for published results."""
+    """Return the marker of a series; the diamond is kept for published results."""
     return number if number < 3 else number + 1
 
 
-def _legend(page: Page, drawing: Drawing, number: int, series: tuple[str, Sequence[Point]]) -> None:
-    """In full, or where that is too long by what the series differ in."""
-    label, ((first, _), *_) = series
-    if scales.width(label) > WIDTH - 60:
-        label = names.of_settings(page.report, first.case)
-    y = 14 + _ROW * number
-    drawing.way([(8, y), (44, y)], f"line s{number} d{number}")
-    drawing.point((26, y), _marker(number), f"s{number} full")
-    drawing.text((52, y + 4), scales.fitted(shown(label), WIDTH - 60))
-
-
-def _legend_of_others(page: Page, drawing: Drawing, groups: int) -> None:
-    y = 14 + _ROW * groups
+def _legend(
+    page: Page, drawing: Drawing, groups: Sequence[Sequence[Point]], labels: Sequence[str]
+) -> float:
+    """Explain the signs; the height of that. Series are named by what they differ in if needed."""
+    y = 14.0
+    for number, (label, ((first, _), *_)) in enumerate(zip(labels, groups, strict=True)):
+        if scales.width(label) > WIDTH - 60:
+            label = names.of_settings(page.report, first.case)
+        drawing.way([(8, y), (44, y)], f"line s{number} d{number}")
+        drawing.point((26, y), _marker(number), f"s{number} full")
+        lines = scales.wrapped(shown(label), WIDTH - 60)
+        drawing.lines((52, y + 4), lines, "")
+        y += _ROW + LINE * (len(lines) - 1)
     drawing.way([(8, y), (44, y)], "ideal s5")
-    ideal = page.say("figure.ideal")
-    drawing.text((52, y + 4), ideal)
+    drawing.text((52, y + 4), page.say("figure.ideal"))
     y += _ROW
-    drawing.line((26, y - 7), (26, y + 7), "bar s5")
-    for end in (y - 7, y + 7):
-        drawing.line((21, end), (31, end), "bar s5")
+    _interval(drawing, 26, (y - 7, y + 7), 5)
     drawing.text((52, y + 4), page.say("figure.interval"))
     if page.report.published:
-        drawing.point((26, y + _ROW), 3, "s5 open")
-        drawing.text((52, y + _ROW + 4), page.say("figure.published"))
+        y += _ROW
+        drawing.point((26, y), 3, "s5 open")
+        drawing.text((52, y + 4), page.say("figure.published"))
+    return y + 10
 
 
 def _ideal(group: Sequence[Point], result: Result) -> float:
-    """The throughput of a case if that of the smallest one grew with the number of GPUs."""
+    """Return the throughput of a case if that of the smallest case grew with the GPUs."""
     smallest, found = group[0]
     return found.median / smallest.case.world_size * result.case.world_size
 
@@ -164,21 +194,3 @@ def _summary(page: Page, groups: Sequence[Sequence[Point]], labels: Sequence[str
         for group, label in zip(groups, labels, strict=True)
     ]
     return shown(" ".join(parts))
-
-
-def _table(page: Page, groups: Sequence[Sequence[Point]], labels: Sequence[str]) -> Table:
-    rows = [
-        (
-            label,
-            result.case.placement,
-            str(result.case.world_size),
-            rounding.throughput(page.report, found.median),
-            rounding.interval_words(found, page.language),
-            rounding.throughput(page.report, _ideal(group, result)),
-            *([str(value) for value in _published(page, result)] or [""]),
-        )
-        for group, label in zip(groups, labels, strict=True)
-        for result, found in group
-    ]
-    keys = ("series", "case", "gpus", "median", "interval", "ideal", "published")
-    return Table(page.heads(*keys), rows)

@@ -1,85 +1,121 @@
 """The throughput that logs print over their iterations, with the window that is measured."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from orchestrator.model.result import Measurement, Result
 from orchestrator.model.trace import TracePoint
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import WIDTH, Drawing, Figure, Table, numbered
-from orchestrator.report.markdown_page import Page
+from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, numbered
 from orchestrator.report.markup import shown
+from orchestrator.report.page import Page
 
-_COLUMNS, _MOST, _TALL, _ROW, _LEFT, _GAP, _TOP = 2, 8, 96, 158, 50, 14, 54
+_COLUMNS, _MOST, _TALL, _BELOW, _LEFT, _TOP = 2, 8, 96, 30, 50, 54
+_WIDE = WIDTH / _COLUMNS - _LEFT - 14
+_LABEL = 40
+"""Pixels that a number below a panel needs."""
+_HIGHEST = 2.0
+"""Of the median; what lies above, as after a pause, is drawn at the upper edge."""
+Traced = Sequence[tuple[Measurement, Sequence[TracePoint]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """A case whose logs print rates; ``whole`` is the rate that is drawn as 100 %."""
+
+    label: str
+    trials: Traced
+    whole: float
+
+    @property
+    def lines(self) -> list[str]:
+        """Split the label, which stands above the panel."""
+        return scales.wrapped(shown(self.label), _WIDE)
+
+    @property
+    def points(self) -> list[TracePoint]:
+        """Return the points of all trials."""
+        return [point for _, points in self.trials for point in points]
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """A panel per case of which a log prints rates, a few in each figure."""
-    panels = [
-        (labels.of_case(page.report, result), trials)
-        for result in page.report.results
-        if (trials := _traced(result))
-    ]
+    """Yield figures of a few panels, all with the same axes."""
+    panels = [panel for result in page.report.results if (panel := _panel(page, result))]
+    if not panels:
+        return
+    points = [point for panel in panels for point in panel.points]
+    first, last = min(point[0] for point in points), max(point[1] for point in points)
+    highest = max(point[4] / panel.whole for panel in panels for point in panel.points)
+    grid = scales.ticks(min(highest, _HIGHEST), 3)
+    axes = scales.Scale(first, max(last, first + 1), 0, _WIDE), grid
     most = max(_COLUMNS, min(_MOST, _COLUMNS * -(-len(panels) // (2 * _COLUMNS))))
     starts = range(0, len(panels), most)  # few panels fill two figures beside one another
-    yield from numbered([_figure(page, panels[at : at + most]) for at in starts])
+    yield from numbered([_figure(page, panels[at : at + most], axes) for at in starts])
 
 
-_LABEL = 40
-"""Pixels that a number below a panel needs."""
-Traced = Sequence[tuple[Measurement, Sequence[TracePoint]]]
-Panel = tuple[str, Traced]
+def _panel(page: Page, result: Result) -> _Panel | None:
+    trials = [(trial, [*trial.trace.points]) for trial in result.trials if trial.trace]
+    if not trials:
+        return None
+    highest = max(point[3] for _, points in trials for point in points)
+    return _Panel(labels.of_case(page.report, result), trials, result.median or highest)
 
 
-def _traced(result: Result) -> Traced:
-    return [(trial, [*trial.trace.points]) for trial in result.trials if trial.trace]
-
-
-def _figure(page: Page, panels: Sequence[Panel]) -> Figure:
+def _figure(
+    page: Page, panels: Sequence[_Panel], axes: tuple[scales.Scale, Sequence[float]]
+) -> Figure:
     drawing = Drawing()
     _legend(page, drawing)
-    pitch = WIDTH / _COLUMNS
-    for number, (label, trials) in enumerate(panels):
-        left = _LEFT + number % _COLUMNS * pitch
-        top = _TOP + number // _COLUMNS * _ROW + 20
-        _draw(drawing, (left, top), pitch - _LEFT - _GAP, (label, trials))
+    y = float(_TOP)
+    for at in range(0, len(panels), _COLUMNS):
+        row = panels[at : at + _COLUMNS]
+        y += LINE * max(len(panel.lines) for panel in row) + 6
+        for column, panel in enumerate(row):
+            _draw(drawing, (_LEFT + column * WIDTH / _COLUMNS, y), axes, panel)
+        y += _TALL + _BELOW
     return Figure(
         name="iterations",
-        title=page.say("figure.iterations", unit=page.report.unit),
-        summary=page.say("figure.iterations.summary", cases=len(panels)),
-        height=_TOP + _ROW * -(-len(panels) // _COLUMNS) + 6,
+        title=page.say("figure.iterations"),
+        summary=_summary(page, panels),
+        height=y,
         shapes=tuple(drawing.shapes),
-        table=_table(page, panels),
     )
 
 
-def _draw(drawing: Drawing, corner: tuple[float, float], wide: float, panel: Panel) -> None:
-    (left, top), (label, trials) = corner, panel
-    every = [point for _, points in trials for point in points]
-    firsts, lasts, _, _, highs = zip(*every, strict=True)
-    first, last, grid = min(firsts), max(lasts), scales.ticks(max(highs), 3)
-    across = scales.Scale(first, max(last, first + 1), left, left + wide)
+def _draw(
+    drawing: Drawing,
+    corner: tuple[float, float],
+    axes: tuple[scales.Scale, Sequence[float]],
+    panel: _Panel,
+) -> None:
+    (left, top), (across, grid) = corner, axes
+    across = replace(across, begin=left, end=left + _WIDE)
     up = scales.Scale(0, grid[-1], top + _TALL, top)
-    drawing.text((left, top - 8), scales.fitted(label, wide), "small")
-    for window in dict.fromkeys(trial.window for trial, _ in trials):
+
+    def height(rate: float) -> float:
+        return up(min(rate / panel.whole, grid[-1]))
+
+    drawing.lines((left, top - 8 - LINE * (len(panel.lines) - 1)), panel.lines, "small")
+    for window in dict.fromkeys(trial.window for trial, _ in panel.trials):
         _window(drawing, across, (top, top + _TALL), window)
     for value in grid:
-        drawing.line((left, up(value)), (left + wide, up(value)), "grid")
-        drawing.text((left - 5, up(value) + 4), scales.tick_text(value), "end small soft")
-    taken = [across(end) for trial, _ in trials for end in trial.window or ()]
-    for x, end, look in ((left, first, "small soft"), (left + wide, last, "end small soft")):
+        drawing.line((left, up(value)), (left + _WIDE, up(value)), "grid")
+        drawing.text((left - 5, up(value) + 4), f"{value:.0%}", "end small soft")
+    taken = [across(end) for trial, _ in panel.trials for end in trial.window or ()]
+    ends = (left, across.low, "small soft"), (left + _WIDE, across.high, "end small soft")
+    for x, end, look in ends:
         if all(abs(x - other) > _LABEL for other in taken):
-            drawing.text((x, up(0) + 16), str(end), look)
-    for trial, points in trials:
-        is_valid = trial.state == "valid"
-        look = "line thin s0 d0" if is_valid else "line thin s1 d1"
+            drawing.text((x, up(0) + 16), str(round(end)), look)
+    for trial, points in panel.trials:
+        look = "line thin s0 d0" if trial.state == "valid" else "line thin s1 d1"
         spans = [
-            (across((begin + end) / 2), up(low), up(high))
+            (across((begin + end) / 2), height(low), height(high))
             for begin, end, low, _, high in points
             if high > low
         ]
         drawing.spans(spans, f"thin {look.split()[2]}")
-        line = [(across((begin + end) / 2), up(mean)) for begin, end, _, mean, _ in points]
+        line = [(across((begin + end) / 2), height(mean)) for begin, end, _, mean, _ in points]
         drawing.way(line, look, shown(trial.trial))
 
 
@@ -112,18 +148,19 @@ def _legend(page: Page, drawing: Drawing) -> None:
         drawing.text((x + 32, y + 11), page.say(f"figure.{key}"), "small")
 
 
-def _table(page: Page, panels: Sequence[Panel]) -> Table:
-    most = max(trial.repeat for _, trials in panels for trial, _ in trials)
-    rows: list[tuple[str, ...]] = []
-    for label, trials in panels:
-        cells = {
-            (first, last, trial.repeat): rounding.short(mean, 1)
-            for trial, points in trials
-            for first, last, _, mean, _ in points
-        }
-        spans = sorted({(first, last) for first, last, _ in cells})
-        for first, last in spans:
-            values = (cells.get((first, last, repeat), "") for repeat in range(1, most + 1))
-            rows.append((label, str(first) if first == last else f"{first}-{last}", *values))
-    repeats = (page.say("figure.trial", number=repeat) for repeat in range(1, most + 1))
-    return Table((*page.heads("case", "iterations"), *repeats), rows)
+def _summary(page: Page, panels: Sequence[_Panel]) -> str:
+    """Say how far the rates in the windows of trials that count are from their case's median."""
+    shares = [
+        rate / panel.whole
+        for panel in panels
+        for trial, points in panel.trials
+        if trial.window and trial.state == "valid"
+        for first, last, low, _, high in points
+        if trial.window[0] <= first and last <= trial.window[1]
+        for rate in (low, high)
+    ]
+    lowest, highest = (
+        rounding.share(min(shares, default=None)),
+        rounding.share(max(shares, default=None)),
+    )
+    return page.say("figure.iterations.summary", cases=len(panels), low=lowest, high=highest)

@@ -10,11 +10,11 @@ html{scroll-padding-top:1rem}
 body{margin:0 auto;padding:1.5rem 1.25rem 4rem;max-width:67rem;background:var(--page);
 color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI","Noto Sans",
 "Noto Sans CJK SC",sans-serif;overflow-wrap:break-word}
-h1{font-size:1.9rem;line-height:1.2;margin:0 0 1rem}
+h1{text-wrap:balance;font-size:1.9rem;line-height:1.2;margin:0 0 1rem}
 h2{font-size:1.35rem;margin:3rem 0 1rem;padding-bottom:.3rem;border-bottom:1px solid var(--rule)}
 h3{font-size:1.05rem;margin:2rem 0 .5rem}
 a{color:var(--link)}
-a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:3px solid var(--link);
+a:focus-visible,[tabindex]:focus-visible{outline:3px solid var(--link);
 outline-offset:2px}
 .skip{position:absolute;left:-100rem;top:.5rem;padding:.5rem 1rem;background:var(--page)}
 .skip:focus{left:.5rem}
@@ -27,7 +27,7 @@ dl div{display:grid;grid-template-columns:9rem 1fr;gap:.1rem 1rem;padding:.15rem
 dt{color:var(--soft)}
 dd{margin:0;grid-column:2;min-width:0}
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;margin:1.2rem 0 0;padding:0}
-.know li{margin:.3rem 0}
+li{margin:.2rem 0}
 code,pre{font-family:ui-monospace,"SFMono-Regular",Consolas,"Noto Sans Mono",monospace;
 font-size:.875em;overflow-wrap:anywhere}
 pre code{display:block;font-size:1em}
@@ -40,16 +40,13 @@ caption{text-align:left;color:var(--soft);padding:.3rem 0;max-width:calc(100vw -
 th,td{padding:.3rem .45rem;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
 thead th{border-bottom:2px solid var(--rule);vertical-align:bottom}
 .n{text-align:right}tbody .n,tbody .w{white-space:nowrap}
-tbody :is(th,td):not([class]){min-width:9rem;overflow-wrap:anywhere}thead th{word-break:keep-all}
+tbody :is(th,td):not([class]){min-width:7rem;overflow-wrap:anywhere}thead th{word-break:keep-all}
 tbody th{font-weight:600}
 figure{margin:1.5rem 0 2.5rem}
-figcaption{font-weight:600;margin-bottom:.5rem}
+figcaption{font-weight:600;margin-bottom:.5rem;text-wrap:balance}
 .fig{display:block;width:100%;max-width:36rem;height:auto}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28rem),1fr));gap:0 2rem}
 .pair>*{min-width:0}
-details{margin:.4rem 0}
-details .wide-content{max-height:26rem;overflow:auto}
-summary{cursor:pointer;color:var(--link)}
 @media (max-width:40rem){body{padding:1rem .9rem 3rem}h1{font-size:1.5rem}
 dl div{grid-template-columns:1fr}dd{grid-column:1}}
 @media screen and (max-width:40rem){section>.wide-content :is(table,caption,tbody){display:block}
@@ -63,7 +60,8 @@ section>.wide-content :is(th,td)::before{content:attr(data-head);color:var(--sof
 font-weight:400;text-align:left;min-width:4rem}}
 @media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}
 a{color:inherit;text-decoration:none}h2,h3,figcaption{break-after:avoid}
-figure,tr,.verdict{break-inside:avoid}.wide-content{overflow:visible;max-height:none}
+section>p{break-after:avoid}.wide-content,p,pre,figure,tr{break-inside:avoid}
+.wide-content{overflow:visible}
 .matrix{white-space:pre-wrap}table{font-size:8pt}th,td{padding:.15rem .3rem}
 tbody .w{white-space:normal}tbody :is(th,td):not([class]){min-width:5rem}
 .fig{max-width:12cm}}

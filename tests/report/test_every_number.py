@@ -1,0 +1,402 @@
+"""Every number of results.json stands where the page says, in both formats and languages.
+
+The rows that are expected are made from results.json alone, with rounding rules of this file; only
+words, such as the head of a column, are those of the program.
+"""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
+
+import html
+import json
+import random
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from orchestrator import report, workloads
+from orchestrator.collecting import report_files
+from orchestrator.model.experiment import Method
+from orchestrator.model.layout import Layout
+from orchestrator.model.repeats import Repeats
+from orchestrator.model.report import LogSource, Report
+from orchestrator.model.result import NOT_NEEDED, Result
+from orchestrator.model.telemetry import Energy
+from orchestrator.report import Language, phrases
+from orchestrator.state.store import Store
+from tests.report.test_one_source import drawn
+from tests.reported import sweep
+from tests.verifying import honest, sweeps
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The tables of a page by the title of their section, and all of its text."""
+
+    language: Language
+    layout: Layout
+    tables: Mapping[str, Sequence[Sequence[Sequence[str]]]]
+    text: str
+
+    def say(self, key: str) -> str:
+        """A word of the program."""
+        return phrases.text(self.language, key)
+
+    def rows(self, key: str) -> list[Row]:
+        """The rows of every table of a section by the heads of their columns, without groups."""
+        found: list[Row] = []
+        for head, *rows in self.tables.get(self.say(key), ()):
+            grouped = head[0] == self.say("head.group")
+            found += [dict(zip(head, row, strict=True)) for row in rows if not grouped or row[1]]
+        return found
+
+    def column(self, section: str, head: str) -> list[str]:
+        """The cells below a head, empty where a table lacks the column."""
+        return [row.get(self.say(head), "") for row in self.rows(section)]
+
+    def rate(self, value: float | None) -> str:
+        """A throughput, as the layout of its documents prints it."""
+        text = fixed(value, self.layout.decimals)
+        if self.layout.kind == "groups" and "." in text:
+            return text.rstrip("0").rstrip(".")
+        return text
+
+    def interval(self, found: Mapping[str, float] | None) -> str:
+        """An interval with its coverage."""
+        if found is None:
+            return "n/a"
+        low, high, coverage = f"{found['low']:.2f}", f"{found['high']:.2f}", found["coverage"]
+        if self.language == "zh":
+            return f"{low} 至 {high}（{coverage:.2%}）"
+        return f"{low} to {high} ({coverage:.2%})"
+
+
+def fixed(value: float | None, decimals: int) -> str:
+    """A number with so many decimals."""
+    return "n/a" if value is None else f"{value:.{decimals}f}"
+
+
+def share(value: float | None, sign: str = "") -> str:
+    """A share in percent."""
+    return "n/a" if value is None else format(value, f"{sign}.1%")
+
+
+def of_markdown(text: str, language: Language, layout: Layout) -> Shown:
+    """report.md, without escapes."""
+    found: dict[str, list[list[list[str]]]] = {}
+    for part in text.split("\n## ")[1:]:
+        title, _, body = part.partition("\n")
+        for block in body.strip("\n").split("\n\n"):
+            if block.startswith("| "):
+                first, _, *rows = block.splitlines()
+                cells = [line[2:-2].split(" | ") for line in (first, *rows)]
+                table = [[re.sub(r"\\(.)", r"\1", it).strip() for it in row] for row in cells]
+                found.setdefault(title, []).append(table)
+    return Shown(language, layout, found, html.unescape(re.sub(r"\\(.)", r"\1", text)))
+
+
+def of_html(page: str, language: Language, layout: Layout) -> Shown:
+    """report.html."""
+    found: dict[str, list[list[list[str]]]] = {}
+    for part in page.split('<section><h2 id="')[1:]:
+        title = html.unescape(part.partition(">")[2].partition("</h2>")[0])
+        for block in re.findall("<table>.*?</table>", part, re.DOTALL):
+            rows = ET.fromstring(block).iter("tr")
+            table = [["".join(cell.itertext()).strip() for cell in row] for row in rows]
+            found.setdefault(title, []).append(table)
+    return Shown(language, layout, found, html.unescape(re.sub("<[^>]*>", "", page)))
+
+
+def check(document: Mapping[str, Any], shown: Shown) -> None:
+    """Compare every section of a page with results.json."""
+    glance(document, shown)
+    trials(document, shown)
+    named_cases(document, shown)
+    published(document, shown)
+    machines(document, shown)
+    canary(document, shown)
+    lone(document, shown)
+    first_lines(document, shown)
+
+
+def glance(document: Mapping[str, Any], shown: Shown) -> None:
+    """The row of each case: all that its number is worth."""
+    rows = shown.rows("glance")
+    assert len(rows) == len(document["cases"])
+    for row, case in zip(rows, document["cases"], strict=True):
+        is_measured = case["median"] is not None
+        assert row[document["unit"]] == shown.rate(case["median"])
+        counts = f"{case['trials_valid']}/{case['trials_planned']}"
+        assert row[shown.say("head.trials")] == counts
+        speedup = fixed(case["speedup"], 2)
+        if case["speedup"] is None and is_measured:
+            speedup = shown.say("no_baseline")
+        if case["speedup_interval"]:
+            speedup += shown.say("comma") + shown.interval(case["speedup_interval"])
+        expected = {
+            "interval": shown.interval(case["interval"]),
+            "spread": share(case["spread"]),
+            "speedup": speedup,
+            "efficiency": share(case["efficiency"]),
+            "transport": case["transport"] or "-",
+            "memory": f"{case['peak_memory_mib']:.0f} (MiB)" if case["peak_memory_mib"] else "",
+        }
+        for key, cell in expected.items():
+            assert row.get(shown.say(f"head.{key}"), "-") in (cell, cell or "-"), key
+        marks = row.get(shown.say("head.marks"), "")
+        assert all(mark["code"] in marks for mark in case["marks"])
+        first = next(iter(case["published"]), None)
+        cell = row.get(shown.say("head.published"), "")
+        if first is not None:
+            assert cell.startswith(f"{first['throughput']} (")
+            assert cell.endswith(share(first["difference"], "+z"))
+        else:
+            assert cell == ""
+
+
+def trials(document: Mapping[str, Any], shown: Shown) -> None:
+    """Every trial: its number, state, seconds, nodes, log and digest."""
+    cases = document["cases"]
+    flat = [trial for case in cases for trial in case["trials"]]
+    evidence = shown.rows("evidence")
+    assert len(evidence) == len(flat)
+    for row, trial in zip(evidence, flat, strict=True):
+        seconds = "" if trial["measured_s"] is None else f"{trial['measured_s']:.1f}"
+        assert row.get(shown.say("head.measured_s"), "") == seconds
+        assert row.get("sha256", "") == (trial["sha256"] or "")[:12]
+        assert row.get(shown.say("head.log"), "") == (trial["log"] or "")
+        assert row[shown.say("head.trial")] == str(trial["repeat"])
+    by_series: dict[str, list[Mapping[str, Any]]] = {}
+    for case in cases:
+        settings = {**case["case"]}
+        for name in ("nodes", "gpus_per_node", "placement", "world_size", "data_parallel"):
+            settings.pop(name, None)
+        settings.pop("global_batch_size", None)
+        key = json.dumps(settings, sort_keys=True)
+        by_series.setdefault("" if shown.layout.kind == "groups" else key, []).append(case)
+    ordered = [case for series in by_series.values() for case in series]
+    if shown.layout.kind == "groups":
+        ordered = in_groups(shown, cases)
+    rows = shown.rows("all")
+    expected = [trial for case in ordered for trial in case["trials"]]
+    assert [row[shown.layout.throughput] for row in rows] == [
+        shown.rate(trial["throughput"]) for trial in expected
+    ]
+    assert [row[shown.say("head.trial")] for row in rows] == [str(it["repeat"]) for it in expected]
+    for row, trial in zip(rows, expected, strict=True):
+        codes = row[shown.say("head.codes")]
+        assert all(it["code"] in codes for it in (*trial["problems"], *trial["marks"]))
+        assert row[shown.say("head.state")] == shown.say(f"state.{trial['state']}")
+
+
+def in_groups(shown: Shown, cases: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The cases in the order of the table of named cases."""
+    names = [row[shown.say("head.case")] for row in shown.rows("results")]
+    left = [*zip((row[shown.say("head.case")] for row in shown.rows("glance")), cases, strict=True)]
+    found = []
+    for name in names:
+        place = next(n for n, (other, _) in enumerate(left) if other == name)
+        found.append(left.pop(place)[1])
+    assert left == []
+    return found
+
+
+def named_cases(document: Mapping[str, Any], shown: Shown) -> None:
+    """GPT: latency, memory and TFLOP/s of each case."""
+    if shown.layout.kind != "groups":
+        return
+    rows = shown.rows("results")
+    for row, case in zip(rows, in_groups(shown, document["cases"]), strict=True):
+        latency = "n/a"
+        if case["latency_s"] is not None:
+            milliseconds = f"{case['latency_s'] * 1000:.3f}".rstrip("0").rstrip(".")
+            latency = f"{milliseconds} (ms)"
+        assert row[shown.say("head.latency")] == latency
+        memory = "n/a" if case["memory_mib"] is None else f"{case['memory_mib']} (MiB)"
+        assert row[shown.say("head.memory")] == memory
+        assert row[shown.layout.throughput] == shown.rate(case["median"])
+        assert row.get(shown.say("head.tflops"), "n/a") == fixed(case["tflops_per_gpu"], 2)
+
+
+def published(document: Mapping[str, Any], shown: Shown) -> None:
+    """Every published result with what was measured beside it."""
+    every = [(case, one) for case in document["cases"] for one in case["published"]]
+    rows = shown.rows("published")
+    assert len(rows) == len(every)
+    for row, (case, one) in zip(rows, every, strict=True):
+        assert row[shown.say("head.measured")] == shown.rate(case["median"])
+        assert row[shown.say("head.published")].startswith(f"{one['throughput']} (")
+        assert row[shown.say("head.difference")] == share(one["difference"], "+z")
+
+
+def machines(document: Mapping[str, Any], shown: Shown) -> None:
+    """Medians over the valid trials and their nodes, and the speed of each node."""
+    valid = {
+        number: [trial for trial in case["trials"] if trial["state"] == "valid"]
+        for number, case in enumerate(document["cases"])
+    }
+    counting = [number for number, trials in valid.items() if trials]
+    decimals = {
+        **{"sm_clock": ("sm_mhz", 0), "memory_clock": ("memory_mhz", 0), "power": ("power_w", 0)},
+        **{"temperature": ("temperature_c", 0), "utilisation": ("utilisation_pct", 0)},
+        **{"others": ("others_cpus", 1), "load": ("load", 1)},
+    }
+    for key, (name, digits) in decimals.items():
+        cells = shown.column("machines", f"head.{key}")
+        cells = [cell for cell in cells if cell]
+        values = [
+            [
+                it[name]
+                for trial in valid[number]
+                for it in trial["machines"]
+                if it[name] is not None
+            ]
+            for number in counting
+        ]
+        if cells:
+            nothing = shown.say("not_observed")
+            assert cells == [f"{median(it):.{digits}f}" if it else nothing for it in values]
+        elif key not in ("others", "load"):
+            assert not any(values)
+    energies = [it for it in shown.column("machines", "head.energy") if it]
+    for cell, number in zip(energies, counting, strict=bool(energies)):
+        joules = document["cases"][number]["energy_per_sample_j"]
+        if joules is None:
+            assert cell == shown.say("not_observed")
+        else:
+            assert float(cell) == pytest.approx(joules, abs=0.0005)
+    rows = shown.rows("nodes_compared")
+    speeds = [(row[shown.say("head.trials")], row[shown.say("head.speed")]) for row in rows]
+    assert speeds == [(str(it["trials"]), f"{it['speed']:.3f}") for it in document["node_speeds"]]
+
+
+def canary(document: Mapping[str, Any], shown: Shown) -> None:
+    """The case that was measured now and again."""
+    watched = document["canary"]
+    cells = [row[shown.layout.throughput] for row in shown.rows("canary")]
+    expected = watched["trials"] if watched else []
+    assert cells == [shown.rate(trial["throughput"]) for trial in expected]
+    if watched:
+        assert f"{watched['bound']:.1%}" in shown.text
+
+
+def lone(document: Mapping[str, Any], shown: Shown) -> None:
+    """Logs that belong to no case."""
+    rows = shown.rows("lone")
+    assert len(rows) == len(document["logs"])
+    for row, log in zip(rows, document["logs"], strict=True):
+        assert row[document["unit"]] == fixed(log["throughput"], 2)
+        assert row[shown.say("head.mean_rate")] == fixed(log["rate"] and log["rate"]["mean"], 2)
+        for head, key in (
+            ("world_size", "world_size"),
+            ("batch_size_per_device", "micro_batch_size"),
+        ):
+            assert row[head] == str(log["config"].get(key, "?"))
+
+
+def first_lines(document: Mapping[str, Any], shown: Shown) -> None:
+    """The verdict's counts, the best number, and how long it took."""
+    said = document["verdict"]
+    first = re.search("(?:COMPLETE|MARKED|NO RESULT)[:：](.*)", shown.text)
+    assert first
+    numbers = [int(number) for number in re.findall("[0-9]+", first[1])]
+    assert {said["trials_valid"], said["trials"]} <= set(numbers)
+    medians = [case for case in document["cases"] if case["median"] is not None]
+    if medians:
+        assert {said["cases_with_result"], said["cases"]} <= set(numbers)
+        best = max(medians, key=lambda case: case["median"])
+        sentence = shown.text[: shown.text.index(shown.say("headline.what"))]
+        assert f"{shown.rate(best['median'])} {document['unit']}" in sentence
+        if best["interval"]:
+            assert shown.interval(best["interval"]) in sentence
+    every = [trial for case in document["cases"] for trial in case["trials"]]
+    every += document["canary"]["trials"] if document["canary"] else []
+    seconds = [it["measured_s"] for it in every if it["state"] == "valid" and it["measured_s"]]
+    if seconds:
+        assert f"{sum(seconds):.1f} {'s' if shown.language == 'en' else '秒'}" in shown.text
+    if document["ran_s"] is not None:
+        hours, minutes = divmod(int(document["ran_s"]) // 60, 60)
+        rest = int(document["ran_s"]) % 60
+        words = {
+            "en": f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s",
+            "zh": f"{hours} 小时 {minutes} 分" if hours else f"{minutes} 分 {rest} 秒",
+        }
+        assert words[shown.language] in shown.text
+
+
+def varied(seed: int) -> Report:
+    """Any report with more of what happens: seconds, joules, adaptive repeats, trials that rest."""
+    draw = random.Random(f"varied {seed}")
+    found = drawn(seed)
+    results = tuple(_varied(draw, one) for one in found.results)
+    watched = found.canary and replace(found.canary, trials=results[0].trials[:2])
+    until = Repeats(min=3, max=8, until_interval="5%")
+    methods = [None, found.method, Method(repeats=until, iterations=151, pack="disjoint")]
+    return replace(
+        found,
+        results=results,
+        canary=watched,
+        method=draw.choice(methods),
+        ran_s=draw.choice([None, draw.uniform(1, 3000), draw.uniform(3600, 90_000)]),
+    )
+
+
+def _varied(draw: random.Random, found: Result) -> Result:
+    trials = tuple(
+        replace(
+            trial,
+            measured_s=draw.choice([None, draw.uniform(0.5, 900)]),
+            energy=draw.choice([None, Energy(9000.0, draw.uniform(0.01, 9), "power")]),
+            nodes=draw.choice([(), ("vs001", "vs002")]),
+            state=draw.choice(["failed", "invalid", "infra-lost", "interrupted", NOT_NEEDED])
+            if trial.state != "valid"
+            else "valid",
+        )
+        for trial in found.trials
+    )
+    return replace(found, trials=trials)
+
+
+@pytest.mark.parametrize("language", report.LANGUAGES)
+@pytest.mark.parametrize("seed", range(60))
+def test_every_number_stands_where_the_page_says(seed: int, language: Language) -> None:
+    """Of drawn reports: placements, GPT's groups and numbers of GPUs, sweeps and folders."""
+    found = varied(seed)
+    document = json.loads(json.dumps(report.document(found)))
+    check(document, of_markdown(report.markdown(found, language), language, found.layout))
+    check(document, of_html(report.html_page(found, language, {}), language, found.layout))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_number_of_a_measured_sweep_stands_where_the_page_says(
+    tmp_path: Path, seed: int
+) -> None:
+    """Of files that `collect` wrote from logs, some of them damaged, in both languages."""
+    recorded = honest.drawn(random.Random(f"numbers {seed}"))
+    workload = workloads.find(recorded.workload)
+    assert workload is not None
+    language = report.LANGUAGES[seed % 2]
+    folder = sweeps.collected(Store(tmp_path), recorded, language, strict=seed % 3 == 0).folder
+    document = json.loads((folder / report_files.RESULTS).read_text())
+    text = (folder / f"report{report.suffix(language)}.md").read_text()
+    page = (folder / report_files.html(language)).read_text()
+    check(document, of_markdown(text, language, workload.layout))
+    check(document, of_html(page, language, workload.layout))
+
+
+def test_lines_of_logs_stand_beside_their_text() -> None:
+    """In report.html, with the whole digest of the log."""
+    found = next(it for it in map(varied, range(60)) if it.results and it.results[0].valid)
+    evidence = found.results[0].valid[0].evidence
+    assert evidence is not None
+    source = {evidence.log: LogSource("x.log", ((40, "first"), (140, "last")))}
+    text = of_html(report.html_page(found, "en", source), "en", found.layout).text
+    assert f"{evidence.log}, lines in the log: 40, 140, sha256 {evidence.sha256}" in text
+    assert "40: first140: last" in text.replace("\n", "")
+    assert "40: first" not in report.markdown(sweep(found.results))
