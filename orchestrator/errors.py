@@ -63,7 +63,7 @@ class DlperfError(Exception):
 
 
 def _sentence(text: str) -> str:
-    return text if text.endswith("?") else f"{text.rstrip('.')}."
+    return text if text.endswith(("?", "...")) else f"{text.rstrip('.')}."
 
 
 class ConfigError(DlperfError):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -52,12 +53,9 @@ def environment(workload: Workload, of: Case, where: Placement) -> Mapping[str, 
 
 def test_workloads_are_known_by_their_modules() -> None:
     """A module is a workload if it has no underscore; nothing is registered anywhere."""
-    assert workloads.names() == (
-        "all_reduce",
-        *("ngc_pytorch_rn50", "ngc_tensorflow_rn50"),
-        *("oneflow_bert", "oneflow_gpt", "oneflow_rn50"),
-        "reference_rn50",
-    )
+    files = Path(workloads.__file__).parent.glob("[a-z]*.py")
+    assert workloads.names() == tuple(sorted(file.stem for file in files))
+    assert "ngc_pytorch_rn50" in workloads.names()
     for name in workloads.names():
         found = workloads.find(name)
         assert found is not None
