@@ -57,7 +57,7 @@ class Wait:
     ) -> None:
         self._attempt, self._limits = attempt, limits
         self._runtimes, self._pool = runtimes, pool
-        self._began = self._grew = time.monotonic()
+        self._began = self._grew = self._turned = time.monotonic()
         self._watched = [_Watched(task) for task in attempt.tasks]
         self._answered = threading.Event()
         self._reason = ""
@@ -69,6 +69,7 @@ class Wait:
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
         """Poll every task until all have ended."""
         while any(watched.end is None for watched in self._watched):
+            self._leave_out_pause()
             young = time.monotonic() - self._began < YOUNG_S
             pause_s = max(CALM_S, SHARE_S * len(self._watched))
             if pause_s == CALM_S and (young or self._reason or self._served):
@@ -86,6 +87,15 @@ class Wait:
             ends=ends,
             first=flooded or self._first,
         )
+
+    def _leave_out_pause(self) -> None:
+        """Count no time in which this process stood still, such as after Ctrl-Z, as silence."""
+        before, self._turned = self._turned, time.monotonic()
+        if (stood_s := self._turned - before) > NODE_LOST_S:
+            self._began, self._grew = self._began + stood_s, self._grew + stood_s
+            for watched in self._watched:
+                if watched.unheard_since is not None:
+                    watched.unheard_since = self._turned
 
     def _rest(self, pause_s: float) -> None:
         """Wait until an answer comes, or for so long."""
