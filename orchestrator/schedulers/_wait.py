@@ -32,7 +32,6 @@ class _Watched:
         unheard_since: the beginning of the first look since its node answered; None between two.
         silence: the code of its engine's silence while the node itself answers; else empty.
         rests_until: its node is not polled before.
-        read: bytes of its log that were read.
         pending: the poll that is under way.
     """
 
@@ -98,7 +97,6 @@ class Wait:
                     watched.unheard_since = self._turned
 
     def _rest(self, pause_s: float) -> None:
-        """Wait until an answer comes, or for so long."""
         if self._answered.wait(pause_s):
             time.sleep(GATHER_S * len(self._watched))
         self._answered.clear()
@@ -122,7 +120,8 @@ class Wait:
                 watched.rests_until = now + AGAIN_S
                 watched.silence = _silence(error.code)
         since = watched.unheard_since
-        if watched.end is None and since is not None and now - since > _patience_s(watched):
+        patience_s = ENGINE_LOST_S if watched.silence else NODE_LOST_S
+        if watched.end is None and since is not None and now - since > patience_s:
             self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
 
     def _ask(self, watched: _Watched) -> tuple[bytes, TaskState]:
@@ -201,15 +200,10 @@ def _silence(code: str) -> str:
     return "docker-down" if code.startswith("DOCKER-") else ""
 
 
-def _patience_s(watched: _Watched) -> float:
-    return ENGINE_LOST_S if watched.silence else NODE_LOST_S
-
-
 def _unknown(task: Task, why: str) -> TaskEnd:
     return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)
 
 
 def _is_read(watched: _Watched, end: TaskEnd) -> bool:
-    """Whether the whole log was read, or too much is left, by the size that its supervisor gave."""
     left = end.size_bytes - watched.read
     return bool(end.sha256) and (left <= 0 or left > BEHIND_BYTES)

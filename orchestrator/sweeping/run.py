@@ -56,7 +56,7 @@ def run(store: Store, options: SweepOptions, caller: Caller, ways: Ways[T]) -> T
             raise orphaned_tasks.leftover(left) from None
         if isinstance(end, Stopped):
             raise
-        raise errors.Interrupted(caller.signals.received) from None
+        raise errors.Interrupted(caller.signals.received, less=options.not_to_resume) from None
 
 
 def _run(

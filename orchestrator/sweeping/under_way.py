@@ -29,7 +29,7 @@ def run(store: Store, request: Requested, caller: Caller, done: Callable[[Sweep,
     voice, signals, cluster = caller.voice, caller.signals, request.cluster
     least = min(trial.case.nodes for trial in request.plan.trials)
     with (
-        sites.way_out(cluster, least),
+        sites.way_out(cluster, least) as omitted,
         store.lock(cluster.name),
         choice.reach(cluster, store.root, signals.stopping) as scheduler,
         scheduler.held(),
@@ -37,6 +37,7 @@ def run(store: Store, request: Requested, caller: Caller, done: Callable[[Sweep,
         site = node_checks.site(store, request, scheduler, voice)
         which = Choice(request.options.new, request.plan, request.options.command)
         with Opened(store, request.recipe, site, which, voice) as opened:
+            omitted.add(request.options.not_to_resume)
             with signals:
                 histories = opened.histories()
                 campaign = Campaign(
@@ -47,6 +48,6 @@ def run(store: Store, request: Requested, caller: Caller, done: Callable[[Sweep,
                 other_sweeps.clear_others(campaign)
                 loop.run_trials(campaign, request)
             if signals.received:
-                raise errors.Interrupted(signals.received)
+                raise errors.Interrupted(signals.received, less=request.options.not_to_resume)
             ended.note(opened)
             return done(opened, measured(opened, strict=request.options.strict))
