@@ -65,6 +65,7 @@ def reachable(
             )
         elif heard.state != "open":
             yield _unproven(node, f"cannot listen on port {port}: {heard.reason}")
+    reached = {listener for (_, listener), heard in calls.items() if heard.state != "blocked"}
     for (caller, listener), heard in calls.items():
         if heard.state == "unproven":
             yield _unproven(caller, f"cannot call {listener}: {heard.reason}")
@@ -72,7 +73,7 @@ def reachable(
             yield Finding(
                 "error",
                 "NET-BLOCKED",
-                caller,
+                listener if listener not in reached and len(listeners) > 2 else caller,
                 f"{caller}->{listener}:{port}: {heard.reason}",
                 "a connection",
                 "open the port in the firewalls of both nodes and in between",

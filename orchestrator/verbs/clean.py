@@ -57,7 +57,7 @@ def clean(store: Store, inventory: str | None, voice: Voice, options: CleanOptio
     heading = "would be removed" if options.dry_run else "removed"
     voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))
     if not removed and not failures:
-        voice.result(f"nothing of ours is left on the {len(answers)} nodes")
+        voice.result(f"nothing of the sweeps in {store.root} is left on {len(answers)} nodes")
     for failure in folded(failures):
         voice.line(str(failure))
     code = errors.joined(failure.exit_code for failure in failures)
