@@ -161,13 +161,15 @@ _BY = {1: "a closed terminal (SIGHUP)", 2: "Ctrl-C", 15: "SIGTERM"}
 class Interrupted(DlperfError):
     """A signal stopped the command; its state is saved and it can go on later."""
 
-    def __init__(self, signal_number: int, job: str = "") -> None:
+    def __init__(self, signal_number: int, job: str = "", less: str = "") -> None:
         """
         Args:
             job: one of Slurm's, which was only followed and goes on.
+            less: an option such as ``--new`` with which the same command would not resume.
         """
         by = _BY.get(signal_number, f"signal {signal_number}")
-        seen, fix = f"stopped by {by}", "run the same command to resume"
+        fix = f"run the same command{less and f' without {less}'} to resume"
+        seen = f"stopped by {by}"
         if job:
             seen = f"no longer followed, by {by}: job {job} goes on"
             fix = f"run the same command to follow it again; scancel {job} ends it"

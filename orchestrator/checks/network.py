@@ -62,13 +62,14 @@ def reachable(
             )
         elif heard.state != "open":
             yield _unproven(node, f"cannot listen on port {port}: {heard.reason}")
+    reached = {listener for (_, listener), heard in calls.items() if heard.state != "blocked"}
     for (caller, listener), heard in calls.items():
         if heard.state == "unproven":
             yield _unproven(caller, f"cannot call {listener}: {heard.reason}")
         elif heard.state != "open":
             yield found(
                 "NET-BLOCKED",
-                caller,
+                listener if listener not in reached and len(listeners) > 2 else caller,
                 f"{caller}->{listener}:{port}: {heard.reason}",
                 "a connection",
             )

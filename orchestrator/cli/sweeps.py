@@ -1,6 +1,7 @@
 """Commands of a sweep: run it, look at it, end it, report on it."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -91,17 +92,20 @@ def sweep(
     ] = False,
 ) -> None:
     """Run every trial that has no valid outcome yet, then collect."""
-    left = _left(shared)
+    from orchestrator.sweeping import observed_sweep  # a signal may interrupt a later import
+
+    left = partial(observed_sweep.refuse_left, shared.store)
     forks = detach and not dry_run and not _is_queued(shared, playbook, inventory)
-    begun = _detached(shared, left) if forks else (lambda _: None)
+    begun = _detached(shared, left) if forks else lambda _sweep: None
 
     def work(voice: "Voice") -> int:
+        from orchestrator.submitting import submit
         from orchestrator.sweeping.caller import Caller
         from orchestrator.sweeping.requested import SweepOptions
         from orchestrator.verbs import sweep as verb
 
         cases = tuple(case or ())
-        fresh = new and not _begins_again()
+        fresh = new and not submit.is_again()  # of a requeued job the new sweep is there
         chosen = (inventory, cases, repeats, fresh, max_fail, nodes, strict, detach, requeue)
         options = SweepOptions(playbook, *chosen, command=typed())
         if dry_run:
@@ -226,13 +230,6 @@ def collect(
     return verb.collect_sweep(face.store, sweep_id, face.voice, where, strict=strict)
 
 
-def _left(shared: Shared) -> LeftoverCheck:
-    """The check for leftovers; imported now, since a signal may interrupt a later import."""
-    from orchestrator.sweeping import observed_sweep
-
-    return lambda: observed_sweep.refuse_left(shared.store)
-
-
 def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:
     """Whether the sweep submits itself to Slurm; of files that do not hold it says so later."""
     from orchestrator.console import Voice
@@ -245,12 +242,6 @@ def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:
         return submit.is_needed(sites.inventory(shared.store, inventory, own, quiet)[0])
     except errors.DlperfError:
         return False
-
-
-def _begins_again() -> bool:
-    from orchestrator.submitting import submit
-
-    return submit.is_again()
 
 
 def _detached(shared: Shared, left: LeftoverCheck) -> "Callable[[Sweep], None]":

@@ -130,20 +130,22 @@ def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
     )
 
 
-def leaving_out(cluster: Cluster, names: Iterable[str], least: int = 1) -> str:
+def leaving_out(
+    cluster: Cluster, names: Iterable[str], least: int = 1, omitted: Set[str] = frozenset()
+) -> str:
     """Return this command line as it leaves these nodes out; empty where that is no way out.
 
     Args:
-        cluster: the nodes that the command uses.
         names: such as ``vs[003-004]``.
         least: how many nodes must be left.
+        omitted: words of it that are left out, too.
     """
     named = {name for text in names for name in nodeset.unfold_all(text, MOST)}
     out = [node.name for node in cluster.members if node.name in named]
     if not out or cluster.slurm is not None or len(cluster.members) - len(out) < least:
         return ""
     pattern = ",".join(f"!{name}" for name in out)
-    words = ["dlperf-orch", *sys.argv[1:]]
+    words = ["dlperf-orch", *(word for word in sys.argv[1:] if word not in omitted)]
     before = [at for at, word in enumerate(words) if word.partition("=")[0] == "--nodes"]
     if before:
         words[before[-1] + ("=" not in words[before[-1]])] += f",{pattern}"
@@ -153,16 +155,17 @@ def leaving_out(cluster: Cluster, names: Iterable[str], least: int = 1) -> str:
 
 
 @contextlib.contextmanager
-def way_out(cluster: Cluster, least: int = 1) -> Iterator[None]:
+def way_out(cluster: Cluster, least: int = 1) -> Iterator[set[str]]:
     """Add to an error about some of the nodes the command line that leaves them out.
 
-    Args:
-        least: as in ``leaving_out``.
+    It yields the set of words that this command line shall lack, for the block to fill.
     """
+    omitted: set[str] = set()
     try:
-        yield
+        yield omitted
     except (errors.NodeError, errors.UnfitError) as error:
-        if command := leaving_out(cluster, (error.where.get("node", ""), *error.others), least):
+        names = (error.where.get("node", ""), *error.others)
+        if command := leaving_out(cluster, names, least, omitted):
             error.fix = f"{error.fix}; or leave it out: `{command}`".removeprefix("; or ")
         raise
 

@@ -101,15 +101,13 @@ def peers(nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
     node that cannot be called, or cannot call, is seen by any one of these.
     """
     count = len(nodes)
-    steps = range(1, count) if count <= EVERY_PAIR else _doubling(count)
+    steps: Sequence[int] = range(1, count)
+    if count > EVERY_PAIR:
+        steps = [1 << power for power in range((count - 1).bit_length())]
     return {
         node: tuple(nodes[(place + step) % count] for step in steps)
         for place, node in enumerate(nodes)
     }
-
-
-def _doubling(count: int) -> tuple[int, ...]:
-    return tuple(1 << power for power in range((count - 1).bit_length()))
 
 
 def listening_s(nodes: int, calls: int, *, at_once: int) -> int:

@@ -32,7 +32,6 @@ class _Watched:
         unheard_since: the beginning of the first look since its node answered; None between two.
         silence: the code of its engine's silence while the node itself answers; else empty.
         rests_until: its node is not polled before.
-        read: bytes of its log that were read.
         pending: the poll that is under way.
     """
 
@@ -57,7 +56,7 @@ class Wait:
     ) -> None:
         self._attempt, self._limits = attempt, limits
         self._runtimes, self._pool = runtimes, pool
-        self._began = self._grew = time.monotonic()
+        self._began = self._grew = self._turned = time.monotonic()
         self._watched = [_Watched(task) for task in attempt.tasks]
         self._answered = threading.Event()
         self._reason = ""
@@ -69,6 +68,7 @@ class Wait:
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
         """Poll every task until all have ended."""
         while any(watched.end is None for watched in self._watched):
+            self._leave_out_pause()
             young = time.monotonic() - self._began < YOUNG_S
             pause_s = max(CALM_S, SHARE_S * len(self._watched))
             if pause_s == CALM_S and (young or self._reason or self._served):
@@ -86,6 +86,15 @@ class Wait:
             ends=ends,
             first=flooded or self._first,
         )
+
+    def _leave_out_pause(self) -> None:
+        """Count no time in which this process stood still, such as after Ctrl-Z, as silence."""
+        before, self._turned = self._turned, time.monotonic()
+        if (stood_s := self._turned - before) > NODE_LOST_S:
+            self._began, self._grew = self._began + stood_s, self._grew + stood_s
+            for watched in self._watched:
+                if watched.unheard_since is not None:
+                    watched.unheard_since = self._turned
 
     def _rest(self, pause_s: float) -> None:
         if self._answered.wait(pause_s):
@@ -111,7 +120,8 @@ class Wait:
                 watched.rests_until = now + AGAIN_S
                 watched.silence = _silence(error.code)
         since = watched.unheard_since
-        if watched.end is None and since is not None and now - since > _patience_s(watched):
+        patience_s = ENGINE_LOST_S if watched.silence else NODE_LOST_S
+        if watched.end is None and since is not None and now - since > patience_s:
             self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
 
     def _ask(self, watched: _Watched) -> tuple[bytes, TaskState]:
@@ -190,10 +200,6 @@ def _silence(code: str) -> str:
     if code == "DOCKER-HUNG":
         return "docker-hung"
     return "docker-down" if code.startswith("DOCKER-") else ""
-
-
-def _patience_s(watched: _Watched) -> float:
-    return ENGINE_LOST_S if watched.silence else NODE_LOST_S
 
 
 def _unknown(task: Task, why: str) -> TaskEnd:

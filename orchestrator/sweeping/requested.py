@@ -50,6 +50,11 @@ class SweepOptions:
     image: str | None = None
     like: str | None = None
 
+    @property
+    def not_to_resume(self) -> str:
+        """Return the option that the command line must lack to resume what it began, or nothing."""
+        return "--new" if self.new and "--new" in self.command.split() else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Requested:

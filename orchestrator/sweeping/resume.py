@@ -80,7 +80,6 @@ class Opened:
         return next(iter((*same, *candidates)), None)
 
     def _now(self) -> SweepRecord:
-        """What a new sweep would be recorded as."""
         inputs, digest = identity(self._recipe)
         return SweepRecord(
             experiment=self._recipe.name,

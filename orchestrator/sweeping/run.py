@@ -72,4 +72,4 @@ def run(
         observed_sweep.refuse_left(store, request.cluster.name if request else None)
         if isinstance(end, Stopped):
             raise
-        raise errors.Interrupted(caller.signals.received) from None
+        raise errors.Interrupted(caller.signals.received, less=options.not_to_resume) from None

@@ -70,25 +70,20 @@ def run(
         LeftoverError: tasks may still run on nodes.
     """
     least = min(trial.case.nodes for trial in request.plan.trials)
-    with sites.way_out(request.cluster, least):
-        return _run(request, caller, nodes, done)
-
-
-def _run(
-    request: Requested, caller: Caller, nodes: HeldNodes, done: Callable[[Sweep, Report], T]
-) -> T:
-    scheduler, site = nodes.reach(request)
-    store, signals = nodes.store, caller.signals
-    with Opened(store, request, site, caller.voice) as opened:
-        with signals:
-            campaign = Campaign(
-                *(store, opened, request.recipe, site, scheduler, caller),
-                histories=opened.histories(),
-                strict=request.options.strict,
-            )
-            closing.clear_others(campaign)
-            loop.run_trials(campaign, request)
-        if signals.received:
-            raise errors.Interrupted(signals.received)
-        ended.note(opened)
-        return done(opened, measured(opened, strict=request.options.strict))
+    with sites.way_out(request.cluster, least) as omitted:
+        scheduler, site = nodes.reach(request)
+        store, signals = nodes.store, caller.signals
+        with Opened(store, request, site, caller.voice) as opened:
+            omitted.add(request.options.not_to_resume)
+            with signals:
+                campaign = Campaign(
+                    *(store, opened, request.recipe, site, scheduler, caller),
+                    histories=opened.histories(),
+                    strict=request.options.strict,
+                )
+                closing.clear_others(campaign)
+                loop.run_trials(campaign, request)
+            if signals.received:
+                raise errors.Interrupted(signals.received, less=request.options.not_to_resume)
+            ended.note(opened)
+            return done(opened, measured(opened, strict=request.options.strict))

@@ -70,7 +70,7 @@ def clean(
         head = ("node", "image", "made by", "to remove it there")
         voice.table("Kept: images that another state folder made", head, made)
     if not removed and not failures:
-        voice.result(f"nothing of ours is left on the {len(answers)} nodes")
+        voice.result(f"nothing of the sweeps in {store.root} is left on {len(answers)} nodes")
     for failure in folded(failures):
         voice.line(str(failure))
     for gang in gangs:

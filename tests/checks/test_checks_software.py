@@ -1,5 +1,6 @@
 """Checks of Docker, containers, data sets and the network, and of a node as a whole."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -345,6 +346,34 @@ def test_nodes_that_cannot_meet_are_named_as_a_pair() -> None:
         "warning NET-UNPROVEN n3",
     ]
     assert found[2].seen == "n2->n1:29501: no answer in 5 s"
+
+
+@pytest.mark.parametrize(
+    ("blocked", "blamed"),
+    [
+        ({("n2", "n1"), ("n3", "n1")}, ["n1", "n1"]),
+        ({("n1", "n2"), ("n1", "n3")}, ["n1", "n1"]),
+        ({("n2", "n1")}, ["n2"]),
+    ],
+)
+def test_a_node_that_no_other_reaches_is_blamed_itself(
+    blocked: set[tuple[str, str]], blamed: list[str]
+) -> None:
+    """It is what `--nodes` must leave out; those that called it are well."""
+    names = ("n1", "n2", "n3")
+    calls = {
+        (caller, listener): Heard("blocked" if (caller, listener) in blocked else "open")
+        for caller, listener in itertools.permutations(names, 2)
+    }
+    found = list(checks.reachable(29501, dict.fromkeys(names, Heard("open")), calls))
+    assert [finding.node for finding in found] == blamed
+
+
+def test_of_two_nodes_the_one_that_calls_is_named() -> None:
+    """Nobody else could tell which of both has the firewall."""
+    listeners = {"n1": Heard("open"), "n2": Heard("open")}
+    calls = {("n1", "n2"): Heard("open"), ("n2", "n1"): Heard("blocked", "refused")}
+    assert [finding.node for finding in checks.reachable(1, listeners, calls)] == ["n2"]
 
 
 @pytest.mark.parametrize(

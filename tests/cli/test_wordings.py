@@ -1,5 +1,7 @@
 """What people read: numbers agree with their nouns, nothing is said that is not so."""
 
+import signal
+
 import pytest
 
 from tests.conftest import PROGRAM, Place
@@ -29,7 +31,8 @@ def test_nothing_to_show_is_no_empty_table(place: Place) -> None:
     """A line says it instead."""
     assert place.run("list", "sweeps").stdout == "no sweeps\n"
     cleaned = (place.run("clean", "--inventory", "two").stdout for _ in range(9))
-    last = next(text for text in cleaned if "nothing of ours is left" in text)  # of neighbours
+    nothing = "nothing of the sweeps in .dlperf is left on 2 nodes"
+    last = next(text for text in cleaned if nothing in text)  # of neighbours
     assert "kind" not in last
 
 
@@ -81,6 +84,16 @@ def test_ctrl_c_leaves_no_progress_behind_and_says_how_to_resume(place: Place) -
     assert "not running; continue with: dlperf-orch sweep toy" in status
     assert "starting, 0:0" in seen
     assert "iteration 0 of" not in seen
+
+
+def test_what_resumes_a_sweep_that_was_begun_by_new_has_no_new(place: Place) -> None:
+    """The same command would begin another sweep, and measure everything again."""
+    place.rewrite(params="params: {step_s: 0.5}")
+    sweep = place.start("sweep", "toy", "--new")
+    wait_for(lambda: [*place.state.glob("sweeps/*/attempts/*/a1/r0.log")], "a gang runs")
+    sweep.send_signal(signal.SIGINT)
+    said = sweep.communicate()[1]
+    assert "Fix: run the same command without --new to resume." in said
 
 
 def test_what_clean_would_do_can_be_seen_while_a_sweep_runs(place: Place) -> None:

@@ -1,5 +1,7 @@
 """Docker dies, hangs or is another on one node of the virtual cluster, at all times of a sweep."""
 
+import re
+import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +54,15 @@ def heard(process: "Popen[str]") -> Iterator[list[str]]:
         if process.poll() is None:
             process.kill()
         hearing.join()
+
+
+def test_the_way_around_a_node_goes_on_with_what_new_began(desk: Desk) -> None:
+    """With ``--new`` in it, what was measured before the engine went would be left behind."""
+    process = desk.begun("--new", iteration_s=1.0)
+    with faulty(desk.cluster.node(1), "KILL", "dockerd"):
+        said = process.communicate(timeout=PATIENCE_S)[1]
+    (command,) = re.findall(r"or leave it out: `dlperf-orch ([^`]+)`", said)
+    assert shlex.split(command) == ["sweep", "quick", *desk.on(), "--nodes", "!vs002"]
 
 
 @pytest.mark.parametrize(

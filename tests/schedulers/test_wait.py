@@ -37,3 +37,27 @@ def test_a_node_that_waits_for_its_turn_to_be_asked_is_not_silent(tmp_path: Path
             pool.close()
     assert lasted_s > NODE_LOST_S
     assert (end.reason, [task_end.why for task_end in end.ends]) == ("done", ["exited"])
+
+
+def test_time_in_which_the_controller_stood_still_is_no_silence(tmp_path: Path) -> None:
+    """As after Ctrl-Z, or on a laptop that slept: what ended well meanwhile counts."""
+    words = ("sh", "-c", "echo begins; sleep 3; echo done")
+    task = Task("n1", 0, words, {}, (), ())
+    attempt = Attempt(f"s{os.getpid()}", "pause", 1, {"n1": str(tmp_path)}, 29500, (task,))
+    runtimes = {"n1": ProcessRuntime(LocalTransport("n1"))}
+    limits = Limits(time_s=7, stall_s=5, grace_s=1, create_s=30)
+    pauses = [NODE_LOST_S + 1]
+
+    def stand_still() -> bool:
+        time.sleep(pauses.pop() if pauses else 0)
+        return False
+
+    pool = Pool(2)
+    with Gangs(runtimes, lambda: False) as gangs:
+        try:
+            assert gangs.launch(attempt, limits)
+            end = Wait(attempt, limits, runtimes, pool).run(lambda _: None, stand_still)
+        finally:
+            gangs.clear(attempt)
+            pool.close()
+    assert (end.reason, [task_end.why for task_end in end.ends]) == ("done", ["exited"])

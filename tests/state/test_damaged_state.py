@@ -250,7 +250,7 @@ def test_clean_names_what_a_killed_sweep_left_running(place: Place) -> None:
     name = place.sweep().name
     for words in (("clean",), ("clean", "--dry-run")):
         done = place.must(*words, "--inventory", "two", code=7)
-        assert "nothing of ours is left" not in done.stdout
+        assert "is left on" not in done.stdout
         assert f"dlp-{name}-1n1g-toy_b4_fp32_1-a1-r0" in done.stderr
         assert f"dlperf-orch stop {name}" in done.stderr
     document = json.loads(place.run("clean", "--inventory", "two", "--json").stdout)
