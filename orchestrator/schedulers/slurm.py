@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from orchestrator import errors, nodeset, words
+from orchestrator.deadlines import QUEUE_IN_JOB_S
 from orchestrator.fleet import Answer, Fleet, ask_all
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
@@ -99,7 +100,7 @@ class Slurm:
         """The first nodes of the job that fit and are free, cleared of what gangs left there."""
         if self._waits(request):
             return None
-        job = slurm_queue.shown(self._job)
+        job = slurm_queue.shown(self._job, patience_s=QUEUE_IN_JOB_S)
         self._suffices(request, job)
         with self._lock:
             self._lost |= self._down(job)
