@@ -79,7 +79,6 @@ def _copy(job: Path, offsets: dict[str, int]) -> None:
 
 
 def _told(job: slurm_queue.Job, code: int | None, voice: Voice) -> int:
-    """Say how it ended; its exit code."""
     if code in NOT_RUN:
         raise _not_shared(job, sys.executable, "install dlperf-orch where all nodes see it")
     if code is None or code == KILLED:
