@@ -23,6 +23,7 @@ STREAM_END_S = 5.0  # a command whose input has ended
 # Slurm.
 STEP_S = 30.0  # beside what a step's commands may take
 QUEUE_S = 60.0  # until slurmctld answers, which may be starting anew
+QUEUE_IN_JOB_S = 900.0  # likewise between two trials, where to give up is to lose the job
 NODE_STATE_S = 5.0  # between two looks at the states of a gang's nodes
 STEP_END_S = 15.0  # between cancelling a step and its end: KillWait and a little more
 

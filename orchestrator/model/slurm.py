@@ -25,9 +25,14 @@ OURS = {
 NOT_GIVEN = (
     "array", "a", "begin", "b", "chdir", "D", "comment", "dependency", "d", "error", "e", "export",
     "input", "i", "job-name", "J", "kill-on-invalid-dep", "no-kill", "k", "no-requeue", "ntasks",
-    "n", "ntasks-per-node", "open-mode", "output", "o", "parsable", "requeue", "signal", "wait",
-    "W", "wrap",
+    "n", "ntasks-per-node", "open-mode", "output", "o", "parsable", "requeue", "signal",
+    "test-only", "wait", "W", "wrap",
 )  # fmt: skip
+
+# Variables by which a user's shell gives options to Slurm's commands: SBATCH_TIMELIMIT counts more
+# than the script's line, SQUEUE_USERS hides jobs, SLURM_LABELIO changes what srun prints.
+_OPTION = re.compile(r"(SBATCH|SCANCEL|SCONTROL|SINFO|SLURM|SQUEUE|SRUN)_")
+_WHICH_SLURM = ("SLURM_CLUSTERS", "SLURM_CONF", "SLURM_JWT", "SBATCH_ACCOUNT", "SLURM_ACCOUNT")
 
 LEAST_S = 300
 # Of a job's time, beside what a trial may take: until its nodes have been looked at, and for ending
@@ -41,6 +46,15 @@ _GPUS = re.compile(r"(?:^|,)gpu:(?:[^:,()]+:)*(\d+)")
 OF_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 OF_QOS = ("qos", "q")
 OF_GPUS = ("gres", "gpus", "G", "gpus-per-node", "gpus-per-socket", "gpus-per-task")
+
+
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what Slurm's commands get of these variables: without options, but for the account."""
+    return {
+        name: value
+        for name, value in variables.items()
+        if name in _WHICH_SLURM or not _OPTION.match(name)
+    }
 
 
 def walltime(seconds: float) -> str:

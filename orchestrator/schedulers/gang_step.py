@@ -1,6 +1,7 @@
 """A gang as one step of a Slurm job: its gate and its end are lines on srun's standard input."""
 
 import contextlib
+import os
 import re
 import subprocess
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
 from orchestrator.model.attempt import Attempt
+from orchestrator.model.slurm import environment
 from orchestrator.schedulers import slurm_nodes, slurm_queue
 from orchestrator.transports.steps import Steps
 
@@ -77,7 +79,12 @@ class GangStep:
             # Files: srun may outlive this program, and end where it writes to a pipe unread.
             with open(self._said, "wb") as said, open(self._looks, "wb") as looks:
                 self._srun = subprocess.Popen(
-                    words, stdin=subprocess.PIPE, stdout=looks, stderr=said, start_new_session=True
+                    words,
+                    stdin=subprocess.PIPE,
+                    stdout=looks,
+                    stderr=said,
+                    start_new_session=True,
+                    env=environment(os.environ),
                 )
             self._states_at = time.monotonic()  # they were looked at when they were allocated
             self._listening = threading.Thread(target=self._listen, daemon=True)

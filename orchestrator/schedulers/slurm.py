@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from orchestrator import errors, nodeset, words
+from orchestrator.deadlines import QUEUE_IN_JOB_S
 from orchestrator.fleet import Answer, Fleet, ask_all
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
@@ -74,12 +75,10 @@ class Slurm:
 
     @property
     def nodes(self) -> int:
-        """Those of the job that Slurm had not given up at the last request."""
         return len(self._seats) - len(self._lost)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """The allocation itself keeps others off."""
         if not self._job:
             raise errors.UnfitError(
                 "this is not inside a job of Slurm's; needed one, whose nodes are used",
@@ -101,10 +100,9 @@ class Slurm:
         return strays.others(self._fleet, ours, inventory)
 
     def allocate(self, request: Request) -> Allocation | None:
-        """The first nodes of the job that fit and are free, cleared of what gangs left there."""
         if self._waits(request):
             return None
-        job = slurm_queue.shown(self._job)
+        job = slurm_queue.shown(self._job, patience_s=QUEUE_IN_JOB_S)
         self._suffices(request, job)
         with self._lock:
             self._lost |= self._down(job)
@@ -134,7 +132,6 @@ class Slurm:
         return attempt
 
     def release(self, allocation: Allocation) -> None:
-        """The nodes are free again."""
         with self._lock:
             self._taken -= {seat.node for seat in allocation.seats}
 
@@ -161,7 +158,6 @@ class Slurm:
         return strays.end(self._fleet, self._seats, tuple(sweeps)) if sweeps and self._job else {}
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
-        """Every task by its files; without its step it is lost."""
         tasks = {task.node: task for task in attempt.tasks}
         return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
 
@@ -170,7 +166,6 @@ class Slurm:
         return self._files.get_own(f"{attempt.folder(task)}/{name}", offset)
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """Into the shared folder."""
         for task in attempt.tasks:
             for name, content in files.get(task.node_rank, {}).items():
                 self._files.put(content, f"{attempt.folder(task)}/{name}")
@@ -204,7 +199,6 @@ class Slurm:
         return len(request.seated(free)) < request.nodes <= len(request.seated(healthy))
 
     def _of(self, attempt: Attempt) -> Gangs:
-        """The gangs, also of nodes that an earlier job had."""
         return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
 
     def _suffices(self, request: Request, job: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, QUEUE_S
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import SlurmNode, records
+from orchestrator.model.slurm import SlurmNode, environment, records
 
 AGAIN_S = 1.0
 # States in which a job is over for good; every other one, also one not known here, is not.
@@ -97,8 +97,9 @@ def call(*argv: str, patience_s: float = QUEUE_S) -> str:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=max(COMMAND_S, patience_s),
+                timeout=max(COMMAND_S, min(patience_s, QUEUE_S)),
                 check=False,
+                env=environment(os.environ),
                 start_new_session=True,
             )
         except FileNotFoundError as error:
@@ -124,15 +125,16 @@ def call(*argv: str, patience_s: float = QUEUE_S) -> str:
         time.sleep(AGAIN_S)
 
 
-def jobs(*, ids: Collection[str] = (), name: str = "") -> list[Job]:
+def jobs(*, ids: Collection[str] = (), name: str = "", patience_s: float = QUEUE_S) -> list[Job]:
     """The user's jobs of that name, or with these ids, also those that ended just now.
 
     One that is not among them may be over, or not yet known: nothing follows from that alone.
     """
     chosen = ("--jobs", ",".join(ids)) if ids else ("--me",)
     named = ("--name", name) if name else ()
+    shown = (*chosen, *named, "-o", "%A|%T|%r|%N|%B|%j|%k")
     try:
-        said = call("squeue", "-h", "-t", "all", *chosen, *named, "-o", "%A|%T|%r|%N|%B|%j|%k")
+        said = call("squeue", "-h", "-t", "all", *shown, patience_s=patience_s)
     except errors.UnfitError as error:
         if UNKNOWN_JOB in error.cause:
             return []

@@ -21,7 +21,7 @@ NOT_RUN = (126, 127)  # of the shell of the job's script: the program is not the
 NOT_BEGUN = "JobLaunchFailure"  # also where a file for its messages cannot be opened
 # What became of a job that left no exit code: code and words.
 OUTCOMES: dict[str, tuple[str, str]] = {
-    "CANCELLED": ("SLURM-CANCELLED", "it was cancelled from outside"),
+    "CANCELLED": ("SLURM-CANCELLED", "it was cancelled from outside, or a node's prolog failed"),
     "TIMEOUT": ("WALLTIME", "its time limit ended it before it had ended in good order"),
     "NODE_FAIL": ("NODE-FAIL", "the node of its controller failed"),
     "PREEMPTED": ("PREEMPTED", "another job took its nodes"),
@@ -96,7 +96,15 @@ def _over(seen: _Seen, folder: Path, voice: Voice) -> bool:
     if not has_code and time.monotonic() - seen.at < QUEUE_EVERY_S and seen.at:
         return False
     seen.at = time.monotonic()
-    found = [one for one in slurm_queue.jobs(ids=(seen.job.id,)) if one.name == seen.job.name]
+    try:
+        shown = slurm_queue.jobs(ids=(seen.job.id,), patience_s=0.0)
+    except errors.LocalError as error:
+        if error.code != "SLURM-SILENT":
+            raise
+        words = f"job {seen.job.id} is followed by its files alone: {error.cause}"
+        _say_once(words, seen, voice)
+        return has_code
+    found = [job for job in shown if job.name == seen.job.name]
     if not found:
         seen.absent += 1
         return has_code or seen.absent >= ABSENT
@@ -113,11 +121,15 @@ def _say(seen: _Seen, voice: Voice) -> None:
     words = job.summary
     if job.state == "RUNNING" and not job.lost_host and _is_silent(job.batch_host):
         words += f"; Slurm hears nothing of {job.batch_host}, which runs its script"
+    _say_once(words, seen, voice)
+    if job.lost_host:
+        _give_up(job, voice)
+
+
+def _say_once(words: str, seen: _Seen, voice: Voice) -> None:
     if words != seen.said:
         voice.line(words)
         seen.said = words
-    if job.lost_host:
-        _give_up(job, voice)
 
 
 def _is_silent(host: str) -> bool:

@@ -1,12 +1,13 @@
 """A partition of Slurm, and one short step on one of its nodes, as ``init`` asks about it."""
 
+import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import QUEUE_S
-from orchestrator.model.slurm import SlurmNode, records
+from orchestrator.model.slurm import SlurmNode, environment, records
 from orchestrator.schedulers import slurm_queue
 from orchestrator.transports import Completed
 
@@ -103,7 +104,13 @@ def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Compl
         "--job-name=dlperf-init",
         *argv,
     )
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    done = subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        env=environment(os.environ),
+    )
     said = done.stderr.decode(errors="replace")
     if done.returncode and not done.stdout:
         first = next((line for line in said.splitlines() if line.strip()), "no reason given")

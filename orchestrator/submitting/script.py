@@ -61,7 +61,6 @@ class Submission:
 
     @property
     def comment(self) -> str:
-        """By which the same command finds its job again."""
         text = "\0".join((self.cwd, str(self.nodes), *self.words))
         return f"dlperf:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
@@ -109,7 +108,6 @@ def batch(slurm: Slurm, submission: Submission) -> str:
 
 
 def job_name(cluster: str, state: str) -> str:
-    """The name of a state folder's jobs on a cluster."""
     return f"dlperf-{cluster}-{_digest(state)}"
 
 

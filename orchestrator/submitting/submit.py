@@ -154,7 +154,8 @@ def _submitted(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(folder)
         path.write_text(script.batch(slurm, submission))
-    said = slurm_queue.call(*SBATCH, str(path), patience_s=0.0)
+    charged = (f"--account={slurm.account}",) if slurm.account else ()  # before SBATCH_ACCOUNT
+    said = slurm_queue.call(*SBATCH, *charged, str(path), patience_s=0.0)
     job = said.strip().partition(";")[0]
     deadline = time.monotonic() + KNOWN_S
     while time.monotonic() < deadline:

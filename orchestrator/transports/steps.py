@@ -13,6 +13,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, STEP_S
+from orchestrator.model.slurm import environment
 from orchestrator.transports import Completed, Stream
 from orchestrator.transports._shell import FEED, nested
 from orchestrator.transports.local import MOST_BYTES, LocalTransport
@@ -150,6 +151,7 @@ def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
             capture_output=True,
             timeout=limit_s + STEP_S,
             check=False,
+            env=environment(os.environ),
             start_new_session=True,
         )
     except subprocess.TimeoutExpired as error:

@@ -8,7 +8,7 @@ from orchestrator import errors
 from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import OF_QOS, Slurm, SlurmNode, records
+from orchestrator.model.slurm import OF_QOS, Slurm, SlurmNode, environment, records
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "slurm"
 GOOD = """\
@@ -34,6 +34,17 @@ def test_times_are_slurms(time: str, seconds: int) -> None:
     assert Slurm(time=time, nodes=1).time_s == seconds
 
 
+def test_options_of_the_users_shell_are_no_options_of_ours() -> None:
+    """Those that name Slurm or the account are kept, and what is not Slurm's."""
+    options = (
+        "SBATCH_PARTITION SBATCH_JOB_NAME SBATCH_WAIT SBATCH_ARRAY_INX SQUEUE_USERS SQUEUE_FORMAT"
+        " SLURM_LABELIO SLURM_STDINMODE SLURM_TIME_FORMAT SLURM_NTASKS SRUN_CPUS_PER_TASK"
+        " SINFO_SORT SCONTROL_ALL SCANCEL_STATE"
+    )
+    kept = "PATH SLURM_CONF SLURM_CLUSTERS SBATCH_ACCOUNT SLURMD_NODENAME MY_SLURM_NOTE"
+    assert list(environment(dict.fromkeys(f"{options} {kept}".split(), "1"))) == kept.split()
+
+
 def test_nodes_come_from_the_job(tmp_path: Path) -> None:
     """In its order, with its addresses; further options of sbatch are taken as they are."""
     text = GOOD.replace("nodes: 4}", "nodes: 4, extra: [--qos=high, --exclusive]}")
@@ -53,6 +64,7 @@ def test_nodes_come_from_the_job(tmp_path: Path) -> None:
         (", nodes: 4", "", "slurm: key 'nodes' is missing"),
         ("nodes: 4}", "nodes: 4, extra: [--time=1]}", "--time=1 sets time again; needed `time:`"),
         ("nodes: 4}", "nodes: 4, extra: [--array=1-3]}", "--array=1-3 is an option that this"),
+        ("nodes: 4}", "nodes: 4, extra: [--test-only]}", "--test-only is an option that this"),
         (
             "nodes: 4}",
             "nodes: 4, extra: [--exclusive, now]}",

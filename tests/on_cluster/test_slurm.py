@@ -289,6 +289,24 @@ def test_cancelled_from_outside_and_stopped_from_inside(login: Login) -> None:
     assert states <= {"interrupted", "infra-lost"}
 
 
+def test_options_in_the_users_environment_do_not_count(login: Login) -> None:
+    """They count more than a script's lines, hide jobs, and change what srun prints."""
+    login.playbook(step_s=0.05)
+    hiding = {"SQUEUE_PARTITION": "high", "SQUEUE_USERS": "nobody", "SLURM_TIME_FORMAT": "relative"}
+    asking = {"SBATCH_PARTITION": "high", "SBATCH_TIMELIMIT": "1", "SBATCH_JOB_NAME": "mine"}
+    several = {"SBATCH_ARRAY_INX": "0-1", "SBATCH_WAIT": "1", "SBATCH_SIGNAL": "USR1@1"}
+    step = {"SLURM_LABELIO": "1", "SLURM_STDINMODE": "none", "SLURM_DEBUG": "3"}
+    login.more_env.update({**hiding, **asking, **several, **step})
+    before = set(login.slurm.jobs())
+    login.must("sweep", "toy", "--inventory", "queue")
+    login.whole(1)
+    (job,) = set(login.slurm.jobs()) - before
+    shown = login.slurm.ask("scontrol", "-o", "show", "job", job)
+    assert "Partition=main " in shown
+    assert "TimeLimit=01:00:00 " in shown
+    login.nothing_left()
+
+
 def test_a_job_that_waits_is_shown_and_cancelled(login: Login) -> None:
     """Before there is any sweep, by status and stop; not that of another state folder."""
     path = login.folder / "inventory" / "queue.yaml"

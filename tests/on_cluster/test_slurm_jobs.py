@@ -1,8 +1,11 @@
 """What takes minutes under a real Slurm: ends of jobs, and how sweeps go on after them."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -69,6 +72,25 @@ def test_a_sweep_longer_than_its_job_is_queued_again_by_itself(login: Login) -> 
     assert "WALLTIME" in said
     login.whole(2)
     assert {event["state"] for event in login.events("outcome")} == {"valid"}
+    login.nothing_left()
+
+
+def test_a_silent_slurmctld_costs_no_job(login: Login) -> None:
+    """The sweep waits for it between two trials, and its follower reads on."""
+    playbook = login.folder / "playbooks" / "toy.yaml"
+    playbook.write_text(playbook.read_text().replace("repeats: 1", "repeats: 2"))
+    running = login.sweeping("toy")
+    controller = int((login.slurm.folder / "slurm" / "slurmctld.pid").read_text())
+    os.kill(controller, signal.SIGSTOP)
+    try:
+        wait_for(lambda: login.events("outcome"), "the first trial's end")
+        time.sleep(75)  # more than QUEUE_S: nothing is to happen in this time
+    finally:
+        os.kill(controller, signal.SIGCONT)
+    code, said = ended(running)
+    assert code == 0, said
+    assert "is followed by its files alone" in said
+    login.whole(2)
     login.nothing_left()
 
 

@@ -34,19 +34,21 @@ def followed(
     nodes: Sequence[str] = ("n1",),
     requeue: int = 0,
     sinfo: str = "n1|ALLOCATED",
+    before: str = "",
 ) -> tuple[int, str]:
     """Exit code and messages for a job of which squeue says this, time after time.
 
     Args:
         nodes: those of the job, time after time; its script runs on n1.
         sinfo: what it prints.
+        before: what squeue does first.
     """
     given = chain(nodes, repeat(nodes[-1]))
     shown = zip(states, given, strict=False)
     said = [f"7|{state}|{on}|n1|dlperf-queue-1|dlperf:2\n" for state, on in shown]
     (folder / "queue").write_text("".join(said))
     for name, body in (
-        ("squeue", f"head -n 1 {folder}/queue\nsed -i '1{{$!d}}' {folder}/queue"),
+        ("squeue", f"{before}\nhead -n 1 {folder}/queue\nsed -i '1{{$!d}}' {folder}/queue"),
         ("scancel", f'echo "$@" >>{folder}/cancelled'),
         ("scontrol", f'echo "$@" >>{folder}/asked\necho "JobId=7 Requeue={requeue}"'),
         ("sinfo", f"echo '{sinfo}'"),
@@ -106,6 +108,18 @@ def test_a_batch_host_that_slurm_does_not_hear_is_named(tmp_path: Path) -> None:
     code, said = followed(tmp_path, *states, sinfo="n1|ALLOCATED*")
     assert code == 0, said
     assert "job 7 is running on n1; Slurm hears nothing of n1, which runs its script\n" in said
+
+
+def test_a_silent_slurmctld_does_not_end_following(tmp_path: Path) -> None:
+    """It may be restarted for minutes; the job goes on, and what it prints is still shown."""
+    (tmp_path / "7.log").write_text("[1/1] valid\n")
+    silent = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+    failing = f"if mkdir {tmp_path}/once 2>/dev/null; then echo '{silent}' >&2; exit 1; fi"
+    (tmp_path / "7.code").write_text("0\n")
+    code, said = followed(tmp_path, "RUNNING|None", "COMPLETED|None", before=failing)
+    assert code == 0, said
+    assert f"job 7 is followed by its files alone: squeue: {silent}\n" in said
+    assert "[1/1] valid\n" in said
 
 
 @pytest.mark.parametrize(
