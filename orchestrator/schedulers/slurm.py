@@ -16,6 +16,7 @@ from orchestrator.fleet import Answer, Fleet, ask_all
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.findings import found
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
@@ -96,8 +97,17 @@ class Slurm:
             _preflight.same_image(self._fleet, name, program)
 
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
-        """Look at containers, which outlive a job, and at processes."""
-        return strays.others(self._fleet, ours, inventory)
+        """Look at containers, which outlive a job, at processes, and at what the job shares."""
+        strangers = strays.others(self._fleet, ours, inventory)
+        job = slurm_queue.shown(self._job, patience_s=QUEUE_IN_JOB_S) if self._job else {}
+        # NO is a job that has whole nodes; OK, the default, one that others may run beside.
+        if job.get("OverSubscribe", "NO") == "NO":
+            return strangers
+        seen = (
+            f"job {self._job} has OverSubscribe={job['OverSubscribe']}: not whole nodes for itself"
+        )
+        where = nodeset.fold(seat.node for seat in self._seats)
+        return (*strangers, found("SLURM-SHARED", where, seen, "a job with --exclusive"))
 
     def allocate(self, request: Request) -> Allocation | None:
         if self._waits(request):

@@ -31,8 +31,9 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
     busy = scheduler.others(
         store.sweep_ids(), str(requested.options.inventory or requested.inventory)
     )
+    observed = replace(observed, findings=(*busy, *observed.findings))
     _say_findings(observed, requested.known, voice)
-    wrong = [*busy, *(found for found in observed.findings if found.severity == "error")]
+    wrong = [found for found in observed.findings if found.severity == "error"]
     if wrong:
         first = wrong[0]
         unfit = errors.UnfitError(

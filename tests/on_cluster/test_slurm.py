@@ -89,6 +89,18 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
     login.nothing_left()
 
 
+def test_a_job_that_others_may_run_beside_is_warned_of(login: Login) -> None:
+    """It measures, since nothing may run there; what this program submits has whole nodes."""
+    login.playbook(("2x1",), step_s=0.02, iterations=11)
+    login.must("provision", "queue")
+    words = ("salloc", "-N2", "-n2", "-c1", *PROGRAM, "sweep", "toy", "--repeats", "1")
+    done = login.cluster.run(*words, cwd=login.folder, env=login.env)
+    assert done.returncode in (0, 3), done.stderr
+    assert re.search(r"warning SLURM-SHARED .*OverSubscribe=OK.*salloc --exclusive", done.stderr)
+    alone = login.must("sweep", "toy", "--new", "--repeats", "1")
+    assert "SLURM-SHARED" not in alone.stderr
+
+
 def test_lines_of_a_dry_run_are_taken_by_slurm(login: Login) -> None:
     """A step without a job, both steps of a gang in one, and the script; as they were printed."""
     login.playbook(("1x1", "2x1"), step_s=0.02, iterations=11)
