@@ -103,7 +103,7 @@ class DockerRuntime:
             "Cmd": [],
             "Labels": {
                 **_labels(attempt, task),
-                f"{LABEL}owner": self._settings.owner,
+                **({f"{LABEL}owner": self._settings.owner} if self._settings.owner else {}),
                 f"{LABEL}deadline": marks.deadline(limits),
             },
         }

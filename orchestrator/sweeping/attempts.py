@@ -253,11 +253,12 @@ def _no_room(
     """Return the error for the first node that has no room, if one has none."""
     ends = judgement.gang.ends if judgement.gang else ()
     silent = {end.node for end in ends if end.why == "unreachable"}
-    contained = campaign.recipe.cluster.in_containers
+    cluster = campaign.recipe.cluster
+    there = {node.name for node in cluster.members} - silent  # not a node of an earlier job
     asked = {
-        seat.node: room.argv(seat.root, in_container=contained)
+        seat.node: room.argv(seat.root, in_container=cluster.in_containers)
         for seat in attempt.seats
-        if seat.node not in silent
+        if seat.node in there
     }
     for answer in campaign.scheduler.ask(asked, COMMAND_S) if asked else ():
         output = answer.value.stdout.decode(errors="replace") if answer.value else ""

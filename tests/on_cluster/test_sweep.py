@@ -130,7 +130,8 @@ def inspected(node: Node, name: str) -> Any:
     more = ("LogConfig", "Privileged", "SecurityOpt", "ShmSize", "Ulimits")
     return {
         "program": [found["Path"], *found["Args"]],
-        "env": sorted(config["Env"]),
+        # By its mark a task is ended where the engine is silent; the program does not read it.
+        "env": sorted(it for it in config["Env"] if not it.startswith("DLPERF_SUPERVISOR=")),
         "config": {key: config[key] for key in ("Image", "User", "WorkingDir")},
         "host": {key: host[key] or None for key in (*granted, *more)},
         "mounts": sorted(found["Mounts"], key=lambda mount: str(mount["Destination"])),

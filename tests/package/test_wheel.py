@@ -62,7 +62,7 @@ def test_shipped_files_are_found_by_name(installed: Path, tmp_path: Path) -> Non
         cwd=tmp_path,
     )
     assert shown.returncode == 0, shown.stderr
-    assert '--master_addr", "10.11.0.2"' in shown.stdout
+    assert "--master_addr 10.11.0.2" in shown.stdout
 
 
 PLAYBOOKS = {

@@ -88,17 +88,6 @@ def test_nothing_is_prepared_from_or_to_a_mount_that_hangs(nodes: Nodes, where: 
     assert f"{nodes.folder}/{where}: no answer in 10 s" in error["message"]
 
 
-@mounts
-def test_a_set_that_others_are_made_of_is_not_counted_where_it_hangs(nodes: Nodes) -> None:
-    """It closes its way, and is named where no other is open."""
-    nodes.write("node1", imagenet=f"{nodes.folder}/image", imagenet_ofrecord=f"{nodes.folder}/of")
-    with hung(nodes.folder / "image"):
-        began = time.monotonic()
-        said = nodes.json("prepare", "imagenet_ofrecord", "--dry-run", code=5)
-        assert time.monotonic() - began < SOON_S
-    assert codes(said) == {("error", "DATA-SOURCE"), ("error", "MOUNT-HUNG")}
-
-
 def test_an_index_is_held_against_its_records(nodes: Nodes) -> None:
     """A file for each; the other data set is found by the inventory."""
     nodes.write("node1", imagenet_tfrecord=f"{nodes.folder}/tf", dali_idx=f"{nodes.folder}/idx")
