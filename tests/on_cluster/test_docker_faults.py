@@ -69,8 +69,8 @@ def test_the_way_around_a_node_goes_on_with_what_new_began(desk: Desk) -> None:
     ("word", "daemons", "code"),
     [
         ("KILL", ("dockerd",), "DOCKER-DOWN"),
-        ("TERM", ("dockerd",), "DOCKER-DOWN"),
-        ("KILL", ("dockerd", "containerd"), "DOCKER-DOWN"),
+        pytest.param("TERM", ("dockerd",), "DOCKER-DOWN", marks=pytest.mark.long),
+        pytest.param("KILL", ("dockerd", "containerd"), "DOCKER-DOWN", marks=pytest.mark.long),
         ("STOP", ("dockerd",), "DOCKER-HUNG"),
         ("STOP", ("containerd",), "DOCKER-HUNG"),
     ],
