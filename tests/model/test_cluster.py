@@ -369,3 +369,17 @@ def test_roce_needs_an_adapter_on_ethernet() -> None:
     own = cluster([A, {**B, "roce": {"gid_index": 3}}], defaults={"hcas": infiniband})
     assert mistakes(own) == [(("nodes", 1, "roce"), f"roce for node n2, {needed}")]
     assert mistakes(cluster(defaults={"hcas": ethernet, "roce": {"traffic_class": 106}})) == []
+
+
+@pytest.mark.parametrize(
+    ("runtime", "privileged", "confines"),
+    [("docker", False, True), ("docker", True, False), ("process", False, False)],
+)
+def test_a_container_without_privileges_confines_its_root(
+    runtime: str, privileged: bool, confines: bool
+) -> None:
+    """So data sets must be readable by their permissions, not by root's rights."""
+    document = {"name": "lab", "defaults": {"runtime": runtime}, "nodes": [A]}
+    container = {"container": {"privileged": True}} if privileged else {}
+    found = Cluster.model_validate_json(json.dumps({**document, **container}))
+    assert found.confines(found.members[0]) is confines

@@ -27,6 +27,7 @@ def images(tmp_path: Path) -> Path:
         (folder / name).mkdir(parents=True)
         (folder / name / "1.JPEG").write_text("picture")
     for path in (folder.parent, folder, *folder.rglob("*")):
+        path.chmod(0o755)  # whatever the umask is
         if os.geteuid() == 0:
             os.chown(path, OWNER, OWNER)
     folder.parent.chmod(0o700)
