@@ -99,13 +99,16 @@ def sweep(
     begun = _detached(shared, left) if forks else lambda _sweep: None
 
     def work(voice: "Voice") -> int:
-        from orchestrator.submitting import submit
         from orchestrator.sweeping.caller import Caller
         from orchestrator.sweeping.requested import SweepOptions
         from orchestrator.verbs import sweep as verb
 
         cases = tuple(case or ())
-        fresh = new and not submit.is_again()  # of a requeued job the new sweep is there
+        fresh = new
+        if new:
+            from orchestrator.submitting import submit
+
+            fresh = not submit.is_again()  # of a requeued job the new sweep is there
         chosen = (inventory, cases, repeats, fresh, max_fail, nodes, strict, detach, requeue)
         options = SweepOptions(playbook, *chosen, command=typed())
         if dry_run:

@@ -134,9 +134,8 @@ def _with_axes(kind: Literal["list", "value", "wanted"]) -> Callable[[type[_N]],
                 "value": (value, Field(default=axis.default, description=meaning)),
                 "wanted": (value | None, Field(default=None, description=meaning)),
             }[kind]
-        made = create_model(model.__name__, __base__=model, __doc__=model.__doc__, **added)
-        made.__module__ = __name__
-        return made
+        named: dict[str, Any] = {"__module__": __name__, "__doc__": model.__doc__}
+        return create_model(model.__name__, __base__=model, **named, **added)
 
     return extend
 

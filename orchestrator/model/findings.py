@@ -50,11 +50,10 @@ def found(
         fix, severity: by default the table's.
     """
     kind = _by_code().get(code)
-    grave, remedy = (kind.severity, kind.fix) if kind else (None, "")
-    grave = severity or grave
+    grave = severity or (kind.severity if kind else None)
     if grave is None:
         raise ValueError(f"{code} has no severity in findings.toml; needed one here")
-    return Finding(grave, code, node, seen, expected, fix or remedy)
+    return Finding(grave, code, node, seen, expected, fix or (kind.fix if kind else ""))
 
 
 @cache

@@ -104,7 +104,7 @@ class Slurm:
         if job.get("OverSubscribe", "NO") == "NO":
             return strangers
         seen = (
-            f"job {self._job} has OverSubscribe={job['OverSubscribe']}: not whole nodes for itself"
+            f"job {self._job} has OverSubscribe={job['OverSubscribe']}: no whole nodes of its own"
         )
         where = nodeset.fold(seat.node for seat in self._seats)
         return (*strangers, found("SLURM-SHARED", where, seen, "a job with --exclusive"))

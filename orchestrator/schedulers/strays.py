@@ -66,7 +66,8 @@ def running(fleet: Fleet, node: str) -> tuple[RunningTask, ...]:
                 labels = (container.labels.get(f"dlperf.{it}", "") for it in ("owner", "deadline"))
                 task = RunningTask(container.name, container.labels[LABEL], *labels)
                 found[container.name] = task
-    return tuple(found[name] for name in sorted(found))
+    # Names of ours first: they tell what is done.
+    return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
 
 
 def named(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
@@ -98,7 +99,7 @@ def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding
         for task in answer.checked():
             is_apart = task.sweep != DATA and task.lock != os.environ.get("DLPERF_LOCK", "")
             if task.sweep not in ours and not is_apart:
-                by_sweep.setdefault(task.sweep, {})[answer.node] = task
+                by_sweep.setdefault(task.sweep, {}).setdefault(answer.node, task)
     return tuple(_finding(sweep, tasks, inventory) for sweep, tasks in by_sweep.items())
 
 
