@@ -97,7 +97,8 @@ one, nodes = attempt(sweep, there), elsewhere()
 assert closing.close_attempt(sweep, nodes, one, tuple, done(LOG)) == ()
 """
 CALL = re.compile(
-    r"(?:(fsync)\(\d+<([^>]+)>|(rename)\(\".+\", \"(.+)\"|(mkdir)\(\"(.+)\", 0700|(execve)\(\"(.+?)\")"
+    r"(?:(fsync)\(\d+<([^>]+)>|(rename)\(\".+\", \"(.+)\""
+    r"|(mkdir)\(\"(.+)\", 0700|(execve)\(\"(.+?)\")"
 )
 
 
