@@ -76,8 +76,7 @@ def reachable(
 
 
 def _unproven(node: str, seen: str) -> Finding:
-    fix = "install perl or python3 there, to have it proved"
-    return found("NET-UNPROVEN", node, seen, "a connection between nodes", fix)
+    return found("NET-UNPROVEN", node, seen, "a connection between nodes")
 
 
 def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:

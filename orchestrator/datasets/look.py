@@ -192,12 +192,11 @@ def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Find
     """The finding that no way has the sources that it needs."""
     needed = " or ".join(_needed(way) for way in dataset.ways)
     if paths.source is None:
-        return found("DATA-SOURCE", node, "no --from DIR", needed)
+        return found("DATA-SOURCE", node, "no --from DIR", needed, "name the folder with --from")
     seen = f"{paths.source} on the node has not all of it"
     if not observed.from_there:
         seen = f"{paths.source} is no folder on the node"
-    fix = "put the sources there, on every node, or name another folder with --from"
-    return found("DATA-SOURCE", node, seen, needed, fix)
+    return found("DATA-SOURCE", node, seen, needed)
 
 
 def full(node: str, observed: Observed, needed_bytes: int) -> Finding:
