@@ -10,3 +10,16 @@ def files(name: str) -> Iterator[Path]:
     A glob of ``*/NAME`` looks at the file itself, and fails where a process ends under its eyes.
     """
     return (process / name for process in Path("/proc").glob("[0-9]*"))
+
+
+def carrying(*marks: bytes) -> list[int]:
+    """Processes of this machine whose environment has one of the marks."""
+    found = []
+    for path in files("environ"):
+        try:
+            content = path.read_bytes()
+        except OSError:
+            continue
+        if any(mark in content for mark in marks):
+            found.append(int(path.parent.name))
+    return found

@@ -69,33 +69,26 @@ def docker_on_a_disk_of_its_own(node: Node, folder: str) -> Iterator[None]:
         restart(f"umount -l {folder}")
 
 
-def test_a_disk_that_fills_ends_the_sweep_before_a_retry(desk: Desk) -> None:
-    """One attempt, DISK-FULL with the folder and its free bytes; the same command goes on later."""
+@pytest.mark.parametrize(
+    ("used_up", "said"),
+    [
+        ("bytes", f"{FOLDER} cannot take 4 MiB in 16 files: No space left on device"),
+        ("inodes", "No space left on device; 2 GiB and"),
+    ],
+)
+def test_a_disk_that_fills_ends_the_sweep_before_a_retry(
+    desk: Desk, used_up: str, said: str
+) -> None:
+    """One attempt, DISK-FULL with the folder and what is free; the same command goes on later."""
     with disk(desk.cluster.node(1), FOLDER) as full:
         process = desk.begun()
         with desk.held():
-            full.fill()
-        said = told(process, 5)
-        assert "ERROR DISK-FULL node=vs002" in said
-        assert f"{FOLDER} cannot take 4 MiB in 16 files: No space left on device" in said
-        assert f"`du -xah {FOLDER} | sort -h | tail`" in said
-        assert "`dlperf-orch clean`" in said
-        assert desk.states() == [("infra-lost", "DISK-FULL")]
-        full.empty()
-        desk.again()
-        assert desk.states()[-1] == ("valid", "")
-    assert not desk.left()
-
-
-def test_a_disk_without_inodes_is_full(desk: Desk) -> None:
-    """No file can be made although bytes are free: what is said counts both."""
-    with disk(desk.cluster.node(1), FOLDER) as full:
-        process = desk.begun()
-        with desk.held():
-            full.use_up_names()
-        said = told(process, 5)
-        assert "ERROR DISK-FULL node=vs002" in said
-        assert "No space left on device; 2 GiB and" in said
+            full.fill() if used_up == "bytes" else full.use_up_names()
+        heard = told(process, 5)
+        assert "ERROR DISK-FULL node=vs002" in heard
+        assert said in heard
+        assert f"`du -xah {FOLDER} | sort -h | tail`" in heard
+        assert "`dlperf-orch clean`" in heard
         assert desk.states() == [("infra-lost", "DISK-FULL")]
         full.empty()
         desk.again()

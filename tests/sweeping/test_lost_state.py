@@ -20,15 +20,7 @@ HANGS = "params: {behaviour: hangs}"
 
 def carried(sweep: str) -> list[int]:
     """Processes of that sweep."""
-    found = []
-    for path in proc.files("environ"):
-        try:
-            content = path.read_bytes()
-        except OSError:
-            continue
-        if f"=dlp-{sweep}-".encode() in content:
-            found.append(int(path.parent.name))
-    return found
+    return proc.carrying(f"=dlp-{sweep}-".encode())
 
 
 @pytest.fixture
