@@ -133,15 +133,9 @@ def look_kept(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Kept:
     """
     if not sweep_ids:
         return Kept((), ())
-    tasks = {*strays.named(fleet, node.name, sweep_ids)}
-    if node.name in fleet.engines:
-        labelled = fleet.containers[node.name].labelled(strays.LABEL)
-        tasks |= {
-            container.name for container in labelled if container.labels[strays.LABEL] in sweep_ids
-        }
     transport = fleet.transports[node.name]
     folders = () if node.shares_files else _folders(transport, node, sweep_ids)
-    return Kept(tuple(sorted(tasks)), folders)
+    return Kept(strays.named(fleet, node.name, sweep_ids), folders)
 
 
 def derived_images(

@@ -1,0 +1,46 @@
+"""Tasks are found and ended on nodes by their marks, whatever the node's engine does."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from orchestrator.fleet import Fleet
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.plan import Seat
+from orchestrator.runtimes.engine import Engine
+from orchestrator.schedulers import strays
+from orchestrator.transports.local import LocalTransport
+
+SWEEP = "strays-20260101-000000-abcdef"
+CLUSTER = Cluster.model_validate_json(
+    '{"name": "far", "nodes": [{"name": "left", "address": "10.0.0.1"}]}'
+)
+NO_ENGINE = ("docker", "-H", "unix:///nonexistent/docker.sock")
+
+
+def node_without_engine() -> Fleet:
+    """This machine as a node whose Docker is down."""
+    left = LocalTransport("left")
+    return Fleet(CLUSTER, {"left": left}, lambda: {"left": Engine(left, command=NO_ENGINE)})
+
+
+@contextmanager
+def marked(task: str, **more: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process with the mark of a task."""
+    process = subprocess.Popen(["sleep", "60"], env={**os.environ, "DLPERF_TASK": task, **more})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_tasks_are_ended_although_their_engine_is_down() -> None:
+    """The engine could remove their container only; they are killed by their marks."""
+    seat = Seat("left", "10.0.0.1", (), None, (), {}, "/nonexistent")
+    task = f"dlp-{SWEEP}-1n1g-a1-r0"
+    with marked(task) as process:
+        ended = strays.end(node_without_engine(), [seat], [SWEEP])
+        assert ended == {"left": (task,)}
+        process.wait(10)
