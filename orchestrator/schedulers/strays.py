@@ -21,6 +21,7 @@ from orchestrator.state.store import SWEEP_ID
 LABEL = "dlperf.sweep"
 DATA = "data"  # in place of a sweep's id: the preparation of a data set
 _TASK = re.compile(rf"dlp-({DATA}|{SWEEP_ID.pattern})-", re.ASCII)
+_DATA_SET = re.compile(rf"dlp-{DATA}-(\w+)-", re.ASCII)  # any process may have any mark
 # $1: the folder of a sweep on a node. Removes private keys and the gates of killed supervisors.
 FORGET_KEYS = """
 find "$1/attempts" -xdev \\( -type f \\( -name id -o -name "*host_key" \\) -o -type p \\) \
@@ -115,7 +116,8 @@ def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Fin
     where, task = nodeset.fold(tasks), next(iter(tasks.values()))
     owner = Holder.read(task.owner)
     if sweep == DATA:
-        dataset = task.name.split("-")[2] if task.name.startswith("dlp-data-") else "NAME"
+        named = _DATA_SET.match(task.name)
+        dataset = named[1] if named else "NAME"
         return found(
             "PREPARING",
             where,

@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat
@@ -44,3 +46,19 @@ def test_tasks_are_ended_although_their_engine_is_down() -> None:
         ended = strays.end(node_without_engine(), [seat], [SWEEP])
         assert ended == {"left": (task,)}
         process.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("task", "command"),
+    [
+        ("dlp-data-imagenet_ofrecord-vs-002-a1-r0", "data prepare imagenet_ofrecord"),
+        ("dlp-data-$(touch x)-vs002-a1-r0", "data prepare NAME"),
+        ("dlp-data-\x1b[2J-vs002-a1-r0", "data prepare NAME"),
+    ],
+)
+def test_a_strangers_mark_does_not_get_into_a_command_to_paste(task: str, command: str) -> None:
+    """Any user of a node can give a process any mark."""
+    with marked(task):
+        findings = strays.others(node_without_engine(), (), "two")
+    assert any(f"`dlperf-orch {command}`" in finding.fix for finding in findings)
+    assert not any(word in finding.seen for word in ("$(", "\x1b") for finding in findings)
