@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +13,15 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat
 from orchestrator.runtimes.engine import Engine
 from orchestrator.schedulers import strays
+from orchestrator.schedulers.fanout import Fanout
 from orchestrator.transports.local import LocalTransport
+from tests.dockerd import IMAGE, Dockerd
 
 SWEEP = "strays-20260101-000000-abcdef"
 CLUSTER = Cluster.model_validate_json(
     '{"name": "far", "nodes": [{"name": "left", "address": "10.0.0.1"}]}'
 )
+SEAT = Seat("left", "10.0.0.1", (), None, (), {}, "/nonexistent")
 NO_ENGINE = ("docker", "-H", "unix:///nonexistent/docker.sock")
 
 
@@ -40,10 +44,10 @@ def marked(task: str, **more: str) -> Iterator["subprocess.Popen[bytes]"]:
 
 def test_tasks_are_ended_although_their_engine_is_down() -> None:
     """The engine could remove their container only; they are killed by their marks."""
-    seat = Seat("left", "10.0.0.1", (), None, (), {}, "/nonexistent")
+
     task = f"dlp-{SWEEP}-1n1g-a1-r0"
     with marked(task) as process:
-        ended = strays.end(node_without_engine(), [seat], [SWEEP])
+        ended = strays.end(node_without_engine(), [SEAT], [SWEEP])
         assert ended == {"left": (task,)}
         process.wait(10)
 
@@ -62,3 +66,22 @@ def test_a_strangers_mark_does_not_get_into_a_command_to_paste(task: str, comman
         findings = strays.others(node_without_engine(), (), "two")
     assert any(f"`dlperf-orch {command}`" in finding.fix for finding in findings)
     assert not any(word in finding.seen for word in ("$(", "\x1b") for finding in findings)
+
+
+def test_containers_are_found_by_their_labels(dockerd: Dockerd, engine: Engine) -> None:
+    """Those that have ended are removed, and disturb nobody; a stranger's may have any label."""
+    left = LocalTransport("left")
+    fleet = Fleet(CLUSTER, {"left": left}, lambda: {"left": engine})
+    name = f"dlp-{SWEEP}-1n1g-a1-r0"
+    label = ("--network=none", f"--label=dlperf.sweep={SWEEP}")
+    try:
+        dockerd.docker("run", "-d", f"--name={name}", *label, IMAGE, "sleep", "60")
+        dockerd.docker("create", "--name=ended", *label, "--label=dlperf.attempt=x", IMAGE, "true")
+        assert Fanout(fleet, Path("state"), lambda: False).attempts(SWEEP) == set()
+        assert [SWEEP in one.seen for one in strays.others(fleet, (), "two")].count(True) == 1
+        assert strays.named(fleet, "left", [SWEEP]) == (name, "ended")
+        assert strays.end(fleet, [SEAT], [SWEEP]) == {"left": (name, "ended")}
+        assert not any(SWEEP in one.seen for one in strays.others(fleet, (), "two"))
+    finally:
+        if left_over := dockerd.docker("ps", "-aq").split():
+            dockerd.docker("rm", "-f", *left_over)
