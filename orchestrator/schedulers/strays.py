@@ -62,12 +62,14 @@ def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
     found: dict[str, MarkedTask] = {}
     for name, known in marks.listed(fleet.transports[node]):
         sweep = _TASK.match(name)
-        found[name] = MarkedTask(name, sweep[1] if sweep else "", **known)
+        found[name] = MarkedTask(name, sweep[1] if sweep else "", *known)
     with contextlib.suppress(errors.UnfitError):
         there = fleet.containers[node].labelled(LABEL) if node in fleet.engines else ()
         for container in there:
-            labels = (container.labels.get(f"dlperf.{it}", "") for it in ("owner", "deadline"))
-            task = MarkedTask(container.name, container.labels[LABEL], *labels)
+            owner, until = (
+                container.labels.get(f"dlperf.{it}", "") for it in ("owner", "deadline")
+            )
+            task = MarkedTask(container.name, container.labels[LABEL], owner, until)
             is_running = container.state in ("running", "paused", "restarting")
             found[container.name] = replace(task, is_running=is_running)
     # A name that contains the sweep's id or the data set says more than a launcher's.
