@@ -44,6 +44,7 @@ class Work:
 
     Args:
         labels: by node name, the classes of validation images as the script wants it.
+        owner: the record of who prepares it, for others who find the work on a node.
         logs: a folder here for the raw logs.
         stopping: whether a signal asked for the end.
         progress: by node name; written by the preparations, read by the progress line.
@@ -52,6 +53,7 @@ class Work:
     fleet: Fleet
     request: DataRequest
     labels: Mapping[str, bytes]
+    owner: str
     logs: Path
     stopping: Callable[[], bool]
     progress: dict[str, DataProgress] = field(default_factory=dict)
@@ -172,7 +174,7 @@ def _running(work: Work, planned: Planned, way: Way, number: int) -> RunningAtte
     task = Task(node.name, 0, argv, {}, (), ())
     folders = {node.name: f"{plan.home(node, dataset)}/a{number}"}
     attempt = Attempt("data", f"{dataset.name}-{node.name}", number, folders, 0, (task,))
-    runtime = ProcessRuntime(work.fleet.transports[node.name])
+    runtime = ProcessRuntime(work.fleet.transports[node.name], work.owner)
     return RunningAttempt(attempt, task, runtime, way)
 
 

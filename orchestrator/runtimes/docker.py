@@ -36,7 +36,7 @@ FRESH_S = 1.0  # a supervisor that was alive counts as alive so long, unless its
 
 @dataclass(slots=True)
 class _Seen:
-    """What looks at a task have shown so far; times are of the monotonic clock.
+    """Keep what looks at a task have shown so far; times are of the monotonic clock.
 
     Args:
         made_at: when its container was started; 0 where another controller did it.
@@ -92,7 +92,7 @@ class DockerRuntime:
     def request(
         self, attempt: Attempt, task: Task, limits: Limits
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """``HostConfig`` of Docker's API for a task's container, and the rest of the request.
+        """Return the ``HostConfig`` of a task's container, and the rest of the request to Docker.
 
         Raises:
             UnfitError, ImageError: the node lacks what the settings ask for, or the image.
@@ -121,10 +121,10 @@ class DockerRuntime:
         return heard
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """The state by the task's files and the process table.
+        """Return the state by the task's files and the process table.
 
-        A container may go on without its engine, but nobody could end it by that: so while it
-        runs, the engine is asked now and then whether it is there.
+        A container may run on without its engine, which could not end it then. So the engine is
+        checked from time to time while the container runs.
 
         Raises:
             NodeError: the engine does not answer.
@@ -146,7 +146,7 @@ class DockerRuntime:
         return self._asked(attempt, task, supervisor, seen)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """The task's raw log from ``offset`` on, at most a few MiB."""
+        """Return the task's raw log from ``offset`` on, at most a few MiB."""
         return self._files(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:
@@ -156,8 +156,8 @@ class DockerRuntime:
     def remove(self, attempt: Attempt, task: Task) -> None:
         """End and remove the task's container and its observer, and see that it is gone.
 
-        Where the engine is silent its processes are killed without it, and the container, in which
-        nothing runs, stays for the next ``remove``.
+        Where the engine is silent its processes are killed without it. The container, in which
+        nothing runs then, stays until the next ``remove``.
 
         Raises:
             LeftoverError: UNKILLABLE; or LEFTOVER, processes live on.
@@ -173,7 +173,7 @@ class DockerRuntime:
     def _asked(
         self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen
     ) -> TaskState:
-        """The state of a task that is not known to be alive, by the engine."""
+        """Ask the engine for the state of a task that is not known to be alive."""
         files = self._files(attempt, task)
         container = self._ask(lambda: self._containers.find(attempt.token(task)))
         if container is None or container.finished:
@@ -184,7 +184,9 @@ class DockerRuntime:
         return self._lives(attempt, task, seen)
 
     def _lives(self, attempt: Attempt, task: Task, seen: _Seen) -> TaskState:
-        """Of a task that is alive; once it has run for a while, its observer starts, if made here.
+        """Return the state of a task that is alive; start its observer once it is worth that.
+
+        Tasks that another controller created have their observers already.
 
         Raises:
             NodeError: the engine, which knows the supervisor's pid, does not answer.
@@ -204,7 +206,7 @@ class DockerRuntime:
         return TaskState("running")
 
     def _ask(self, question: Callable[[], T]) -> T:
-        """The answer of the engine, whose silence is an error of the node."""
+        """Return the engine's answer; turn its refusals into errors of the node."""
         try:
             return question()
         except errors.UnfitError as error:
@@ -289,7 +291,7 @@ class DockerRuntime:
     def _make(
         self, attempt: Attempt, task: Task, host: Mapping[str, Any], config: Mapping[str, Any]
     ) -> str:
-        """The id of the container, created unless an attempt whose answer was lost has done it."""
+        """Create the container, unless a call whose answer was lost has done it; return its id."""
         name = attempt.token(task)
         for _ in range(CONTAINER_MAKES):
             with contextlib.suppress(errors.NodeError):
@@ -312,7 +314,7 @@ class DockerRuntime:
         )
 
     def _argv(self, attempt: Attempt, task: Task, limits: Limits) -> list[str]:
-        """The supervisor with the image's entrypoint and the program; its stderr goes to a file."""
+        """Return the supervisor's command line; its standard error goes to a file."""
         files = self._files(attempt, task)
         argv = (*self._entrypoint(self._image(attempt)), *task.argv)
         return [

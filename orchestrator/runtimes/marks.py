@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from orchestrator import errors
 from orchestrator.deadlines import SUPERVISOR_S
@@ -68,7 +68,7 @@ def deadline(limits: Limits) -> str:
     return f"{time.time() + limits.create_s + limits.time_s + limits.grace_s:.0f}"
 
 
-def listed(transport: Transport) -> Iterator[tuple[str, Mapping[str, str]]]:
+def listed(transport: Transport) -> Iterator[tuple[str, tuple[str, str, str]]]:
     """Yield the task of each process on a node, with its marks owner, deadline and lock if any.
 
     Raises:
@@ -79,5 +79,5 @@ def listed(transport: Transport) -> Iterator[tuple[str, Mapping[str, str]]]:
         marks = dict(line.partition("=")[::2] for line in process.strip().splitlines())
         names = ("DLPERF_TASK", "DLPERF_SUPERVISOR", "DLPERF_OBSERVER")
         if name := next(filter(None, map(marks.get, names)), ""):
-            keys = ("owner", "deadline", "lock")
-            yield name, {key: marks.get(f"DLPERF_{key.upper()}", "") for key in keys}
+            owner, deadline = marks.get("DLPERF_OWNER", ""), marks.get("DLPERF_DEADLINE", "")
+            yield name, (owner, deadline, marks.get("DLPERF_LOCK", ""))

@@ -221,17 +221,20 @@ class Fanout:
             if seat.node not in self._here
         }
         answers = self._fleet.ask(argv, COMMAND_S)
-        outputs = (
-            answer.value.stdout.decode(errors="replace") for answer in answers if answer.value
-        )
-        names = (name.rpartition("/a") for text in outputs for name in text.split())
-        found = {(trial, int(number)) for trial, _, number in names if number.isdecimal()}
+        names = [
+            name
+            for answer in answers
+            if answer.value
+            for name in answer.value.stdout.decode(errors="replace").split()
+        ]
         label = f"{strays.LABEL}={sweep}"
         looks = ask_all(
             [*self._fleet.engines], lambda at: self._fleet.containers[at].labelled(label)
         )
         labels = (container.labels for look in looks for container in look.value or ())
-        return found | {(of["dlperf.trial"], int(of["dlperf.attempt"])) for of in labels}
+        names += [f"{of.get('dlperf.trial')}/a{of.get('dlperf.attempt')}" for of in labels]
+        pairs = (name.rpartition("/a") for name in names)
+        return {(trial, int(number)) for trial, _, number in pairs if number.isdecimal()}
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
         """Run commands on all nodes at once."""

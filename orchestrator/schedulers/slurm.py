@@ -1,7 +1,7 @@
 """The nodes of a Slurm allocation as a scheduler: a gang is one step of its job.
 
-Files lie in the state folder, which all nodes see. Nothing is believed of srun's exit code: what
-became of a task its supervisor's files say.
+Files are in the state folder, which all nodes see. The exit code of srun is not used: the files of
+a task's supervisor record how it ended.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ from orchestrator.transports.local import LocalTransport
 
 
 class Slurm:
-    """The nodes of one job, in Slurm's order; a node runs one attempt at a time.
+    """Give the nodes of one job, in Slurm's order; a node runs one attempt at a time.
 
     Args:
         state: the state folder, on a file system that all nodes share.
@@ -67,10 +67,10 @@ class Slurm:
 
     @property
     def lanes(self) -> int:
-        """One per node of the job; one in all where tasks are in containers from image files.
+        """Return one per node of the job, but one in all where containers come from image files.
 
-        Files of containers that ended are removed by the job's steps that run, and one may begin
-        meanwhile on another node.
+        A step removes the files of containers that have ended; with several lanes another
+        container could start on the node meanwhile.
         """
         return 1 if self._fleet.cluster.from_files else len(self._seats)
 
@@ -89,10 +89,9 @@ class Slurm:
         yield
 
     def check(self) -> None:
-        """Nobody else is given these nodes while the job lives."""
+        """Do nothing: Slurm gives these nodes to nobody else while the job lives."""
 
     def preflight(self, name: str, program: Program) -> None:
-        """Check images as on any nodes with Docker."""
         if self._fleet.engines:
             _preflight.same_image(self._fleet, name, program)
 
@@ -136,7 +135,7 @@ class Slurm:
         return Allocation(given, port, self._job)
 
     def reclaim(self, attempt: Attempt) -> Attempt:
-        """All of it: a step is ended or adopted as a whole, whatever job it is of."""
+        """Return the whole attempt: a step of any job is ended or adopted as a whole."""
         with self._lock:
             self._taken |= {seat.node for seat in attempt.seats}
         return attempt
@@ -154,7 +153,7 @@ class Slurm:
         return self._tasks.ended(attempt, self._of(attempt).wait(attempt, limits, watch))
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task passed its gate; of a job that is over, whether all ended well."""
+        """Return True if every task passed its gate; in a job that is over, if all ended well."""
         return self._of(attempt).adoptable(attempt)
 
     def clear(self, attempt: Attempt) -> None:
@@ -172,7 +171,6 @@ class Slurm:
         return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        """From the shared folder."""
         return self._files.get_own(f"{attempt.folder(task)}/{name}", offset)
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
@@ -181,17 +179,16 @@ class Slurm:
                 self._files.put(content, f"{attempt.folder(task)}/{name}")
 
     def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
-        """From the shared folder."""
         for task in attempt.tasks:
             for name in names.get(task.node_rank, ()):
                 with contextlib.suppress(OSError):
                     os.unlink(f"{attempt.folder(task)}/{name}")
 
     def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
-        """Folders of attempts are in the state folder."""
+        """Do nothing: the folders of attempts are in the state folder."""
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:  # noqa: ARG002 - of any sweep
-        """None: folders of attempts are in the state folder."""
+        """Return an empty set: the folders of attempts are in the state folder."""
         return set()
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
@@ -199,10 +196,9 @@ class Slurm:
         return self._fleet.ask(argv, timeout_s)
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """Every node sees this machine's files."""
+        """Do nothing: every node sees this machine's files."""
 
     def _waits(self, request: Request) -> bool:
-        """Whether a gang that runs has to end first: Slurm is not asked for that."""
         with self._lock:
             healthy = [seat for seat in self._seats if seat.node not in self._lost]
             free = [seat for seat in healthy if seat.node not in self._taken]

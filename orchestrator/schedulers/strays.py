@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from orchestrator import errors, nodeset, words
@@ -21,6 +21,7 @@ from orchestrator.state.store import SWEEP_ID
 LABEL = "dlperf.sweep"
 DATA = "data"  # in place of a sweep's id: the preparation of a data set
 _TASK = re.compile(rf"dlp-({DATA}|{SWEEP_ID.pattern})-", re.ASCII)
+_DATA_SET = re.compile(rf"dlp-{DATA}-(\w+)-", re.ASCII)  # any process may have any mark
 # $1: the folder of a sweep on a node. Removes private keys and the gates of killed supervisors.
 FORGET_KEYS = """
 find "$1/attempts" -xdev \\( -type f \\( -name id -o -name "*host_key" \\) -o -type p \\) \
@@ -30,8 +31,8 @@ true
 
 
 @dataclass(frozen=True, slots=True)
-class RunningTask:
-    """A task that runs on a node.
+class MarkedTask:
+    """A task on a node: processes that carry its mark, or a container that carries its label.
 
     Args:
         name: of its container, or the mark of its processes.
@@ -39,6 +40,7 @@ class RunningTask:
         owner: the record of who started it; empty if it is unknown.
         deadline: when it ends by itself, in seconds since the epoch; empty if unknown.
         lock: of a process, where its controller has this machine's lock, if not at its usual place.
+        is_running: False for a container that has ended.
     """
 
     name: str
@@ -46,37 +48,41 @@ class RunningTask:
     owner: str = ""
     deadline: str = ""
     lock: str = ""
+    is_running: bool = True
 
 
-def running(fleet: Fleet, node: str) -> tuple[RunningTask, ...]:
-    """Return the tasks that run on a node, of any sweep and state folder.
+def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
+    """Find the tasks on a node, of any sweep and state folder.
+
+    A silent engine hides only containers that have ended: processes in the others have their marks.
 
     Raises:
         NodeError: the node does not answer.
     """
-    found: dict[str, RunningTask] = {}
+    found: dict[str, MarkedTask] = {}
     for name, known in marks.listed(fleet.transports[node]):
         sweep = _TASK.match(name)
-        found[name] = RunningTask(name, sweep[1] if sweep else "", **known)
-    # Of a silent engine other checks tell; the processes in its containers have their marks.
+        found[name] = MarkedTask(name, sweep[1] if sweep else "", *known)
     with contextlib.suppress(errors.UnfitError):
         there = fleet.containers[node].labelled(LABEL) if node in fleet.engines else ()
         for container in there:
-            if container.state in ("running", "paused", "restarting"):
-                labels = (container.labels.get(f"dlperf.{it}", "") for it in ("owner", "deadline"))
-                task = RunningTask(container.name, container.labels[LABEL], *labels)
-                found[container.name] = task
-    # Names of ours first: they tell what is done.
+            owner, until = (
+                container.labels.get(f"dlperf.{it}", "") for it in ("owner", "deadline")
+            )
+            task = MarkedTask(container.name, container.labels[LABEL], owner, until)
+            is_running = container.state in ("running", "paused", "restarting")
+            found[container.name] = replace(task, is_running=is_running)
+    # A name that contains the sweep's id or the data set says more than a launcher's.
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
 
 
 def named(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
-    """Return the names of tasks that run on a node for these sweeps.
+    """Return the names of these sweeps' tasks on a node, with those of containers that have ended.
 
     Raises:
         NodeError: the node does not answer.
     """
-    return tuple(task.name for task in running(fleet, node) if task.sweep in sweep_ids)
+    return tuple(task.name for task in _find(fleet, node) if task.sweep in sweep_ids)
 
 
 def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
@@ -92,18 +98,18 @@ def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding
     Raises:
         NodeError: a node does not answer.
     """
-    answers = ask_all(list(fleet.transports), lambda node: running(fleet, node))
+    answers = ask_all(list(fleet.transports), lambda node: _find(fleet, node))
     settled(answers)
-    by_sweep: dict[str, dict[str, RunningTask]] = {}
+    by_sweep: dict[str, dict[str, MarkedTask]] = {}
     for answer in answers:
         for task in answer.checked():
             is_apart = task.sweep != DATA and task.lock != os.environ.get("DLPERF_LOCK", "")
-            if task.sweep not in ours and not is_apart:
+            if task.is_running and task.sweep not in ours and not is_apart:
                 by_sweep.setdefault(task.sweep, {}).setdefault(answer.node, task)
     return tuple(_finding(sweep, tasks, inventory) for sweep, tasks in by_sweep.items())
 
 
-def _finding(sweep: str, tasks: Mapping[str, RunningTask], inventory: str) -> Finding:
+def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Finding:
     """Describe what runs of a sweep.
 
     Args:
@@ -112,7 +118,8 @@ def _finding(sweep: str, tasks: Mapping[str, RunningTask], inventory: str) -> Fi
     where, task = nodeset.fold(tasks), next(iter(tasks.values()))
     owner = Holder.read(task.owner)
     if sweep == DATA:
-        dataset = task.name.split("-")[2] if task.name.startswith("dlp-data-") else "NAME"
+        named = _DATA_SET.match(task.name)
+        dataset = named[1] if named else "NAME"
         return found(
             "PREPARING",
             where,
@@ -150,8 +157,10 @@ def end(
 ) -> Mapping[str, tuple[str, ...]]:
     """End what runs for these sweeps, and remove its private keys and gates. Logs stay.
 
+    A silent engine keeps the containers, in which nothing runs then; another call removes them.
+
     Returns:
-        By node, the names of the tasks that were ended.
+        By node, the names of the tasks that were ended or removed.
 
     Raises:
         NodeError: a node does not answer.
@@ -162,8 +171,9 @@ def end(
     def end_on(node: str) -> tuple[str, ...]:
         names = named(fleet, node, sweep_ids)
         for name in names:
-            if node in fleet.engines:
-                fleet.containers[node].remove(name)
+            with contextlib.suppress(errors.UnfitError):
+                if node in fleet.engines:
+                    fleet.containers[node].remove(name)
             marks.kill(fleet.transports[node], name, node=node)
         for sweep_id in sweep_ids:
             argv = ("sh", "-c", FORGET_KEYS, "sh", f"{roots[node]}/{sweep_id}")

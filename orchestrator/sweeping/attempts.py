@@ -1,4 +1,4 @@
-"""Running the trials of a sweep: attempts, and what an earlier run left behind."""
+"""Run the trials of a sweep, attempt by attempt; settle what an earlier run left behind."""
 
 import contextlib
 import time
@@ -27,7 +27,7 @@ AGAIN_S = 0.2  # between two requests for nodes that are taken
 
 
 def settle(campaign: Campaign, whole: Plan, view: View) -> None:
-    """Deal with attempts that an earlier run left open: adopt what runs, close the others.
+    """Settle attempts that an earlier run left open: adopt what runs, close the others.
 
     Args:
         whole: every trial requested of the sweep so far, not only by this command.
@@ -54,7 +54,7 @@ def settle(campaign: Campaign, whole: Plan, view: View) -> None:
                 name = f"{attempt.trial} a{attempt.number}"
                 campaign.voice.line(f"{name} was ended, except on {out}, left out this time")
 
-    # Whether to stop is asked of every gang: all that is left is ended then.
+    # A signal does not stop this: each gang that is adopted ends by itself then.
     say = campaign.voice.line
     lanes.run(left, deal, lanes=campaign.scheduler.lanes, may_begin=lambda: True, say=say)
     if not any(history.open for history in campaign.histories.values()):
@@ -84,7 +84,7 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
-    """Run a trial until it has an outcome or no retry is left; the state of the last attempt.
+    """Run a trial until it has an outcome or no retry is left; return the last attempt's state.
 
     Returns:
         valid, invalid, failed, infra-lost or interrupted.
@@ -128,7 +128,7 @@ def _given_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
 
 
 def _bound(campaign: Campaign, trial: Trial) -> Attempt | None:
-    """The next attempt at a trial, on nodes that are its own until released; None if too late."""
+    """Return the next attempt at a trial, on nodes of its own; None if the sweep is ending."""
     number = campaign.history(trial).attempts + 1
     with campaign.next:
         prefer = campaign.rotation.order(trial)
@@ -155,7 +155,7 @@ def _allocated(campaign: Campaign, request: Request) -> Allocation | None:
 
 
 def _begun(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
-    """Write attempt.json and the intent, then run it; its state, and its problem or throughput."""
+    """Write attempt.json and the intent, then run it; return state, and problem or throughput."""
     campaign.sweep.keep_attempt(attempt, campaign.inherited_env)
     intent = Intent(
         at=now(), trial=trial.name, attempt=attempt.number, port=attempt.port, log=trial.log
@@ -269,7 +269,7 @@ def _no_room(
 
 
 class _RowProgress:
-    """Gives the row the last iteration of a piece of log; lines may be cut between pieces."""
+    """Show the last iteration of each piece of log in the row; pieces may cut lines."""
 
     def __init__(self, campaign: Campaign, row: Row) -> None:
         self._parse, self._row, self._rest = campaign.recipe.workload.progress, row, b""

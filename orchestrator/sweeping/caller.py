@@ -10,7 +10,7 @@ from orchestrator.state.sweep import Sweep
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The command that runs a sweep, as the sweep sees it.
+    """Give a sweep the console, the signals and the callback of the command that runs it.
 
     Args:
         begun: called with the sweep each time a gang of it runs.

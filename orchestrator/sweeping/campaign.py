@@ -1,4 +1,4 @@
-"""Everything that is open while a sweep runs, as one object."""
+"""Hold everything that is open while a sweep runs in one object."""
 
 import threading
 from collections.abc import Mapping
@@ -45,32 +45,30 @@ class Campaign:
 
     @property
     def voice(self) -> Voice:
-        """Where lines for the user go."""
         return self.caller.voice
 
     @property
     def stopping(self) -> bool:
-        """Whether a signal has asked the sweep to end."""
+        """Return True once a signal has asked the sweep to end."""
         return self.caller.signals.stopping()
 
     def history(self, trial: Trial) -> History:
-        """The attempts of a trial so far; an empty history for one that never ran."""
+        """Return the attempts of a trial so far; the history is empty if it never ran."""
         return self.histories.setdefault(trial.name, History())
 
     @property
     def limits(self) -> Limits:
-        """Time and log limits of an attempt, by the playbook's method and the inventory."""
         method = self.recipe.experiment.method
         most = self.recipe.cluster.log_bytes
         return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, GATES_S, most)
 
     @property
     def iterations(self) -> int:
-        """The last iteration that a trial's log will show."""
+        """Return the last iteration that a trial's log will show."""
         return self.recipe.workload.last_iteration(self.recipe.experiment.method.iterations)
 
     @property
     def inherited_env(self) -> Mapping[str, str]:
-        """Variables that tasks inherit from this program; empty unless all are processes here."""
+        """Return the variables that tasks inherit; empty unless all are processes here."""
         here = self.recipe.cluster.shares_files and not self.recipe.cluster.in_containers
         return inherited_environment() if here else {}

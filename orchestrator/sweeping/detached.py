@@ -23,7 +23,7 @@ PIECE_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """The background process, as seen by the command that started it.
+    """Describe the background process to the command that started it.
 
     Args:
         pipe: it writes the id of its sweep there once a gang runs.
@@ -52,7 +52,7 @@ class Begun:
                 return
             self._messages.rename(sweep.folder / self._messages.name)
             os.dup2(2, 1)
-            with suppress(BrokenPipeError):  # whoever started it did not wait
+            with suppress(BrokenPipeError):  # the command that started it did not wait
                 os.write(self._pipe, sweep.id.encode())
             os.close(self._pipe)
             self._pipe = -1
@@ -124,7 +124,7 @@ def follow(child: Child, voice: Voice) -> int:
 
 
 def _sweep_id(child: Child, messages: BinaryIO) -> str:
-    """The id of the sweep once a gang of it runs; empty if the process has ended before."""
+    """Return the id of the sweep once a gang runs; empty if the process ended before that."""
     while True:
         ready, _, _ = select.select([child.pipe], [], [], LOOK_S)
         while piece := messages.read(PIECE_BYTES):
@@ -135,7 +135,7 @@ def _sweep_id(child: Child, messages: BinaryIO) -> str:
 
 
 def _ended(child: Child) -> int:
-    """Print what it printed; its exit code, 128 + n for signal n."""
+    """Copy its standard output; return its exit code, 128 + n for signal n."""
     code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
     child.results.seek(0)
     sys.stdout.write(child.results.read().decode())

@@ -1,4 +1,4 @@
-"""A sweep that needs nothing of what is requested, told from its files: no node is asked."""
+"""Recognize by its files alone a sweep that has nothing left to run; no node is asked."""
 
 import json
 
@@ -17,15 +17,15 @@ OF = ("events.jsonl", "sweep.json")
 
 
 def note(sweep: Sweep) -> None:
-    """Write down that a command came to its end in good order, and what the files were then."""
+    """Record that a command ended in good order, with the digests of the sweep's files."""
     if not any(history.open for history in sweep.histories().values()):
         write(sweep.folder / FILE, dumps(_digests(sweep)).encode())
 
 
 def whole(store: Store, request: Requested) -> tuple[Sweep, int] | None:
-    """The sweep whose trials that were requested are all valid or not needed; how many are valid.
+    """Return the sweep whose requested trials are all valid or not needed, and how many are valid.
 
-    None where that is not certain: then nodes are asked, and what is left of other sweeps is ended.
+    Return None if that is not certain; then the nodes are asked.
     """
     if request.options.new or request.options.strict or store.unreadable():
         return None
@@ -48,7 +48,7 @@ def whole(store: Store, request: Requested) -> tuple[Sweep, int] | None:
 
 
 def _is_as_noted(sweep: Sweep) -> bool:
-    """Whether nothing was begun or changed since a command ended in good order."""
+    """Return True if nothing was begun or changed since a command ended in good order."""
     try:
         noted = json.loads((sweep.folder / FILE).read_bytes())
         return sweep.lock().holder() is None and noted == _digests(sweep)

@@ -1,4 +1,4 @@
-"""The trials of a sweep in the order in which lanes begin them, as outcomes come in."""
+"""Choose the trial that a free lane begins next, by the outcomes so far."""
 
 import contextlib
 import threading
@@ -17,13 +17,13 @@ LOOK_S = 0.2  # between two looks whether the sweep is to end, while a lane wait
 
 
 class Feed(Iterator[Trial]):
-    """Requested trials, each given once; waits where what runs decides which one is next.
+    """Give each requested trial once; wait where a running trial decides which one is next.
 
     Args:
         whole: every trial requested of the sweep so far; the first trials of a case decide over
             later ones, whichever command ran them.
         packing: what may run beside what, and in which order, by how long a trial of a case lasts.
-        value: what a trial's valid outcome gave; None where it has none.
+        value: the throughput of a trial's valid outcome; None without one.
         may_begin: once false, a lane that waits is given nothing more.
         say: given a line per case that has settled, and how many trials it needs no more.
     """
@@ -63,7 +63,7 @@ class Feed(Iterator[Trial]):
 
     @contextlib.contextmanager
     def ending(self, trial: Trial) -> Iterator[None]:
-        """Take in afterwards how a trial ended that was given."""
+        """Record the outcome of a trial when the block ends."""
         try:
             yield
         finally:
@@ -83,7 +83,7 @@ class Feed(Iterator[Trial]):
         return self._packing(lasted_s).next(ready, running)
 
     def _drop_settled(self) -> None:
-        """Leave out what is not needed any more, and say so."""
+        """Drop trials that are not needed any more, with a line per case."""
         rests = self._series.not_needed(self._values)
         by_case: dict[Case, list[Trial]] = {}
         for trial in self._pending:

@@ -73,7 +73,7 @@ def _elsewhere(attempt: Attempt, task: Task, target: Path) -> bool:
 
 
 class _Copy:
-    """Copies one task's files to this machine."""
+    """Copy one task's files to this machine."""
 
     def __init__(self, scheduler: Scheduler, attempt: Attempt, task: Task, target: Path) -> None:
         self._scheduler, self._attempt, self._task = scheduler, attempt, task
@@ -102,7 +102,7 @@ class _Copy:
         return True
 
     def bring_observed(self) -> None:
-        """Copy what was seen of the node; a trial without it is a trial all the same."""
+        """Copy what the observer recorded of the node; a trial is valid without it."""
         for name in OBSERVED:
             content = bytearray()
             while len(content) < MOST_OBSERVED_BYTES and (piece := self._read(name, len(content))):
@@ -115,7 +115,7 @@ class _Copy:
         return self._scheduler.read(self._attempt, self._task, path, offset)
 
     def _fetch(self, end: TaskEnd | None) -> bool:
-        """Copy the log in pieces; False, and nothing kept, if it is not what was recorded."""
+        """Copy the log in pieces; return False, and keep nothing, if its sha256 differs."""
         digest, offset = hashlib.sha256(), 0
         most = self._attempt.log_bytes  # a lost supervisor has not cut it
         with contextlib.suppress(_Torn), replacing(self._target / f"{self._name}.log") as file:

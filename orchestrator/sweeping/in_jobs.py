@@ -1,4 +1,4 @@
-"""A sweep that submits itself to Slurm, where it is run outside of a job."""
+"""Submit a sweep to Slurm if it is run outside of a job."""
 
 from orchestrator import errors
 from orchestrator.console import Voice
@@ -13,7 +13,7 @@ def show(
     """Print the script that would be submitted.
 
     Returns:
-        It by its name in documents, and what it asks Slurm for; neither where it runs here.
+        The script by its key in documents, and the options of its nodes; both empty inside a job.
 
     Raises:
         UnfitError: WALLTIME; no trial fits into a job's time.
@@ -27,7 +27,7 @@ def show(
 
 
 def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
-    """Submit the sweep and follow its job; exit code. None where it runs here.
+    """Submit the sweep and follow its job; return its exit code, or None inside a job.
 
     Raises:
         UnfitError: its image was not prepared, and no job that may be preparing it lives.

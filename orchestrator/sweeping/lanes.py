@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class _Queue(Iterator[T]):
-    """Items in order, each given to one lane; empty for good once it is closed."""
+    """Give each item to one lane, in order; give nothing more once it is closed."""
 
     def __init__(self, items: Iterable[T], may_begin: Callable[[], bool]) -> None:
         self._items, self._may_begin = iter(items), may_begin
@@ -38,10 +38,10 @@ def run(
     may_begin: Callable[[], bool],
     say: Callable[[str], None],
 ) -> None:
-    """Call ``do`` for every item, in that many threads; returns once all threads have ended.
+    """Call ``do`` for every item, in that many threads; return once all threads have ended.
 
-    After an error no item is begun, and the other lanes finish theirs. What a signal raises here
-    is raised at once, without waiting for the lanes: they are daemon threads.
+    After an error no item is begun, and the other lanes finish theirs. An exception from a signal
+    handler is raised at once, without waiting for the lanes: they are daemon threads.
 
     Args:
         may_begin: called by one lane at a time before each item; once false, none begins.
@@ -76,7 +76,7 @@ def run(
 
 
 def _joined(failures: Sequence[BaseException]) -> BaseException:
-    """The gravest error, naming the others; a bug of this program counts more than any of them."""
+    """Return the gravest error, which names the others; a bug of this program counts most."""
     ours = [failure for failure in failures if isinstance(failure, errors.DlperfError)]
     faults = [failure for failure in failures if not isinstance(failure, errors.DlperfError)]
     gravest = faults[0] if faults else errors.gravest(ours)

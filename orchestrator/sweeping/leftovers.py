@@ -1,4 +1,4 @@
-"""What sweeps have on nodes: `clean` removes what finished ones left, and nothing else."""
+"""Find what sweeps left on nodes; `clean` removes only what finished sweeps left."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ true
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """Folders, and names of containers and images, that lie on a node and are no longer needed."""
+    """List a node's folders, containers and images that are no longer needed."""
 
     folders: tuple[str, ...]
     containers: tuple[str, ...]
@@ -49,7 +49,7 @@ class Leftovers:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a node has of sweeps with open attempts: tasks, running or ended, and folders."""
+    """List a node's tasks, running or ended, and folders of sweeps with open attempts."""
 
     tasks: tuple[str, ...]
     folders: tuple[str, ...]
@@ -59,7 +59,7 @@ class Kept:
 
 
 def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tuple[str, str]]]:
-    """Sweeps of a cluster whose attempts have all ended, and those that have not and do not run.
+    """Split the sweeps of a cluster that do not run into settled ones and those with open attempts.
 
     A sweep whose record cannot be read may be of this cluster, and counts as such.
 
@@ -86,7 +86,7 @@ def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tu
 
 
 def needed_images(store: Store) -> frozenset[str]:
-    """The images of every cluster that was provisioned from here.
+    """Return the images of every cluster that was provisioned from here.
 
     Raises:
         StoreError: a site file cannot be read, so its images are unknown.
@@ -118,7 +118,7 @@ def look(fleet: Fleet, node: Node, sweeps: Sequence[str], removable: Sequence[st
         for container in engine.labelled(strays.LABEL)
         if container.labels[strays.LABEL] in sweeps
     ]
-    # Of a provisioning that was killed; the lock says that none runs.
+    # Containers of a killed provisioning; the node's lock proves that none runs.
     probes = engine.labelled(in_containers.LABEL)
     return Leftovers(
         folders, tuple(task.name for task in (*tasks, *probes)), tuple(sorted(removable))
@@ -133,15 +133,9 @@ def look_kept(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Kept:
     """
     if not sweep_ids:
         return Kept((), ())
-    tasks = {*strays.named(fleet, node.name, sweep_ids)}
-    if node.name in fleet.engines:
-        labelled = fleet.containers[node.name].labelled(strays.LABEL)
-        tasks |= {
-            container.name for container in labelled if container.labels[strays.LABEL] in sweep_ids
-        }
     transport = fleet.transports[node.name]
     folders = () if node.shares_files else _folders(transport, node, sweep_ids)
-    return Kept(tuple(sorted(tasks)), folders)
+    return Kept(strays.named(fleet, node.name, sweep_ids), folders)
 
 
 def derived_images(
@@ -178,10 +172,10 @@ def _lines(transport: Transport, script: str, *arguments: str) -> list[str]:
 
 
 def remove(fleet: Fleet, node: Node, leftovers: Leftovers) -> None:
-    """Remove it all.
+    """Remove leftovers from a node.
 
     Raises:
-        LeftoverError: of the folders, something stays.
+        LeftoverError: some folder could not be removed.
     """
     for name in leftovers.containers:
         fleet.containers[node.name].remove(name)
@@ -203,7 +197,7 @@ def remove(fleet: Fleet, node: Node, leftovers: Leftovers) -> None:
 def failures(
     why: Mapping[str, tuple[str, str]], left: Mapping[str, Kept]
 ) -> list[errors.LeftoverError]:
-    """An error for every sweep that has something on nodes; its cause names all of it.
+    """Return an error for every sweep that has something on nodes; its cause names all of it.
 
     Args:
         why: by id of the sweep, the cause and what to do.

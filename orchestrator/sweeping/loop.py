@@ -1,4 +1,4 @@
-"""The requested trials of a sweep, run in the scheduler's lanes."""
+"""Run the requested trials of a sweep in the scheduler's lanes."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -69,7 +69,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
 
 
 def _lanes(campaign: Campaign, requested: Requested) -> int:
-    """How many trials may run at once; where several may, repeats go round the nodes."""
+    """Return how many trials may run at once; if several, let repeats rotate over the nodes."""
     if requested.plan.method.pack == "none":
         return 1
     campaign.rotation.begin([node.name for node in requested.cluster.members])
@@ -80,9 +80,9 @@ def _lanes(campaign: Campaign, requested: Requested) -> int:
 
 @contextlib.contextmanager
 def _frozen_if_left(sweep: Sweep) -> Iterator[None]:
-    """After ``Abandoned`` the lanes' threads go on: keep them from writing to the sweep.
+    """Keep lanes, whose threads go on after ``Abandoned``, from writing to the sweep.
 
-    Meanwhile the sweep's lock is released and what may still run is listed.
+    Its lock is released then, and the tasks that may still run are listed.
     """
     try:
         yield

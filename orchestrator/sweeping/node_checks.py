@@ -1,4 +1,4 @@
-"""Whether the nodes of a sweep are fit to measure, observed just before it starts."""
+"""Check just before a sweep starts that its nodes are fit to measure."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from orchestrator.sweeping.requested import Requested
 
 
 def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
-    """The site, observed now in one round trip, with the images that provisioning prepared.
+    """Observe the site in one round trip; return it with the images that provisioning prepared.
 
     Raises:
         NodeError: a node does not answer.
@@ -50,7 +50,7 @@ def site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice)
 
 
 def _say_findings(site: Site, earlier: Site | None, voice: Voice) -> None:
-    """Say new findings in a line each, and the codes of warnings as before in one."""
+    """Print new findings in a line each, and the codes of earlier warnings in one line."""
     before = {(finding.code, finding.node) for finding in (earlier.findings if earlier else ())}
     old = [
         finding
@@ -88,7 +88,7 @@ def _observed(store: Store, requested: Requested, scheduler: Scheduler, voice: V
 
 
 def _provisioned(requested: Requested) -> tuple[Finding, ...]:
-    """Findings of the last provisioning over what a sweep does not look at again."""
+    """Return the last provisioning's findings about what a sweep does not check again."""
     names = {node.name for node in requested.cluster.members}
     findings = requested.known.provisioned if requested.known else ()
     return tuple(

@@ -1,4 +1,4 @@
-"""How fast nodes are: short runs on every node at once, in pairs, and on all nodes together."""
+"""Measure the speed of nodes: on each alone, in pairs, and on all of them together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,11 +27,10 @@ ROUNDS = 6  # of pairs: each node has as many partners, where there are so many
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """What a playbook found.
+    """Hold the reports of one playbook.
 
     Args:
-        nodes: a report of the nodes alone, and one of them in pairs; of those that the playbook has
-            cases for.
+        nodes: a report of the nodes alone, and one of them in pairs, where the playbook has cases.
         together: reports of more nodes, the most first; of halves only where a group is slow.
     """
 
@@ -40,32 +39,31 @@ class Speeds:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups of all that ran together, beside the pairs."""
+        """Return the groups of nodes that ran together, compared with the pairs."""
         together = (result for report in self.together for result in report.results)
         return node_groups.groups(self.nodes[-1].results[0], together)
 
     @property
     def short(self) -> tuple[tuple[Report, PublishedResult], ...]:
-        """Reports of bandwidths that are below what is published, and that."""
+        """Return the reports of bandwidths below a published one, each with that result."""
         reports = (*self.nodes, *self.together)
         rows = ((report, node_groups.below_published(report)) for report in reports)
         return tuple((report, row) for report, row in rows if row and report.unit == BANDWIDTH)
 
     @property
     def is_slow(self) -> bool:
-        """Whether any node, any group or the bandwidth of all is."""
+        """Return True if any node, any group or the bandwidth of all nodes is too low."""
         slow = any(report.node_speeds.slow for report in self.nodes)
         return slow or any(group.is_slow for group in self.groups) or bool(self.short)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every trial is valid."""
         reports = (*self.nodes, *self.together)
         return all(trial.state == "valid" for report in reports for trial in report.trials)
 
 
 def shipped(cluster: Cluster) -> tuple[str, ...]:
-    """The shipped playbooks that can measure these nodes: one GPU alone has no fabric.
+    """Return the shipped playbooks that can measure these nodes: one GPU alone has no fabric.
 
     Raises:
         UsageError: NO-CASE; none of them can.
@@ -79,7 +77,7 @@ def shipped(cluster: Cluster) -> tuple[str, ...]:
 def measured(
     store: Store, inventory: str, nodes: str | None, playbook: str, caller: Caller
 ) -> Speeds:
-    """Return what new sweeps of the playbook found on the nodes of an inventory.
+    """Run new sweeps of the playbook on the nodes of an inventory; return their reports.
 
     All of them hold and observe the nodes once, but for halves of slow groups.
 
@@ -114,7 +112,7 @@ def measured(
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """New sweeps of one playbook.
+    """Run new sweeps of one playbook.
 
     Args:
         cases: of the playbook, by number of nodes.
@@ -131,7 +129,7 @@ class _Runs:
     def sweep(
         self, case: Case, repeats: int, *, new: bool = True, nodes: Sequence[str] = ()
     ) -> Report:
-        """The report of a case; of these nodes, if any are named."""
+        """Run a case, on these nodes if any are named; return its report."""
         options = SweepOptions(
             playbook=self.playbook,
             inventory=self.inventory,
@@ -152,7 +150,7 @@ class _Runs:
 
 
 def _together(runs: _Runs, count: int, pairs: Report) -> Iterator[Report]:
-    """All nodes at once, if they are more than a pair; then the halves of slow groups.
+    """Measure all nodes at once, if they are more than a pair; then the halves of slow groups.
 
     Of an odd number of nodes one is in both halves.
     """
@@ -168,7 +166,7 @@ def _together(runs: _Runs, count: int, pairs: Report) -> Iterator[Report]:
 
 
 def _cases(playbook: user_files.Playbook, cluster: Cluster) -> Mapping[int, Case]:
-    """By number of nodes the case with the most GPUs that every node has; maybe none.
+    """Return, by number of nodes, the case with the most GPUs that every node has.
 
     Raises:
         UsageError: NO-PACK.
@@ -200,5 +198,4 @@ def _no_case(who: str, cluster: Cluster) -> errors.UsageError:
 
 
 def _gpus(cluster: Cluster) -> int:
-    """How many every node has."""
     return min(len(node.usable_gpus) for node in cluster.members)

@@ -1,4 +1,4 @@
-"""A sweep as seen by commands other than its controller: its record, its states, what is open."""
+"""Read a sweep from its files, for commands other than its controller."""
 
 import contextlib
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # what reaches nodes is not loaded where only files are read
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A sweep with the cluster that it last ran on and its plan, as its record has them."""
+    """Hold a sweep with its plan and the cluster that it last ran on, by its record."""
 
     sweep: Sweep
     cluster: Cluster
@@ -28,7 +28,7 @@ class Running:
 
     @classmethod
     def of(cls, store: Store, sweep_id: str | None) -> "Running":
-        """The sweep of that name (see ``Store.sweep``), or the newest.
+        """Return the sweep of that name (see ``Store.sweep``), or the newest.
 
         Raises:
             UsageError: there is none.
@@ -39,7 +39,7 @@ class Running:
 
     @classmethod
     def from_sweep(cls, sweep: Sweep) -> "Running":
-        """A sweep by its record.
+        """Return a sweep by its record.
 
         Raises:
             StoreError: the record is damaged or of another version.
@@ -48,10 +48,10 @@ class Running:
         return cls(sweep, record.inventory, record.plan)
 
     def states(self, *, controlled: bool) -> dict[str, str]:
-        """The states of trials by name, in plan order.
+        """Return the states of trials by name, in plan order.
 
-        One with an attempt that has no outcome is ``running`` under a controller, else ``open``.
-        One that never ended is ``not-needed`` where its case has settled without it.
+        A trial with an attempt without outcome is ``running`` under a controller, else ``open``.
+        A trial that never ended is ``not-needed`` if its case has settled without it.
         """
         begun = "running" if controlled else "open"
         histories = self.sweep.histories()
@@ -64,7 +64,7 @@ class Running:
         }
 
     def open_attempts(self) -> list[Attempt]:
-        """Attempts that were begun and have no outcome, in the order of the plan.
+        """Return the attempts that were begun and have no outcome, in the order of the plan.
 
         Raises:
             StoreError: attempt.json of one of them is damaged or gone.
@@ -77,7 +77,7 @@ class Running:
         ]
 
     def scheduler(self) -> "Scheduler":
-        """The scheduler of its cluster; it is never asked to stop gangs on its own."""
+        """Return the scheduler of its cluster; it never stops gangs on its own."""
         from orchestrator.schedulers import choice
 
         return choice.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)
@@ -111,7 +111,7 @@ def orphaned_tasks(store: Store, cluster: str | None) -> list[str]:
     """
     left: list[str] = []
     for sweep in sweeps_on(store, cluster) if cluster else store.sweeps():
-        with contextlib.suppress(errors.StoreError):  # of a damaged one nobody knows
+        with contextlib.suppress(errors.StoreError):  # the record is damaged
             if sweep.lock().holder() is None:
                 left += [
                     f"{attempt.token(task)} on {task.node}"

@@ -1,4 +1,4 @@
-"""How an attempt ended: its state, its problems, its measurement, and the outcome file."""
+"""Judge how an attempt ended, and keep its outcome: state, problems and measurement."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -40,19 +40,19 @@ class Judgement:
 
 
 def is_done(campaign: Campaign, trial: Trial) -> bool:
-    """Whether a trial has a valid outcome, and all of its evidence is there and unchanged."""
+    """Return True if a trial has a valid outcome whose evidence is complete and unchanged."""
     return value(campaign, trial) is not None
 
 
 def value(campaign: Campaign, trial: Trial) -> float | None:
-    """What a trial gave that need not be run again; None of any other."""
+    """Return the throughput of a trial that need not be run again, else None."""
     kept = _kept(campaign, trial)
     done = kept.valid and not _marked(campaign, kept)
     return kept.outcome.throughput if done and kept.outcome else None
 
 
 def nodes(campaign: Campaign, trial: Trial) -> tuple[str, ...]:
-    """The nodes of a trial's valid outcome; empty without one."""
+    """Return the nodes of a trial's valid outcome; empty without one."""
     kept = _kept(campaign, trial)
     return tuple(end.node for end in kept.outcome.tasks) if kept.outcome and kept.valid else ()
 
@@ -70,12 +70,12 @@ def _kept(campaign: Campaign, trial: Trial) -> KeptOutcome:
 
 
 def _marked(campaign: Campaign, kept: KeptOutcome) -> tuple[Problem, ...]:
-    """What a strict sweep does not let pass of an outcome that is valid else."""
+    """Return the marks for which a strict sweep refuses an outcome that is valid otherwise."""
     return kept.outcome.marks if campaign.strict and kept.outcome else ()
 
 
 def supervisor_errors(campaign: Campaign, attempt: Attempt) -> str:
-    """The last 500 characters of each supervisor's standard error, for a message; maybe empty."""
+    """Return the last 500 characters of each supervisor's standard error, for a message."""
     words = []
     for task in attempt.tasks:
         path = _file(campaign, attempt, task.node_rank, "err")
@@ -85,7 +85,7 @@ def supervisor_errors(campaign: Campaign, attempt: Attempt) -> str:
 
 
 def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, Problem]:
-    """State and problem of a gang that did not end well."""
+    """Return state and problem of a gang that did not end well."""
     by_others = endings.by_others(gang, campaign.recipe.experiment.method)
     if by_others is not None:
         return by_others
@@ -171,7 +171,7 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judg
 
 
 def _beside(campaign: Campaign, attempt: Attempt) -> tuple[str, ...]:
-    """The trials of which an attempt was open while this one was, by the times of their events."""
+    """Return the trials with an attempt that was open at the same time, by their events."""
     if campaign.recipe.experiment.method.pack == "none":
         return ()
     began = campaign.histories[attempt.trial].begun.get(attempt.number, "")
@@ -196,9 +196,9 @@ def _last_words(campaign: Campaign, attempt: Attempt, end: TaskEnd) -> bytes:
 
 
 def _changed_code(campaign: Campaign) -> Iterable[Problem]:
-    """CODE-CHANGED, if the program's folder on this machine was edited since the sweep began.
+    """Yield CODE-CHANGED if the program's folder on this machine was edited since the sweep began.
 
-    An image cannot change, and code pushed to nodes lies in a folder named by its digest.
+    An image cannot change, and code on other nodes is in a folder named by its digest.
     """
     program = campaign.recipe.program
     cluster = campaign.recipe.cluster
@@ -211,7 +211,7 @@ def _changed_code(campaign: Campaign) -> Iterable[Problem]:
 
 
 def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str, str]:
-    """What must agree before trials share a median: what nodes are and start, not their names."""
+    """Return what trials of one median must share: hardware and commands, not node names."""
     started = bind.anonymised(campaign.recipe, trial, attempt.allocation)
     observed = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
     recipe = campaign.recipe

@@ -1,4 +1,4 @@
-"""How far a running trial is, and what the finished trials of its sweep give so far."""
+"""Show how far a running trial is, and the medians of its sweep so far."""
 
 from dataclasses import asdict, dataclass
 
@@ -16,7 +16,7 @@ TAIL_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last step in the log of a running trial.
+    """Describe the last step in the log of a running trial.
 
     Args:
         iterations: the last one that its log will show.
@@ -32,18 +32,17 @@ class Progress:
     left_s: float | None
 
     def words(self) -> str:
-        """It in one line, such as ``1n1g-rn50_b256_amp_1 a1: iteration 40 of 120, ...``."""
+        """Return it as one line, such as ``1n1g-rn50_b256_amp_1 a1: iteration 40 of 120, ...``."""
         left = "" if self.left_s is None else f", about {duration(self.left_s)} left"
         at = f"iteration {self.iteration} of {self.iterations}, {self.rate:.2f} samples/s"
         return f"{self.trial} a{self.attempt}: {at}{left}"
 
     def document(self) -> JSON:
-        """It as ``status --json`` has it."""
         return asdict(self)
 
 
 def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int) -> Progress | None:
-    """How far an attempt is; None before its first iteration.
+    """Return the progress of an attempt; None before its first iteration.
 
     Args:
         log_bytes: the present size of the log that is measured; only its end is read.
@@ -67,10 +66,10 @@ def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int)
 
 
 def results(running: Running) -> tuple[str, tuple[Result, ...]]:
-    """The unit, and results of cases with a valid trial; none if the sweep cannot be measured."""
+    """Return the unit, and results of cases with a valid trial; none if nothing can be measured."""
     try:
         found = measured(running.sweep)
-    except errors.StoreError:  # collect says why; a sweep that runs is to be seen all the same
+    except errors.StoreError:  # `collect` reports it; `status` still shows what runs
         return "", ()
     return found.unit, tuple(result for result in found.results if result.statistics)
 

@@ -1,4 +1,4 @@
-"""What a command line requests of a sweep: the options, and what they resolve to."""
+"""Resolve the options of a sweep to its files, nodes and trials."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from orchestrator.state.store import Store
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """The options of ``dlperf-orch sweep``.
+    """Hold the options of ``dlperf-orch sweep``.
 
     Args:
         cases: globs over placements, trial names and names of cases, with commas; none for all.
@@ -58,14 +58,14 @@ class SweepOptions:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """What the options resolve to.
+    """Hold what the options resolve to.
 
     Args:
         cluster: the nodes to use; the recipe has all of them.
         inventory: its file.
         digest: of the whole inventory.
         known: the site as last provisioned; None if that was never done with this inventory.
-        edited: whether that was done with another content of the inventory.
+        edited: True if that was done with another content of the inventory.
         plan: the trials to run.
         too_big: placements that were requested and need more nodes.
     """
@@ -163,7 +163,7 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
 
 
 def counted_words(in_sweep: int, count: int, done: int, resting: int) -> str:
-    """How many trials were requested, of how many, and what becomes of them."""
+    """Count the trials that are requested, valid already, and not needed, in words."""
     trials = words.count(in_sweep, "trial")
     counted = trials if count == in_sweep else f"{count} of {trials}"
     return f"{counted}, {done} valid already" + (f", {resting} not needed" if resting else "")
@@ -214,7 +214,7 @@ def _chosen(recipe: Recipe, options: SweepOptions) -> Plan:
 
 
 def program_of(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Program:
-    """The program as plans and provenance name it; its digest is empty until it is provisioned."""
+    """Return the program for plans and provenance; its digest is empty until it is provisioned."""
     if cluster.in_containers:
         record = site.images.get(playbook.image.name) if site else None
         if record is None:

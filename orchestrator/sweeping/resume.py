@@ -1,4 +1,4 @@
-"""Choosing the sweep to resume, or making a new one; its plan is written before anything starts."""
+"""Choose the sweep to resume, or make a new one; write its plan before anything starts."""
 
 import contextlib
 import difflib
@@ -19,7 +19,7 @@ from orchestrator.sweeping.requested import Requested
 
 
 class Opened:
-    """A context: the sweep to resume or a new one, locked, its plan written."""
+    """Hold the sweep to resume or a new one, locked, its plan written, while the context lasts."""
 
     def __init__(self, store: Store, request: Requested, site: Site, voice: Voice) -> None:
         self._store, self._request, self._recipe = store, request, request.recipe
@@ -69,7 +69,7 @@ class Opened:
                 )
 
     def _before(self, identity: str) -> Sweep | None:
-        """The sweep of that identity, else the newest of this playbook on this cluster."""
+        """Return the sweep of that identity, else the newest of this playbook on this cluster."""
         name, cluster = self._recipe.name, self._recipe.cluster.name
         candidates = [
             sweep
@@ -117,7 +117,7 @@ class Opened:
 
 
 def identity(recipe: Recipe) -> tuple[dict[str, JSON], str]:
-    """What must stay the same for two runs to be one sweep, and its sha256."""
+    """Return the inputs that two runs of one sweep must share, and their sha256."""
     inputs = bind.identity(recipe)
     return inputs, hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 

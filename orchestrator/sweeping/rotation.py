@@ -1,6 +1,6 @@
-"""On which nodes the trials of each case ran, so that its repeats go round all of them.
+"""Rotate the repeats of each case over all nodes, by a count of where its trials ran.
 
-Repeats of a case of two nodes go round the pairs: in rounds in which a node is in one pair.
+Repeats of a case of two nodes rotate over pairs, in rounds in which each node is in one pair.
 """
 
 import threading
@@ -12,7 +12,7 @@ from orchestrator.model.plan import Trial
 
 
 class Rotation:
-    """Counts the attempts of each case on each node; several lanes use it at once."""
+    """Count the attempts of each case on each node; several lanes use it at once."""
 
     def __init__(self) -> None:
         self._nodes: tuple[str, ...] = ()
@@ -24,14 +24,14 @@ class Rotation:
         self._nodes = tuple(nodes)
 
     def add(self, trial: Trial, nodes: Iterable[str]) -> None:
-        """An attempt of the trial was given these nodes."""
+        """Record that an attempt of the trial was given these nodes."""
         with self._lock:
             self._used.update((trial.case, node) for node in nodes)
 
     def order(self, trial: Trial) -> tuple[str, ...]:
-        """All nodes, those to take first at the beginning; a canary stays at its own.
+        """Return the nodes in the order in which to take them; empty for a canary, which stays.
 
-        That is a repeat's own pair, then those on which the case ran least often.
+        A repeat's own pair is first, then the nodes on which the case ran least often.
         """
         if trial.canary:
             return ()
@@ -42,10 +42,10 @@ class Rotation:
 
 
 def pair(nodes: Sequence[str], repeat: int) -> tuple[str, ...]:
-    """The two nodes of a repeat, counted from 1; of an odd number of nodes one sits out a round.
+    """Return the two nodes of a repeat, counted from 1; one of an odd number rests each round.
 
-    Rounds are those of a tournament by the circle method, in the order of cubes:
-    rounds that follow one another tell nodes apart badly where there are hundreds.
+    Rounds are those of a tournament by the circle method, in the order of cubes: consecutive
+    rounds pair the same nodes too often on large clusters.
     """
     if len(nodes) < 2:
         return ()

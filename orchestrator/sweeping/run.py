@@ -1,4 +1,4 @@
-"""A sweep from its request to its report."""
+"""Run a sweep from its request to its report."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -38,9 +38,8 @@ def run(
 
     Args:
         done: given the sweep, what was measured, and the names of the trials of this request.
-        elsewhere: asked where something is left to run, before it begins; its answer where the
-            request is run elsewhere.
-        nodes: held beyond this sweep, for those that follow on the same nodes.
+        elsewhere: called before anything is run; its answer, unless None, is returned instead.
+        nodes: held for further sweeps on the same nodes as well.
 
     Raises:
         Stopped, Interrupted: a signal came; nothing that was started still runs.

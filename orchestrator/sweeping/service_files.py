@@ -24,7 +24,6 @@ def bring(scheduler: Scheduler, attempt: Attempt) -> None:
 
 
 def _files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
-    """By node_rank, the contents of files by name."""
     leader, *others = attempt.tasks
     user = Keys(*keys.generate())
     hosts = {task.node_rank: Keys(*keys.generate()) for task in others}

@@ -1,4 +1,4 @@
-"""What ``provision --measure`` found, as tables and as a document."""
+"""Show what ``provision --measure`` found, as tables and as a document."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from orchestrator.sweeping.node_speed import Speeds
 
 
 def show(voice: Voice, playbook: str, speeds: Speeds) -> None:
-    """Tables of nodes and of groups of them, and what a reader must know of both."""
+    """Print tables of nodes and of groups of nodes, and their problems."""
     for found in speeds.nodes:
         _show_nodes(voice, found)
     if groups := speeds.groups:
@@ -24,7 +24,6 @@ def show(voice: Voice, playbook: str, speeds: Speeds) -> None:
 
 
 def document(speeds: Speeds) -> dict[str, object]:
-    """As JSON has it."""
     return {
         "nodes": [report.document(found) for found in speeds.nodes],
         "groups": [asdict(group) for group in speeds.groups],
@@ -37,7 +36,7 @@ def _show_groups(voice: Voice, playbook: str, groups: Sequence[Group]) -> None:
             nodeset.fold(group.nodes),
             f"{group.busbw:.3g}",
             f"{group.share:.0%}",
-            "slow" * group.is_slow,
+            "slow" if group.is_slow else "",
         )
         for group in groups
     ]
@@ -72,7 +71,7 @@ def _show_nodes(voice: Voice, found: Report) -> None:
     slow, result = found.node_speeds.slow, found.results[0]
     reached = f", median {result.statistics.median:.4g} {found.unit}" if result.statistics else ""
     rows = [
-        (speed.node, str(speed.trials), f"{speed.speed:.3f}", "slow" * (speed.node in slow))
+        (speed.node, str(speed.trials), f"{speed.speed:.3f}", "slow" if speed.node in slow else "")
         for speed in found.node_speeds.nodes
     ]
     head = ("node", "trials", "speed over the median node", "")

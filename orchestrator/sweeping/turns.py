@@ -1,4 +1,4 @@
-"""Two playbooks, or one with two images, on the same nodes in turns: A B, then B A, and so on."""
+"""Run two playbooks, or one with two images, on the same nodes in turns: A B, then B A."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ from orchestrator.sweeping.under_way import HeldNodes
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
-    """What takes turns, and where.
+    """Name the two sides that take turns, and their nodes.
 
     Args:
         first, second: a playbook, or PLAYBOOK=IMAGE for another image than its own.
@@ -39,7 +39,7 @@ class TurnOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """One trial of one side.
+    """Name one trial of one side.
 
     Args:
         side: 0 or 1.
@@ -52,7 +52,7 @@ class _Turn:
 
 
 def taken(store: Store, options: TurnOptions, caller: Caller) -> tuple[Sweep, Sweep]:
-    """Run what is left of the pair's turns, and write both reports; its sweeps.
+    """Run what is left of the pair's turns, and write both reports; return the sweeps.
 
     Each turn is a sweep's own next trial, so an interrupted pair goes on by the same command. The
     nodes are held for all turns, and observed once for each image.
@@ -95,7 +95,7 @@ def _asked(side: str, options: TurnOptions) -> SweepOptions:
 
 
 def _turns(requests: tuple[Requested, ...], options: TurnOptions) -> Iterator[_Turn]:
-    """Repeat by repeat and case by case; who begins changes with each repeat."""
+    """Yield the turns by repeat and case; the side that begins changes with each repeat."""
     first, second = requests
     if options.first == options.second:
         raise _no_turns(f"both sides are {options.first}", "name two playbooks or images")
@@ -116,7 +116,7 @@ def _turns(requests: tuple[Requested, ...], options: TurnOptions) -> Iterator[_T
 
 
 def _side(request: Requested) -> Side:
-    """The cases of a plan, named by what the names of their trials begin with."""
+    """Return the cases of a plan, named by the prefix of their trials' names."""
     cases = {trial.case: trial.name.rpartition("_")[0] for trial in request.plan.trials}
     return Side(
         label=request.playbook.name,
@@ -132,7 +132,7 @@ def _written(opened: Sweep, found: Report, _names: frozenset[str]) -> Sweep:
 
 
 def _refuse_elsewhere(request: Requested) -> Sweep | None:
-    """Turns are taken where this runs: under Slurm inside a job."""
+    """Refuse to submit: under Slurm, turns run inside a job."""
     if submit.is_needed(request.cluster):
         raise _no_turns("this is no job of Slurm's", "run it inside one, as of `salloc`")
     return None
@@ -143,7 +143,7 @@ def _no_turns(cause: str, fix: str) -> errors.UsageError:
 
 
 class _Pair:
-    """The sweeps of a pair that is under way, kept in a file until all turns are taken."""
+    """Keep the sweeps of a pair in a file until all turns are taken."""
 
     def __init__(self, store: Store, options: TurnOptions) -> None:
         of = json.dumps([options.first, options.second, options.inventory, options.nodes])
@@ -152,14 +152,13 @@ class _Pair:
         self._ids = _kept(self._path)
 
     def begun(self, side: int) -> bool:
-        """Whether this side has a sweep already."""
         return bool(self._ids[side])
 
     def keep(self, side: int, sweep: Sweep) -> None:
-        """Note the sweep that a turn was taken in.
+        """Record the sweep of a turn.
 
         Raises:
-            UsageError: NO-TURNS; somebody has begun another sweep of the same playbook meanwhile.
+            UsageError: NO-TURNS; another sweep of the same playbook was begun meanwhile.
         """
         if self._ids[side] not in ("", sweep.id):
             self._path.unlink(missing_ok=True)

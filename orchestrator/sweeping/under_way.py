@@ -1,4 +1,4 @@
-"""A sweep that has something left to run: its nodes held and checked, its trials run."""
+"""Hold and check the nodes of a sweep, and run its trials."""
 
 import contextlib
 from collections.abc import Callable
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class HeldNodes(contextlib.ExitStack):
-    """A context that holds nodes from the first sweep on them to the last.
+    """Hold nodes from the first sweep on them to the last, while the context lasts.
 
     Sweeps that follow one another on the same nodes, as turns do, connect and lock once, and
     observe the nodes once for each image.
@@ -63,7 +63,7 @@ class HeldNodes(contextlib.ExitStack):
 def run(
     request: Requested, caller: Caller, nodes: HeldNodes, done: Callable[[Sweep, Report], T]
 ) -> T:
-    """Run what is left, then measure; what ``done`` returns, while the nodes are still held.
+    """Run what is left and measure; return ``done``'s answer, which may still use the nodes.
 
     Raises:
         Interrupted: a signal came; nothing that was started still runs.

@@ -1,7 +1,7 @@
 """clean: remove what finished sweeps left on the nodes, and nothing that others put there."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from orchestrator import errors
@@ -9,6 +9,7 @@ from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, ask_all, folded
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.site import Finding
 from orchestrator.schedulers import locks, strays
 from orchestrator.state.store import Store
 from orchestrator.sweeping import leftovers
@@ -54,7 +55,9 @@ def clean(
         unsettled_answers = ask_all(
             list(nodes), lambda name: leftovers.look_kept(fleet, nodes[name], [*why])
         )
-        gangs = strays.others(fleet, store.sweep_ids(), inventory or str(path))
+        gangs: Sequence[Finding] = ()
+        with contextlib.suppress(errors.NodeError):  # which is among the answers
+            gangs = strays.others(fleet, store.sweep_ids(), inventory or str(path))
     kept = {answer.node: answer.value for answer in unsettled_answers if answer.value}
     failures = [answer.error for answer in answers if answer.error]
     failures += leftovers.failures(why, kept)

@@ -18,6 +18,7 @@ from orchestrator.preparing_data.plan import DataRequest, Plans
 from orchestrator.preparing_data.show import Preparation
 from orchestrator.schedulers import locks
 from orchestrator.signals import Abandoned, Signals
+from orchestrator.state import lock
 from orchestrator.state.store import Store
 
 GOOD = ("prepared", "there", "shared")
@@ -91,7 +92,8 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         plans = _plans(fleet, request, given)
         show.plans(voice, request, plans)
         logs = store.root.resolve() / "data" / request.dataset.name
-        work = Work(fleet, request, plans.labels, logs, signals.stopping)
+        owner = lock.own(store.root).record()
+        work = Work(fleet, request, plans.labels, owner, logs, signals.stopping)
         try:
             outcomes = all_nodes.run(work, plans, voice)
             observed = _afterwards(fleet, request, outcomes, signals)

@@ -100,7 +100,7 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
 
 
 def _await_begun(store: Store, voice: Voice) -> None:
-    """Wait for controllers that hold no sweep yet: what they begin is to be ended too."""
+    """Wait for controllers that hold no sweep yet, so that their sweeps are ended as well."""
     deadline = time.monotonic() + BEGUN_S
     while begun := _begun(store):
         if time.monotonic() > deadline:

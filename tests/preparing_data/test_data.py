@@ -212,6 +212,11 @@ def test_work_outlives_its_controller_and_is_found_again(nodes: Nodes, tmp_path:
     running.wait()
     at_work = nodes.pids()
     assert at_work
+    found = nodes.place.must("clean", "--inventory", "pair", "--dry-run").stderr
+    assert (
+        f"PREPARING node1: data set imagenet is being prepared on the node, by pid {running.pid}"
+        in found
+    )
     said = nodes.json("prepare", "imagenet", *words[2:])
     assert states(said) == {"node1": "prepared"}
     assert said["nodes"]["node1"]["message"].startswith("found at work")

@@ -169,6 +169,10 @@ def test_what_may_be_left_counts_more_than_who_is_silent(
     subprocess.run((*there, "mount", "-t", "tmpfs", "none", str(busy)), check=True)
     done = place.run("clean", "--inventory", "far.yaml")
     second.stop()
+    looked = place.run("clean", "--inventory", "far.yaml", "--dry-run")
+    assert place.sweep().name in looked.stdout, looked.stderr
+    assert "ERROR SSH-REFUSED node=two" in looked.stderr
+    assert looked.returncode == 4, looked.stderr
     assert "ERROR SSH-RESET node=two" in done.stderr
     assert "ERROR LEFTOVER node=one" in done.stderr
     assert done.returncode == 7, done.stderr

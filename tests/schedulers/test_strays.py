@@ -1,0 +1,87 @@
+"""Tasks are found and ended on nodes by their marks, whatever the node's engine does."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from orchestrator.fleet import Fleet
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.plan import Seat
+from orchestrator.runtimes.engine import Engine
+from orchestrator.schedulers import strays
+from orchestrator.schedulers.fanout import Fanout
+from orchestrator.transports.local import LocalTransport
+from tests.dockerd import IMAGE, Dockerd
+
+SWEEP = "strays-20260101-000000-abcdef"
+CLUSTER = Cluster.model_validate_json(
+    '{"name": "far", "nodes": [{"name": "left", "address": "10.0.0.1"}]}'
+)
+SEAT = Seat("left", "10.0.0.1", (), None, (), {}, "/nonexistent")
+NO_ENGINE = ("docker", "-H", "unix:///nonexistent/docker.sock")
+
+
+def node_without_engine() -> Fleet:
+    """This machine as a node whose Docker is down."""
+    left = LocalTransport("left")
+    return Fleet(CLUSTER, {"left": left}, lambda: {"left": Engine(left, command=NO_ENGINE)})
+
+
+@contextmanager
+def marked(task: str, **more: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process with the mark of a task."""
+    process = subprocess.Popen(["sleep", "60"], env={**os.environ, "DLPERF_TASK": task, **more})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_tasks_are_ended_although_their_engine_is_down() -> None:
+    """The engine could remove their container only; they are killed by their marks."""
+
+    task = f"dlp-{SWEEP}-1n1g-a1-r0"
+    with marked(task) as process:
+        ended = strays.end(node_without_engine(), [SEAT], [SWEEP])
+        assert ended == {"left": (task,)}
+        process.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("task", "command"),
+    [
+        ("dlp-data-imagenet_ofrecord-vs-002-a1-r0", "data prepare imagenet_ofrecord"),
+        ("dlp-data-$(touch x)-vs002-a1-r0", "data prepare NAME"),
+        ("dlp-data-\x1b[2J-vs002-a1-r0", "data prepare NAME"),
+    ],
+)
+def test_a_strangers_mark_does_not_get_into_a_command_to_paste(task: str, command: str) -> None:
+    """Any user of a node can give a process any mark."""
+    with marked(task):
+        findings = strays.others(node_without_engine(), (), "two")
+    assert any(f"`dlperf-orch {command}`" in finding.fix for finding in findings)
+    assert not any(word in finding.seen for word in ("$(", "\x1b") for finding in findings)
+
+
+def test_containers_are_found_by_their_labels(dockerd: Dockerd, engine: Engine) -> None:
+    """Those that have ended are removed, and disturb nobody; a stranger's may have any label."""
+    left = LocalTransport("left")
+    fleet = Fleet(CLUSTER, {"left": left}, lambda: {"left": engine})
+    name = f"dlp-{SWEEP}-1n1g-a1-r0"
+    label = ("--network=none", f"--label=dlperf.sweep={SWEEP}")
+    try:
+        dockerd.docker("run", "-d", f"--name={name}", *label, IMAGE, "sleep", "60")
+        dockerd.docker("create", "--name=ended", *label, "--label=dlperf.attempt=x", IMAGE, "true")
+        assert Fanout(fleet, Path("state"), lambda: False).attempts(SWEEP) == set()
+        assert [SWEEP in one.seen for one in strays.others(fleet, (), "two")].count(True) == 1
+        assert strays.named(fleet, "left", [SWEEP]) == (name, "ended")
+        assert strays.end(fleet, [SEAT], [SWEEP]) == {"left": (name, "ended")}
+        assert not any(SWEEP in one.seen for one in strays.others(fleet, (), "two"))
+    finally:
+        if left_over := dockerd.docker("ps", "-aq").split():
+            dockerd.docker("rm", "-f", *left_over)
