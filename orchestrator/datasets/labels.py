@@ -42,7 +42,7 @@ def parse(text: str, name: str) -> dict[str, str]:
 
 
 def lines(labels: dict[str, str]) -> str:
-    """The same for a shell: ``FILE CLASS``, sorted by file."""
+    """Format labels for a shell, one ``FILE CLASS`` a line, sorted by file."""
     return "".join(f"{file} {labels[file]}\n" for file in sorted(labels))
 
 

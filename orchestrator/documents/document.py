@@ -48,9 +48,9 @@ class Document:
         nearest = at_key or next(
             (self.starts[step] for step in around if step in self.starts), START
         )
-        return mistake(self.file, nearest, self._written(path), text)
+        return mistake(self.file, nearest, self._locate(path), text)
 
-    def _written(self, path: Where) -> Where:
+    def _locate(self, path: Where) -> Where:
         """Return the path as the user knows it: ``nodes[0].port`` of the 57th node of a range."""
         known = (path[:length] for length in range(len(path), 0, -1))
         at = next((step for step in known if step in self.written), ())

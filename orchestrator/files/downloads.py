@@ -52,7 +52,7 @@ class Downloads:
         with on_disk(path):
             if not path.is_file():
                 return None
-            if seen(path).sha256 == sha256:
+            if hash_file(path).sha256 == sha256:
                 return path
             path.unlink()
         return None
@@ -73,7 +73,7 @@ class Downloads:
                     code="OFED-CHECKSUM",
                     fix="find out why it changed; only then lock it again with provision --lock",
                 )
-            return self._kept(aside, digest)
+            return self._keep(aside, digest)
 
     def learn(self, url: str) -> tuple[Path, str]:
         """The file at ``url`` and its sha256, trusted as it comes: only when locking.
@@ -83,7 +83,7 @@ class Downloads:
             StoreError, LocalError: this machine cannot keep it.
         """
         with self._received(url) as (aside, digest):
-            return self._kept(aside, digest), digest
+            return self._keep(aside, digest), digest
 
     def adopt(self, file: Path, sha256: str) -> Path:
         """A copy of a file that lies on this machine, which must hash to ``sha256``.
@@ -95,14 +95,14 @@ class Downloads:
         with self._aside() as aside:
             with on_disk(file):
                 shutil.copyfile(file, aside)
-                digest = seen(aside).sha256
+                digest = hash_file(aside).sha256
             if digest != sha256:
                 raise errors.ImageError(
                     f"{file} has {digest}; needed {sha256}",
                     code="OFED-CHECKSUM",
                     fix="make the bundle again",
                 )
-            return self._kept(aside, digest)
+            return self._keep(aside, digest)
 
     def _place(self, sha256: str) -> Path:
         return self._folder / sha256.replace(":", "-")
@@ -130,7 +130,7 @@ class Downloads:
                     file.write(chunk)
             yield aside, f"sha256:{digest.hexdigest()}"
 
-    def _kept(self, aside: Path, sha256: str) -> Path:
+    def _keep(self, aside: Path, sha256: str) -> Path:
         path = self._place(sha256)
         with on_disk(path):
             with open(aside, "rb") as file:
@@ -166,7 +166,7 @@ class Downloads:
             raise _failed(url, f"{got} bytes in {self._bounds.whole_s:g} s, and no end")
 
 
-def seen(path: Path) -> FileSeen:
+def hash_file(path: Path) -> FileSeen:
     """A file's sha256 and size, from its bytes.
 
     Raises:
@@ -188,7 +188,7 @@ def present(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
         path = folder / name
         with on_disk(path):
             if path.is_file() and not path.is_symlink():
-                files_seen[name] = seen(path)
+                files_seen[name] = hash_file(path)
     return files_seen
 
 

@@ -41,7 +41,7 @@ def named(path: Path) -> str:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether anything but a folder lies there; ``source.read`` refuses what is no plain file."""
+    """Return True unless it is missing or a folder; ``source.read`` refuses special files."""
     try:
         return path.exists() and not path.is_dir()
     except OSError:  # longer than the name of a file can be

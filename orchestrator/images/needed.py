@@ -46,7 +46,7 @@ def actions(
     """
     name = recipe.tag
     if name is None:
-        return (*_unknown(recipe), *_made(recipe, recipe.image.name, tuple(there), {}))
+        return (*_unknown(recipe), *_build(recipe, recipe.image.name, tuple(there), {}))
     held = {node: has[name] for node, has in there.items() if name in has}
     ours = {node: image for node, image in held.items() if image.inputs == recipe.inputs}
     kind: Kind = "carry"
@@ -57,7 +57,7 @@ def actions(
         where = next(provisioned, next(iter(ours)))
         target = ours[where]
     else:
-        return _made(recipe, name, tuple(there), held)
+        return _build(recipe, name, tuple(there), held)
     return tuple(
         Action(kind, node, name, _why_not(held.get(node), target, where))
         for node in there
@@ -91,7 +91,7 @@ def _unknown(recipe: ImageRecipe) -> Iterator[Action]:
         yield Action("resolve", "", image.base, "its archive has not been looked into")
 
 
-def _made(
+def _build(
     recipe: ImageRecipe, name: str, nodes: tuple[str, ...], foreign: Mapping[str, HeldImage]
 ) -> tuple[Action, ...]:
     first, *others = nodes

@@ -16,7 +16,7 @@ _DOCKER_HUB = "docker.io"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a base lies: a registry, a repository there, a tag in it."""
+    """The parts of an image's name: registry host, repository and tag."""
 
     host: str
     repository: str
@@ -38,7 +38,7 @@ class HeldImage:
     content: str | None
 
     def is_one_with(self, other: "HeldImage") -> bool:
-        """Whether both are the same image, whatever their engines call them."""
+        """Return True if both hold the same image, even under different ids of their engines."""
         if self.content is None or other.content is None:
             return (self.id, self.inputs) == (other.id, other.inputs)
         return (self.content, self.inputs) == (other.content, other.inputs)
@@ -188,6 +188,6 @@ def reference(base: str) -> Reference:
 
 
 def pinned(base: str, digest: str, mirror: str | None) -> str:
-    """What Docker pulls to get exactly these bytes: from the mirror if there is one."""
+    """Return the name that Docker pulls for a digest, from the mirror if there is one."""
     origin = reference(base)
     return f"{mirror or origin.host}/{origin.repository}@{digest}"

@@ -16,7 +16,7 @@ def of(model: type[BaseModel]) -> JsonSchemaValue:
 
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What the source says below each field of a model.
+    """Map each field of a model to the docstring below it in the source.
 
     pydantic's ``use_attribute_docstrings`` would read every model's source at every start.
     """

@@ -73,7 +73,7 @@ def understood(probe: Probe[T], done: Completed, node: str) -> T:
 def data_states(
     transport: Transport, paths: Mapping[str, str], *, contained: bool = False
 ) -> dict[str, DataState]:
-    """What lies at paths of a node, by their names; ``contained`` as in ``first_look.section``.
+    """Look at paths of a node by their names; ``contained`` as in ``first_look.section``.
 
     Raises:
         NodeError: no answer.

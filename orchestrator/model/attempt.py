@@ -50,11 +50,11 @@ class Attempt:
 
     @property
     def allocation(self) -> Allocation:
-        """What the scheduler gave."""
+        """Return the nodes and the port that the scheduler gave."""
         return Allocation(self.seats, self.port, self.handle)
 
     def folder(self, task: Task) -> str:
-        """Where the task's raw log lies, on its node."""
+        """Return the folder of the task's raw log, on its node."""
         return self.folders[task.node]
 
     def token(self, task: Task) -> str:
@@ -64,7 +64,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds an attempt.
+    """Limits on the time and the log size of an attempt.
 
     Args:
         time_s: from the opened gate to the end of the program.
@@ -83,7 +83,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """How a task ended.
+    """The end of one task.
 
     Args:
         status: the program's exit status, 128 + n for signal n; None if it is not known.
@@ -105,7 +105,7 @@ class TaskEnd:
 
 @dataclass(frozen=True, slots=True)
 class GangEnd:
-    """How all tasks of an attempt ended, leader first.
+    """The ends of all tasks of an attempt, leader first.
 
     Args:
         reason: done, failed, stalled, stopped; else why the task ended that ended the others.

@@ -74,7 +74,7 @@ class Bundle(Noun):
 
     @property
     def files(self) -> dict[str, FileSeen]:
-        """What each file must be, by its path in the bundle's folder."""
+        """Return the required checksum and size of each file, by its path in the bundle."""
         images = {image.file: FileSeen(image.sha256, image.size) for image in self.images}
         return images | {part.file: FileSeen(part.sha256, part.size) for part in self.downloads}
 

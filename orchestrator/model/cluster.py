@@ -47,12 +47,12 @@ class Cluster(Noun):
 
     @property
     def in_containers(self) -> bool:
-        """Whether tasks run in containers, on every node."""
+        """Return True if all nodes run tasks in containers."""
         return self.members[0].in_container
 
     @property
     def from_files(self) -> bool:
-        """Whether tasks run in containers of image files, which all nodes see."""
+        """Return True if containers start from image files, which all nodes see."""
         return self.in_containers and not self.members[0].has_engine
 
     def confines(self, node: Node) -> bool:
@@ -61,7 +61,7 @@ class Cluster(Noun):
 
     @property
     def shares_files(self) -> bool:
-        """Whether every node sees this machine's files at the same paths."""
+        """Return True if every node sees this machine's files at the same paths."""
         return all(node.shares_files for node in self.members)
 
     @cached_property

@@ -11,7 +11,7 @@ Limit = Annotated[int, Field(ge=-1)]
 
 
 class Container(Noun):
-    """How containers are started; least privilege unless a reason is given."""
+    """Options of containers; least privilege unless a reason is given."""
 
     shm_size: Size | None = None
     """Shared memory of a container, for data loaders and NCCL."""
@@ -27,7 +27,7 @@ class Container(Noun):
 
 
 class Registry(Noun):
-    """Where images come from when it is not the registry that their names say."""
+    """Registries to use instead of the one in an image's name, and their login."""
 
     mirror: Mirror | None = None
     """Pull from here instead; the digest stays the one of the original."""

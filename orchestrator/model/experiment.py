@@ -34,7 +34,7 @@ Pack = Literal["none", "one-node", "disjoint"]
 
 
 class Method(Noun):
-    """How a case is measured."""
+    """The rules by which a case is measured."""
 
     repeats: Often
     """Trials of each case; the median over the valid ones is reported. Or how few and how many, and
@@ -62,19 +62,19 @@ class Method(Noun):
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Without what earlier versions did not know, so that their sweeps go on."""
+        """Omit unset fields that earlier versions lack, so that their sweeps can continue."""
         fields: dict[str, object] = handler(self)
         unsaid = {"canary": not self.canary, "pack": self.pack == "none"}
         return {key: value for key, value in fields.items() if not unsaid.get(key)}
 
     @property
     def most(self) -> int:
-        """How many trials a case has at most."""
+        """Return the largest number of trials that a case may have."""
         return self.repeats if isinstance(self.repeats, int) else self.repeats.max
 
     @property
     def least(self) -> int:
-        """How many trials a case has for certain."""
+        """Return the smallest number of trials that a case may have."""
         return self.repeats if isinstance(self.repeats, int) else self.repeats.min
 
     @property
@@ -83,7 +83,7 @@ class Method(Noun):
         return (Canary() if self.canary else None) if isinstance(self.canary, bool) else self.canary
 
     def with_most(self, trials: int) -> "Method":
-        """The same with so many trials of a case at most; settled cases still need fewer."""
+        """Return a copy with at most so many trials of a case; settled cases still need fewer."""
         often: int | Repeats = trials
         if isinstance(self.repeats, Repeats):
             least = min(self.repeats.min, trials)
@@ -91,7 +91,7 @@ class Method(Noun):
         return self.model_copy(update={"repeats": often})
 
     def conflicts(self) -> Iterator[Conflict]:
-        """What of repeats, canary, window and rule cannot hold together."""
+        """Yield conflicts among repeats, canary, window and rule."""
         if isinstance(self.repeats, Repeats):
             yield from self.repeats.conflicts()
         if self.watch is not None:

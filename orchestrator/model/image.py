@@ -106,13 +106,13 @@ PathInside = Annotated[
 
 
 def derived_tag(name: str, inputs: str) -> str:
-    """What the image built from these inputs, ``sha256:...``, is called on every node."""
+    """Return the name, on every node, of the image built from these inputs (``sha256:...``)."""
     repository = name.replace("@", "-").lower()  # a base's tag may have capitals
     return f"dlperf/{repository}:{inputs.removeprefix('sha256:')[:16]}"
 
 
 def file_name(url: str) -> str:
-    """What a download is called inside the build; a URL may write ``+`` as ``%2B``."""
+    """Return the name of a download inside the build; a URL may write ``+`` as ``%2B``."""
     return re.sub("%2b", "+", url.rpartition("/")[2], flags=re.IGNORECASE)
 
 
@@ -201,7 +201,7 @@ class Image(Noun):
 
     @property
     def ofed_url(self) -> str | None:
-        """Where MLNX_OFED comes from, if it goes in."""
+        """Return the URL of MLNX_OFED, None if the image does not contain it."""
         return self.ofed.url if self.ofed and self.infiniband == "mlnx_ofed" else None
 
     @property
@@ -243,7 +243,7 @@ class Image(Noun):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Where an image's program lies on every node.
+    """The paths and the digest of an image's program, the same on every node.
 
     Args:
         digest: of everything in it, as ``sha256:...``; empty while it is not known.

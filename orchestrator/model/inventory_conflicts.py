@@ -19,7 +19,7 @@ def conflicts(cluster: Cluster) -> Iterator[Conflict]:
         return
     if cluster.slurm is not None:
         yield from cluster.slurm.conflicts()
-        yield from _given(cluster)
+        yield from _check_given_nodes(cluster)
         yield from _privileged(cluster)
         yield from _image_files(cluster)
         return
@@ -67,7 +67,7 @@ def _privileged(cluster: Cluster) -> Iterator[Conflict]:
         )
 
 
-def _given(cluster: Cluster) -> Iterator[Conflict]:
+def _check_given_nodes(cluster: Cluster) -> Iterator[Conflict]:
     """Yield what an inventory whose nodes Slurm gives may not say."""
     if cluster.nodes:
         yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")

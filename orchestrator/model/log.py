@@ -83,7 +83,7 @@ class Fabric:
 
     @property
     def over_verbs(self) -> bool:
-        """Whether all traffic between nodes went over HCAs: InfiniBand or RoCE, never sockets."""
+        """Return True if all traffic between nodes used InfiniBand or RoCE, never sockets."""
         return bool(self.networks) and all(is_verbs(network) for network in self.networks)
 
     @property
@@ -106,7 +106,7 @@ class Fabric:
 
 
 def is_verbs(network: str) -> bool:
-    """Whether NCCL's name of a network means its own or a plugin's transport over HCAs."""
+    """Return True if NCCL's network name means its own or a plugin's transport over HCAs."""
     return re.fullmatch(r"IB(?:ext(?:_v[0-9]{1,3})?)?", network) is not None
 
 

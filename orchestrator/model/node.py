@@ -48,7 +48,7 @@ class Hca(Noun):
 
 
 class Settings(Noun):
-    """What holds for a node, said for all of them under ``defaults`` or for one."""
+    """Settings of a node, written under ``defaults`` for all nodes or below one node."""
 
     user: Name | None = None
     """Who logs in by ssh; root unless said otherwise."""

@@ -31,7 +31,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which nodes a gang runs on, leader first, and where its ranks meet.
+    """The nodes of a gang, leader first, and the port at which its ranks meet.
 
     Args:
         code: where the program lies on every node.
@@ -74,7 +74,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one node starts: one container or process, which may fork many ranks.
+    """The one container or process that a node starts; it may fork many ranks.
 
     Args:
         service: it serves the other tasks of its gang and is ended when they have ended.
@@ -95,7 +95,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a launcher has one node start; see ``Task``."""
+    """The command that a launcher starts on one node; see ``Task``."""
 
     argv: tuple[str, ...]
     service: bool = False
@@ -149,5 +149,5 @@ class Plan:
         }
 
     def only(self, trials: tuple[Trial, ...]) -> "Plan":
-        """The same plan with these trials."""
+        """Return a copy of the plan with these trials."""
         return replace(self, trials=trials)

@@ -33,7 +33,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What one trial gave.
+    """The result of one trial.
 
     Args:
         state: valid; else failed, invalid, infra-lost, interrupted, planned or not-needed.
@@ -81,7 +81,7 @@ class Measurement:
 
     @property
     def counts_or_rests(self) -> bool:
-        """Whether it is valid, or not needed since its case has settled: nothing is lacking."""
+        """Return True if the trial is valid, or not needed since its case has settled."""
         return self.state in ("valid", NOT_NEEDED)
 
     def with_problems(self, problems: Iterable[Problem]) -> "Measurement":
@@ -146,7 +146,7 @@ class Result:
 
     @property
     def median(self) -> float | None:
-        """Of their throughputs; None without a valid trial."""
+        """Return the median of their throughputs; None without a valid trial."""
         return self.statistics.median if self.statistics else None
 
     @property
@@ -163,7 +163,7 @@ class Result:
 
     @property
     def energy_source(self) -> str | None:
-        """Whether the valid trials' joules are of ``counter``, ``power``, or some of each."""
+        """Return the sources of the valid trials' joules: ``counter``, ``power``, or both."""
         sources = {trial.energy.source for trial in self.valid if trial.energy is not None}
         return " ".join(sorted(sources)) or None
 
@@ -182,7 +182,7 @@ class Result:
 
     @property
     def transport(self) -> str:
-        """What its valid trials ran over; without a valid one, what any of them ran over."""
+        """Return the transports of the valid trials; without a valid one, of all trials."""
         transports = dict.fromkeys(trial.transport for trial in self.valid or self.trials)
         return " or ".join(transport for transport in transports if transport != "-") or "-"
 

@@ -71,7 +71,7 @@ class GpuSummary:
 
 @dataclass(frozen=True, slots=True)
 class TopologySummary:
-    """How GPUs and HCAs are connected, in the driver's words.
+    """The connections between GPUs and HCAs, in the driver's words.
 
     Args:
         digest: equal for nodes that are wired alike; None for a table with problems.
@@ -124,7 +124,7 @@ class DockerFacts:
 
     @property
     def gpu_ways(self) -> tuple[Literal["cdi", "runtime", "gpus"], ...]:
-        """How containers can come to GPUs here, the best way first."""
+        """Return the ways to give GPUs to containers here, the best first."""
         ways: dict[Literal["cdi", "runtime", "gpus"], bool] = {
             "cdi": self.cdi,
             "runtime": "nvidia" in self.runtimes,
@@ -236,6 +236,6 @@ class Site:
 
     @property
     def shared_machine(self) -> bool:
-        """Whether some of the nodes are one machine: then speedup says nothing of scaling."""
+        """Return True if some nodes are the same machine: then speedup does not measure scaling."""
         boots = [facts.host.boot_id for facts in self.nodes.values()]
         return len(set(boots)) < len(boots)

@@ -64,7 +64,7 @@ def walltime(seconds: float) -> str:
 
 
 class Slurm(Noun):
-    """How jobs are submitted to Slurm; their allocation gives the nodes."""
+    """Options of the Slurm jobs whose allocation gives the nodes."""
 
     partition: Name | None = None
     """The partition; Slurm's default one unless said otherwise."""

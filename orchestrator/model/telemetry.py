@@ -121,7 +121,7 @@ class MachineState:
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """What the GPUs of a gang used over the window.
+    """The energy that the GPUs of a gang used over the window.
 
     Args:
         source: counter: the driver's own; power: the power it reports, summed up.

@@ -23,7 +23,7 @@ _NOWHERE = Program("PROGRAM", "PYTHON", "")
 
 
 def request(recipe: Recipe, trial: Trial, number: int) -> Request:
-    """What an attempt needs of a scheduler; attempts of one trial try different ports.
+    """Return the resources that an attempt needs; attempts of one trial try different ports.
 
     Args:
         number: of the attempt, from 1.
@@ -194,7 +194,7 @@ def _trial(trial: Trial) -> dict[str, JSON]:
 
 
 def _hardware(cluster: Cluster) -> JSON:
-    """What the inventory declares of its nodes, each kind once, and of their containers."""
+    """Describe each kind of node in the inventory once, and the options of containers."""
     kinds = {json.dumps(_kind(node), sort_keys=True) for node in cluster.members}
     return {
         "nodes": [json.loads(kind) for kind in sorted(kinds)],

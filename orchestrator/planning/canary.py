@@ -38,7 +38,7 @@ def smallest(cases: Sequence[Case]) -> Case:
 
 
 def fits(watch: Canary, names: Iterable[str]) -> bool:
-    """Whether a case with these names may be the canary."""
+    """Return True if a case with these names may be the canary."""
     pattern = watch.case or "*"
     return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
 

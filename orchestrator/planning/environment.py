@@ -71,10 +71,10 @@ def _secret(name: str, value: EnvValue) -> str:
     return "holds an address with a password" if _PASSWORD.search(str(value)) else ""
 
 
-def taken(
+def find_conflicts(
     case: Case, workload: Workload, experiment: Experiment, cluster: Cluster | None
 ) -> Iterator[Conflict]:
-    """Variables of the user that the workload sets for such a case.
+    """Yield the variables of the user that the workload sets for a case itself.
 
     Args:
         cluster: where it is to run; None looks at the playbook alone.

@@ -15,7 +15,7 @@ _NEAR = frozenset({"PIX", "PXB", "PHB"})
 
 
 def settings(found: Discovered) -> dict[str, str]:
-    """What an inventory says of a node's adapters, as YAML by key."""
+    """Return the inventory's settings of a node's adapters, as YAML by key."""
     used, _ = adapters(found)
     if not used:
         return {}

@@ -11,7 +11,7 @@ from orchestrator.model.plan import Trial
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """What may run beside what.
+    """The rule that decides which trials may run side by side.
 
     Args:
         nodes: how many there are, without those that were lost.
@@ -57,9 +57,7 @@ class Packing:
 
         Source: EASY backfilling (Lifka 1995), whose reservation is for the first trial alone.
         """
-        ending = sorted(running, key=lambda trial: self._left_s(trial, running[trial]))
+        lasts_s = {trial: self.lasted_s.get(trial.case, float("inf")) for trial in running}
+        ending = sorted(running, key=lambda trial: lasts_s[trial] - running[trial])
         totals = accumulate((trial.case.nodes for trial in ending), initial=free)
         return next((total for total in totals if total >= first.case.nodes), 0) - first.case.nodes
-
-    def _left_s(self, trial: Trial, ran_s: float) -> float:
-        return self.lasted_s.get(trial.case, float("inf")) - ran_s

@@ -58,7 +58,7 @@ def build(recipe: Recipe) -> Plan:
 
 
 def repeated(recipe: Recipe, repeats: int) -> Recipe:
-    """The same recipe with another number of repeats, at most where cases may need fewer."""
+    """Return the recipe with other repeats; where cases may need fewer, the number is a maximum."""
     method = recipe.experiment.method.with_most(repeats)
     return replace(recipe, experiment=recipe.experiment.model_copy(update={"method": method}))
 

@@ -54,7 +54,7 @@ def holdings(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Holdings:
 
 
 def contents_of(fleet: Fleet, dataset: Dataset, node: Node, path: str) -> Contents:
-    """What lies at any path of a node, judged by no rule yet.
+    """Return the contents of any path of a node, judged by no rule yet.
 
     Raises:
         NodeError: no answer.

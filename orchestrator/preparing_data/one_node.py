@@ -40,7 +40,7 @@ class RunningAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the preparations of all nodes share.
+    """The request and the progress that the preparations of all nodes share.
 
     Args:
         labels: by node name, the classes of validation images as the script wants it.
@@ -57,7 +57,7 @@ class Work:
     progress: dict[str, DataProgress] = field(default_factory=dict)
 
 
-def left(work: Work, planned: Planned) -> RunningAttempt | None:
+def find_running(work: Work, planned: Planned) -> RunningAttempt | None:
     """An attempt of an earlier run that still runs, or ended well without anybody watching.
 
     Raises:
@@ -197,7 +197,7 @@ def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
 
 
 def _refuse_bad_result(work: Work, planned: Planned) -> str:
-    """What the new data set holds, in words; raises if programs could not read it."""
+    """Count the contents of the new data set; raise if programs could not read it."""
     dataset, node = work.request.dataset, planned.node
     path = f"{_partial(planned)}/set"
     seen = held.contents_of(work.fleet, dataset, node, path)

@@ -39,7 +39,7 @@ class DataRequest:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is to be done on one node.
+    """The plan for one node.
 
     Args:
         state: there (something lies at the path already), ready, or refused for its findings.
@@ -57,7 +57,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What is to be done, by node name; and the errors of silent nodes.
+    """The plans by node name, and the errors of silent nodes.
 
     Args:
         labels: of validation images, by node name, where they are needed.
@@ -69,7 +69,7 @@ class Plans:
 
 
 def planned(fleet: Fleet, request: DataRequest, name: str) -> Planned:
-    """What is to be done on a node.
+    """Look at a node and plan its preparation.
 
     Raises:
         NodeError, UnfitError: it gave no answer that can be read, or a mount there hangs.

@@ -33,7 +33,7 @@ Reader = Callable[[Iterable[bytes], tuple[int, int] | None], TrainingLog]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How published results call what a case measures.
+    """The names that published results use for a case.
 
     Args:
         frameworks: patterns of names with versions, such as ``oneflow-*``.

@@ -17,7 +17,7 @@ LARGE_MIB = 8192
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     size_mib: Count = 1024
     """The buffer that is reduced, in MiB of float32."""

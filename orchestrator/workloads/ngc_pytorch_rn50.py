@@ -21,7 +21,7 @@ DATA = "/data/image"
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0)] = Field(
         default="dynamic", union_mode="left_to_right"
@@ -81,7 +81,7 @@ def data(case: Case) -> tuple[str, ...]:
 
 
 def published(case: Case) -> Published | None:
-    """What reports call this case; amp alone means a dynamic loss scale in some of them.
+    """Return the published names; some reports write ``amp`` alone for a dynamic loss scale.
 
     All of them read images, by DALI on the CPUs.
     """

@@ -30,7 +30,7 @@ _LABELLED = re.compile(r"r50_b\d+_(?:fp32|fp16|amp)(?P<xla>-xla)?(?P<benchmark>-
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     mode: Literal["train", "training_benchmark"] = "train"
     """train as DLPerf measured, or training_benchmark as NVIDIA's training_perf.sh does."""
@@ -121,7 +121,7 @@ def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
 
 
 def unsupported(case: Case, method: Method) -> Iterable[str]:
-    """What contradicts the mode: its data, its warm-up, and windows off the printed steps."""
+    """Yield data, warm-up steps and windows that contradict the mode."""
     params = Params.model_validate(case.given)
     if params.data == "synthetic" and not params.is_benchmark:
         yield "data: synthetic in mode train; needed mode: training_benchmark, or tfrecord"
@@ -163,7 +163,7 @@ def stem(case: Case) -> str:
 
 
 def told_by_name(stem: str) -> Mapping[str, Scalar]:
-    """What our own names of logs say beyond batch and precision; upstream's say nothing of it."""
+    """Parse parameters from our own names of logs; upstream's contain batch and precision only."""
     found = _LABELLED.fullmatch(stem)
     said: dict[str, Scalar] = {}
     if found and found["xla"]:
@@ -174,7 +174,7 @@ def told_by_name(stem: str) -> Mapping[str, Scalar]:
 
 
 def published(case: Case) -> Published | None:
-    """What reports call this case; synthetic data has been published by nobody.
+    """Return the published names; None for synthetic data, which nobody has published.
 
     DLPerf published mode train, with XLA in the precision. PaddlePaddle/Perf published benchmarks,
     all of them with XLA, which is in the framework's name.

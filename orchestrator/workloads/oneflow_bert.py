@@ -19,7 +19,7 @@ WIKI = "/datasets/bert/of_wiki_seq_len_128"
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     release: Release = "0.1.9"
     """The version of OneFlow in the image; its options differ."""

@@ -32,7 +32,7 @@ PADDED_VOCABULARY = 51_200
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     num_layers: Count
     """Transformer layers."""
@@ -51,7 +51,7 @@ class Params(Noun):
 
 
 def case_name(case: Case) -> str:
-    """What the report calls a case, such as ``2D_PP_2x4x4_512_2304x24``."""
+    """Return the report's name of a case, such as ``2D_PP_2x4x4_512_2304x24``."""
     params = Params.model_validate(case.given)
     tensor, pipeline = case.tensor_parallel, case.pipeline_parallel
     split = "MP" if case.data_parallel == 1 and tensor > 1 else "DP" if tensor == 1 else "2D"
@@ -75,7 +75,7 @@ def stem(case: Case) -> str:
 
 
 def told_by_name(stem: str) -> Mapping[str, Scalar]:
-    """What upstream's name of a log says of its case, and the report's name before it."""
+    """Parse the case from upstream's name of a log, and from the report's name before it."""
     found = _STEM.search(stem)
     if found is None:
         return {}
@@ -94,7 +94,7 @@ def told_by_name(stem: str) -> Mapping[str, Scalar]:
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """The same line on every node; ``checkpoint`` is a folder of the attempt's own."""
+    """Return the same command for every node; ``checkpoint`` is a folder of the attempt's own."""
     params = Params.model_validate(case.given)
     return Command(
         agent=(),
@@ -164,7 +164,7 @@ def step_flops(case: Case) -> float:
 
 
 def published(case: Case) -> Published:
-    """What reports call this case; their fp16 is this program's."""
+    """Return the published names; the reports' fp16 is this program's amp."""
     batch = f"gbs={case.global_batch_size}"
     precision = "fp16" if case.precision == "amp" else case.precision
     frameworks = ("oneflow-0.3.5*", "megatron*")

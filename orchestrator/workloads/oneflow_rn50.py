@@ -30,7 +30,7 @@ AMP = (
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     release: Release = "0.1.9"
     """The version of OneFlow in the image; its options differ."""
@@ -96,7 +96,7 @@ def port(case: Case) -> int:
 
 
 def published(case: Case) -> Published | None:
-    """What reports call this case; synthetic data has been published by nobody."""
+    """Return the published names; None for synthetic data, which nobody has published."""
     synthetic = Params.model_validate(case.given).data == "synthetic"
     return None if synthetic else _oneflow.published(case, "resnet50v1.5")
 

@@ -16,7 +16,7 @@ from orchestrator.workloads import Workload
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0)] = Field(
         default="dynamic", union_mode="left_to_right"
