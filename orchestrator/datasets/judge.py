@@ -13,7 +13,7 @@ Lack = tuple[str, str]  # what was seen, what was needed
 
 
 def judge(dataset: Dataset, node: str, path: str, contents: Contents) -> Iterator[Finding]:
-    """Findings about one node's data set.
+    """Return findings about one node's data set.
 
     An incomplete set that programs can still read is a warning; one they cannot is an error.
     """
@@ -29,7 +29,7 @@ def judge(dataset: Dataset, node: str, path: str, contents: Contents) -> Iterato
 
 
 def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Iterator[Finding]:
-    """Findings where file names differ from those of ``dataset.like``, or sizes are the same."""
+    """Yield findings where names differ from those of ``dataset.like``, or sizes are equal."""
     for part, mine, theirs in zip(dataset.parts, own, other, strict=True):
         if not isinstance(part, Shards):
             continue
@@ -52,7 +52,7 @@ def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Itera
 
 
 def counted(dataset: Dataset, contents: Contents) -> str:
-    """Numbers of files of the parts, in words."""
+    """Describe the number of files in each part."""
     words = []
     for part, seen in zip(dataset.parts, contents, strict=True):
         where = part.folder or (part.stem.rstrip("-") if isinstance(part, Shards) else "files")

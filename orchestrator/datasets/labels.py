@@ -15,7 +15,7 @@ _NEEDED = (
 
 
 def parse(text: str, name: str) -> dict[str, str]:
-    """The class by file name.
+    """Parse the class of each file, by its name.
 
     Args:
         text: of valprep.sh, or a list of classes in the order of the images' numbers.

@@ -103,7 +103,7 @@ class Paths:
 
 
 def probe(dataset: Dataset, paths: Paths) -> Probe[Observed]:
-    """Looks at target, sources, disk and programs, in one round trip."""
+    """Return the probe of target, sources, disk and programs, in one round trip."""
     needs = (need for way in dataset.ways for need in way.needs)
     words = [word for need in needs for word in (need.pattern, "2" if need.many else "1")]
     argv = (
@@ -167,7 +167,7 @@ def ways(dataset: Dataset, observed: Observed) -> Sequence[tuple[Way, int]]:
 
 
 def findings(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Iterator[Finding]:
-    """Findings that prevent writing at the target."""
+    """Yield findings that prevent writing at the target."""
     path, fix = paths.target, "name another path in the inventory"
     if observed.target == "file":
         seen = f"{path} is a file"
@@ -190,7 +190,7 @@ def findings(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> I
 
 
 def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Finding:
-    """The finding that no way has the sources that it needs."""
+    """Return the finding that every way lacks sources."""
     needed = " or ".join(_needed(way) for way in dataset.ways)
     if paths.source is None:
         return found("DATA-SOURCE", node, "no --from DIR", needed)
@@ -202,7 +202,7 @@ def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Find
 
 
 def full(node: str, observed: Observed, needed_bytes: int) -> Finding:
-    """The finding that the disk is too full."""
+    """Return the finding that the disk is too full."""
     seen, needed = words.sizes(observed.free_bytes, needed_bytes)
     return found(
         "DISK-FULL",

@@ -39,7 +39,7 @@ class Document:
     written: Mapping[Where, Where] = field(default_factory=dict)
 
     def mistake(self, path: Where, text: str, *, key: bool = False) -> errors.Mistake:
-        """``text`` about the value at ``path``, or about its key.
+        """Return the mistake ``text`` about the value at ``path``, or about its key.
 
         What the file lacks is complained about where the nearest thing around it starts.
         """

@@ -47,7 +47,7 @@ class Downloads:
         self._bounds = bounds or Bounds()
 
     def cached(self, sha256: str) -> Path | None:
-        """The file of that sha256, hashed again; a damaged one is removed. None without one."""
+        """Return the file of that sha256, hashed again; remove a damaged one. None without one."""
         path = self._place(sha256)
         with on_disk(path):
             if not path.is_file():
@@ -58,7 +58,7 @@ class Downloads:
         return None
 
     def fetch(self, url: str, sha256: str) -> Path:
-        """The file at ``url``, which must hash to ``sha256``; taken from here if it is here.
+        """Return the file at ``url``, which must hash to ``sha256``; download it if missing.
 
         Raises:
             ImageError: OFED-CHECKSUM or DOWNLOAD; nothing of it is kept.
@@ -76,7 +76,7 @@ class Downloads:
             return self._keep(aside, digest)
 
     def learn(self, url: str) -> tuple[Path, str]:
-        """The file at ``url`` and its sha256, trusted as it comes: only when locking.
+        """Download ``url`` and return the file and its sha256, unchecked: only when locking.
 
         Raises:
             ImageError: OFED-CHECKSUM when it was cut, or DOWNLOAD; nothing of it is kept.
@@ -86,7 +86,7 @@ class Downloads:
             return self._keep(aside, digest), digest
 
     def adopt(self, file: Path, sha256: str) -> Path:
-        """A copy of a file that lies on this machine, which must hash to ``sha256``.
+        """Copy a file of this machine, which must hash to ``sha256``.
 
         Raises:
             ImageError: OFED-CHECKSUM; nothing of it is kept.
@@ -109,7 +109,7 @@ class Downloads:
 
     @contextlib.contextmanager
     def _aside(self) -> Iterator[Path]:
-        """A new file in the folder, gone afterwards unless it was renamed."""
+        """Yield a new file in the folder, removed afterwards unless it was renamed."""
         with on_disk(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, name = tempfile.mkstemp(dir=self._folder, prefix="part-")
@@ -121,7 +121,7 @@ class Downloads:
 
     @contextlib.contextmanager
     def _received(self, url: str) -> Iterator[tuple[Path, str]]:
-        """The bytes at ``url`` in a file aside, and their sha256."""
+        """Download ``url`` into a file aside; yield it and its sha256."""
         digest = hashlib.sha256()
         with self._aside() as aside:
             with on_disk(aside), open(aside, "wb") as file:
@@ -167,7 +167,7 @@ class Downloads:
 
 
 def hash_file(path: Path) -> FileSeen:
-    """A file's sha256 and size, from its bytes.
+    """Return a file's sha256 and size, from its bytes.
 
     Raises:
         OSError: it cannot be read.
@@ -178,7 +178,7 @@ def hash_file(path: Path) -> FileSeen:
 
 
 def present(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
-    """Size and sha256 by path of those files that exist in the folder; links do not count.
+    """Return size and sha256 of the files that exist in the folder, by path; links are ignored.
 
     Raises:
         LocalError: one cannot be read.
@@ -193,7 +193,7 @@ def present(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """HTTP and HTTPS, redirects and proxies; none of urllib's file: and ftp:."""
+    """Return an opener for HTTP and HTTPS, without urllib's file: and ftp:."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),

@@ -16,7 +16,7 @@ SCRIPTS = _ROOT / "images" / "scripts"
 
 
 def find(kind: Kind, name: str) -> Path | None:
-    """The file that ``name`` means: a path, else a name in this folder, else a shipped name.
+    """Find the file that ``name`` means: a path, a name in this folder, or a shipped name.
 
     A plain word is a name first: a file that happens to lie here under it hides no other.
     """
@@ -26,7 +26,7 @@ def find(kind: Kind, name: str) -> Path | None:
 
 
 def names(kind: Kind) -> dict[str, Path]:
-    """Every file of a kind by its name; those of this folder hide shipped ones."""
+    """Map each file of a kind by its name; files of this folder hide shipped ones."""
     paths: dict[str, Path] = {}
     for root in (Path(), _ROOT):
         pattern = "*/image.yaml" if kind == "images" else "*.yaml"

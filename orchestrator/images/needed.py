@@ -33,7 +33,7 @@ class Action:
 def actions(
     recipe: ImageRecipe, there: Mapping[str, Mapping[str, HeldImage]]
 ) -> tuple[Action, ...]:
-    """The actions, in order, after which every node has the image; empty when all have it.
+    """List, in order, the actions after which every node has the image; empty if all have it.
 
     A tag alone proves nothing, since anyone may give it: the label says what an image was built
     from, and among several that were built from the same, the last provisioning's counts.
@@ -66,7 +66,7 @@ def actions(
 
 
 def known_as(ids: Mapping[str, str], before: ImageRecord | None) -> tuple[str, dict[str, str]]:
-    """The id that reports give an image, and those of nodes whose engine calls it otherwise.
+    """Return the id of an image in reports, and the ids on nodes where it differs.
 
     It stays what it was as long as a node knows the image as before, so that sweeps go on.
 

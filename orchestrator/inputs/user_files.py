@@ -312,7 +312,7 @@ def _built_on(repository: str, tag: str) -> str:
 
 
 def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> Iterator[Conflict]:
-    """Parameters that the image decides and the playbook has otherwise, or leaves at otherwise."""
+    """Yield a parameter whose value in the image differs from the one in a case."""
     for case in matrix.cases(experiment):
         params = workload.params.model_validate(dict(case.given)).model_dump()
         for name, value in chosen.params.items():

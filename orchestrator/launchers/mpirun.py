@@ -51,7 +51,7 @@ class Keys:
 
 
 def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
-    """mpirun on the leader, sshd on the others; ``command.agent`` is more options of mpirun.
+    """Return mpirun for the leader, with ``command.agent`` as options, and sshd for the others.
 
     Raises:
         UsageError: the nodes' interfaces have different names, and mpirun takes one.

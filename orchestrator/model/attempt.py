@@ -45,7 +45,7 @@ class Attempt:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Names of its nodes, leader first."""
+        """Return the names of its nodes, leader first."""
         return tuple(task.node for task in self.tasks)
 
     @property
@@ -58,7 +58,7 @@ class Attempt:
         return self.folders[task.node]
 
     def token(self, task: Task) -> str:
-        """The task's name on its node, unique among all attempts: ``dlp-SWEEP-TRIAL-aN-rRANK``."""
+        """Return the task's name, unique among all attempts: ``dlp-SWEEP-TRIAL-aN-rRANK``."""
         return f"dlp-{self.sweep}-{self.trial}-a{self.number}-r{task.node_rank}"
 
 
@@ -118,6 +118,6 @@ class GangEnd:
 
     @property
     def start_skew_s(self) -> float | None:
-        """Seconds between the first and the last opened gate; None unless all opened."""
+        """Return seconds from the first to the last opened gate; None unless all opened."""
         went = [end.went_at for end in self.ends if end.went_at is not None]
         return max(went) - min(went) if len(went) == len(self.ends) else None

@@ -80,15 +80,15 @@ class Bundle(Noun):
 
     @property
     def bases(self) -> dict[str, str]:
-        """By base reference: the digest that its image was built from."""
+        """Map each base reference to the digest that its image was built from."""
         return {image.base: image.base_digest for image in self.images}
 
     def image(self, tag: str) -> BundledImage | None:
-        """The image of that tag, if the bundle has it."""
+        """Return the image of that tag, if the bundle has it."""
         return next((image for image in self.images if image.tag == tag), None)
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Everything about this bundle that cannot hold together."""
+        """Yield everything about this bundle that cannot hold together."""
         keys = {
             ("images", "tag"): [image.tag for image in self.images],
             ("images", "file"): [image.file for image in self.images],
@@ -106,7 +106,7 @@ class Bundle(Noun):
                 yield Conflict(("images", index, "tag"), text)
 
     def damages(self, seen: Mapping[str, FileSeen]) -> tuple[str, ...]:
-        """A sentence for each file of the bundle that is missing or not what it must be.
+        """Describe each file of the bundle that is missing or differs from its record.
 
         Args:
             seen: by path in the folder; what is not there is missing.
@@ -118,7 +118,7 @@ class Bundle(Noun):
         )
 
     def text(self) -> str:
-        """The bundle as its file holds it."""
+        """Return the content of the bundle's file."""
         return json.dumps(self.model_dump(), indent=2) + "\n"
 
 

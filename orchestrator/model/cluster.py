@@ -42,7 +42,7 @@ class Cluster(Noun):
 
     @property
     def log_bytes(self) -> int:
-        """At which size of its raw log a task is ended."""
+        """Return the size of its raw log at which a task is ended."""
         return LOG_BYTES if self.max_log_size is None else size_bytes(self.max_log_size)
 
     @property
@@ -66,17 +66,17 @@ class Cluster(Noun):
 
     @cached_property
     def members(self) -> tuple[Node, ...]:
-        """The nodes in the order of the file, which is rank order."""
+        """Return the nodes in the order of the file, which is rank order."""
         return tuple(self._member(entry) for entry in self.nodes)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy, whose members are its own."""
+        """Return a copy that computes its own members."""
         copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("members", None)  # pydantic copies what was cached too
         return copied
 
     def given(self, nodes: Mapping[str, str]) -> "Cluster":
-        """The cluster with the nodes that Slurm gave, or stand-ins for them.
+        """Return the cluster with the nodes that Slurm gave, or stand-ins for them.
 
         Args:
             nodes: address by name, in rank order.

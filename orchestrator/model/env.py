@@ -32,5 +32,5 @@ class Roce(Noun):
 
 
 def texts(env: Mapping[str, EnvValue]) -> dict[str, str]:
-    """The variables as a program is given them."""
+    """Return the variables as texts, as a program receives them."""
     return {name: str(value) for name, value in env.items()}

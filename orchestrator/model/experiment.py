@@ -79,7 +79,7 @@ class Method(Noun):
 
     @property
     def watch(self) -> Canary | None:
-        """The canary; None without one."""
+        """Return the canary; None without one."""
         return (Canary() if self.canary else None) if isinstance(self.canary, bool) else self.canary
 
     def with_most(self, trials: int) -> "Method":
@@ -216,7 +216,7 @@ class Experiment(Noun):
     """Environment variables of every task; they are shown in plans and reports."""
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Everything about this playbook alone that cannot hold together."""
+        """Yield everything about this playbook alone that cannot hold together."""
         yield from self.method.conflicts()
         if (self.grid is None) == (self.cases is None):
             both = "both `grid` and `cases`" if self.grid else "neither `grid` nor `cases`"

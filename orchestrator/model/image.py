@@ -194,7 +194,7 @@ class Image(Noun):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The distribution's packages that go in, as ``infiniband`` says."""
+        """Return the distribution's packages to install, depending on ``infiniband``."""
         ofed = self.ofed.packages if self.ofed else ()
         ours = {"mlnx_ofed": ofed, "distribution": self.apt.infiniband, "none": ()}
         return tuple(dict.fromkeys((*self.apt.packages, *ours[self.infiniband])))
@@ -206,16 +206,16 @@ class Image(Noun):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """URLs of the files that go into the build."""
+        """Return the URLs of the files that go into the build."""
         return (*((self.ofed_url,) if self.ofed_url else ()), *self.wheels)
 
     @property
     def downloads(self) -> tuple[str, ...]:
-        """URLs of everything that the controller fetches: the parts, and the base's archive."""
+        """Return the URLs that the controller fetches: the parts, and the base's archive."""
         return (*self.parts, *((self.archive,) if self.archive else ()))
 
     def unsaid(self) -> Iterator[Conflict]:
-        """Keys of ``left_open`` that are still missing; an error only once the image is built."""
+        """Yield keys of ``left_open`` that are missing; only building the image needs them."""
         for index, key in enumerate(self.left_open):
             if not {"wheels": self.wheels}[key]:
                 yield Conflict(
@@ -225,7 +225,7 @@ class Image(Noun):
                 )
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Everything about this image that cannot hold together."""
+        """Yield everything about this image that cannot hold together."""
         for index, before in repeated([file_name(url) for url in self.parts]).items():
             name = file_name(self.parts[index])
             yield Conflict(
@@ -259,7 +259,7 @@ class Program:
 
 
 def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str:
-    """The digest of what an image holds, as ``sha256:...``; the same whichever engine has it.
+    """Return the digest of an image's content, ``sha256:...``, the same in every engine.
 
     Args:
         layers: digests of the layers as tar files that are not compressed, the lowest first.

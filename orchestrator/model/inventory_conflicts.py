@@ -183,6 +183,6 @@ def _is_here(address: str) -> bool:
 
 
 def _way(node: Node) -> str:
-    """Equal for nodes that are one: several may be behind an address, each at its own port."""
+    """Return a key that is equal for the same node; one address may serve several, by port."""
     # IPv6 has many spellings of one address: ``::1`` is also ``0:0:0:0:0:0:0:1``.
     return f"{node.transport} {_ip(node.address) or node.address} {node.port}"

@@ -88,7 +88,7 @@ class Fabric:
 
     @property
     def label(self) -> str:
-        """Such as ``IB mlx5_0``, ``RoCE mlx5_0 (IBext_v8)`` or ``Socket ib0``; ``-`` for none."""
+        """Return ``IB mlx5_0``, ``RoCE mlx5_0 (IBext_v8)``, ``Socket ib0``, or ``-`` for none."""
         words = [self._network(network) for network in self.networks]
         return " + ".join(words) or "-"
 
@@ -193,7 +193,7 @@ class TrainingLog:
         return (self.end.clock_ns - self.start.clock_ns) / SECOND_NS
 
     def evidence(self, rule: Rule) -> tuple[int, int] | None:
-        """First and last line that the number of a rule stands on; None where it has none."""
+        """Return the first and last line that a rule's number was computed from; None without."""
         if rule != "reported":
             return self.lines
         return None if self.result_line is None else (self.result_line, self.result_line)

@@ -139,7 +139,7 @@ class Node:
 
     @property
     def usable_gpus(self) -> tuple[int, ...]:
-        """Indices of the GPUs that cases may take, in the order in which they are taken."""
+        """Return the indices of the GPUs that cases may use, in the order of use."""
         if self.gpus is None:
             return ()
         return self.gpus.use if self.gpus.use is not None else tuple(range(self.gpus.count or 0))

@@ -46,7 +46,7 @@ class Placement:
 
     @property
     def leader(self) -> Seat:
-        """The node with node_rank 0."""
+        """Return the node with node_rank 0."""
         return self.seats[0]
 
 
@@ -138,7 +138,7 @@ class Plan:
 
     @property
     def by_case(self) -> Mapping[Case, tuple[Trial, ...]]:
-        """The trials of each median by repeat, without canaries."""
+        """Return each case's trials by repeat, without canaries."""
         grouped: dict[Case, list[Trial]] = {}
         for trial in self.trials:
             if not trial.canary:

@@ -27,11 +27,11 @@ class Repeats(Noun):
 
     @property
     def share(self) -> float:
-        """``until_interval`` as a number, 0.01 for 1%."""
+        """Return ``until_interval`` as a number, 0.01 for 1%."""
         return float(self.until_interval.removesuffix("%")) / 100
 
     def conflicts(self) -> Iterator[Conflict]:
-        """A minimum of one trial, which has no interval; a maximum below the minimum."""
+        """Yield a minimum of one trial, which has no interval; a maximum below the minimum."""
         if self.min < 2:
             text = f"{self.min}; needed at least 2, since one trial has no interval"
             yield Conflict(("method", "repeats", "min"), text)
@@ -50,7 +50,7 @@ class Canary(Noun):
     """When: before the first trial, after half of those that run for certain, after the last."""
 
     def conflicts(self) -> Iterator[Conflict]:
-        """A place that is there twice."""
+        """Yield each place that is there twice."""
         for index, place in enumerate(self.at):
             if self.at.index(place) < index:
                 text = f"{place!r} is there twice; needed each place once"

@@ -74,7 +74,7 @@ class PublishedResult:
         return ", ".join(filter(None, (self.framework, self.hardware)))
 
     def difference(self, result: Result) -> float | None:
-        """Measured / published - 1; None without a measured number."""
+        """Return measured / published - 1; None without a measured number."""
         return None if result.median is None else result.median / self.throughput - 1
 
 
@@ -162,7 +162,7 @@ class Report:
 
     @property
     def trials(self) -> tuple[Measurement, ...]:
-        """The trials of all results, then those of the canary."""
+        """Return the trials of all results, then those of the canary."""
         of_results = (trial for result in self.results for trial in result.trials)
         return (*of_results, *(self.canary.trials if self.canary else ()))
 
@@ -181,11 +181,11 @@ class Report:
         return self.trials_planned or sum(trial.state != NOT_NEEDED for trial in result.trials)
 
     def published_for(self, result: Result) -> tuple[PublishedResult, ...]:
-        """The published results of a case, the one to compare with first."""
+        """Return the published results of a case, the one to compare with first."""
         return self.published.get(result.case, ())
 
     def tflops_per_gpu(self, result: Result) -> float | None:
-        """Achieved TFLOP/s per GPU: step_flops x median / global batch size / world size / 1e12.
+        """Return TFLOP/s per GPU: step_flops x median / global batch size / world size / 1e12.
 
         None without a median, or where the operations of a step were not counted.
         """

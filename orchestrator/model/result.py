@@ -85,7 +85,7 @@ class Measurement:
         return self.state in ("valid", NOT_NEEDED)
 
     def with_problems(self, problems: Iterable[Problem]) -> "Measurement":
-        """With these too; a valid one with any is valid no more."""
+        """Return a copy with these problems too; any problem makes a valid trial invalid."""
         every = (*self.problems, *problems)
         state = "invalid" if every and self.state == "valid" else self.state
         return replace(self, state=state, problems=every)
@@ -141,7 +141,7 @@ class Result:
 
     @property
     def valid(self) -> list[Measurement]:
-        """The trials that count."""
+        """Return the valid trials."""
         return [trial for trial in self.trials if trial.state == "valid"]
 
     @property
@@ -151,13 +151,13 @@ class Result:
 
     @property
     def latency_s(self) -> float | None:
-        """Median seconds per optimizer step over the valid trials; None where logs say none."""
+        """Return the median seconds per optimizer step over the valid trials; None without any."""
         latencies = [trial.latency_s for trial in self.valid if trial.latency_s is not None]
         return median(latencies) if latencies else None
 
     @property
     def energy_per_sample(self) -> float | None:
-        """Median joules per sample over the valid trials; None where none tells it."""
+        """Return the median joules per sample over the valid trials; None without any."""
         known = [trial.energy.per_sample for trial in self.valid if trial.energy is not None]
         return median(known) if known else None
 
@@ -169,7 +169,7 @@ class Result:
 
     @property
     def memory_mib(self) -> int | None:
-        """The largest use of any GPU in any valid trial, in MiB; None where logs show none."""
+        """Return the largest use of a GPU in the valid trials' logs, in MiB; None without any."""
         used = [trial.memory_mib for trial in self.valid if trial.memory_mib is not None]
         return max(used, default=None)
 

@@ -198,7 +198,7 @@ class ImageRecord:
     ids: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, node: str) -> str:
-        """Its id on a node."""
+        """Return the image's id on a node."""
         return self.ids.get(node, self.id)
 
 
@@ -227,7 +227,7 @@ class Site:
     data: Mapping[str, Mapping[str, DataDigest]] = field(default_factory=dict)
 
     def with_provisioned(self, *findings: Finding) -> "Site":
-        """The site with more findings over what provisioning alone looks at."""
+        """Return the site with more findings of checks that only provisioning runs."""
         return replace(
             self,
             findings=(*self.findings, *findings),

@@ -50,7 +50,7 @@ class Trace:
 
     @property
     def points(self) -> Iterable[TracePoint]:
-        """In at most ``POINTS`` points."""
+        """Return the trace as at most ``POINTS`` points."""
         it = self.reduced()
         end, ahead = it.first + it.steps * it.stride, it.width * it.stride
         begins = range(it.first, end, ahead)

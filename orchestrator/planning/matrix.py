@@ -35,7 +35,7 @@ def conflicts(
     cluster: Cluster | None,
     chosen: Collection[Case] | None = None,
 ) -> tuple[Conflict, ...]:
-    """All errors of an experiment at once, each once.
+    """List all errors of an experiment, each once.
 
     Args:
         cluster: where it is to run; None leaves out what depends on a cluster.
@@ -65,12 +65,12 @@ def conflicts(
 
 
 def cases(experiment: Experiment) -> tuple[Case, ...]:
-    """The cases of an experiment without conflicts, in the playbook's order."""
+    """Return the cases of an experiment without conflicts, in the playbook's order."""
     return tuple(point.case for point in places(experiment))
 
 
 def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
-    """The experiment with its cases of one placement in another one as well."""
+    """Repeat an experiment's cases of one placement in another placement too."""
     written, grid = experiment.cases or (), experiment.grid
     more = [
         entry.model_copy(update={"placement": placement})
@@ -113,7 +113,7 @@ def _list_points(experiment: Experiment) -> Iterator[Point]:
 
 
 def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
-    """Every combination with its placement's index, placements fastest."""
+    """Yield every combination with its placement's index, placements fastest."""
     fields = ("precision", "micro_batch_size", *(axis.name for axis in AXES))
     values = itertools.product(*(getattr(axes, field) for field in fields))
     params = tuple(itertools.product(*axes.params.values()))
@@ -196,7 +196,7 @@ def _exclusions(experiment: Experiment) -> Iterator[Conflict]:
 
 
 def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
-    """An error per value that an axis has a second time, which would double cases."""
+    """Yield an error for each value that an axis repeats, which would double cases."""
     if axes is None:
         return
     plain = [((name,), values) for name, values in axes if isinstance(values, tuple)]
@@ -271,7 +271,7 @@ def _method(method: Method, workload: Workload) -> Iterator[Conflict]:
 def _unable(
     points: Sequence[Point], experiment: Experiment, workload: Workload, cluster: Cluster | None
 ) -> Iterator[Conflict]:
-    """Errors that only the workload can find; looked for where its parameters are valid."""
+    """Yield errors that the workload finds, where its parameters are valid."""
     for point in points:
         if not any(
             (

@@ -52,7 +52,7 @@ def run(work: Work, plans_found: Plans, voice: Voice) -> dict[str, NodeOutcome]:
 def _find_earlier(
     work: Work, plans: Mapping[str, Planned]
 ) -> tuple[dict[str, RunningAttempt], dict[str, NodeOutcome]]:
-    """Attempts of an earlier run that go on; and outcomes of nodes with nothing to do."""
+    """Return running attempts of earlier runs, and outcomes of nodes with nothing to do."""
     there = [name for name, planned in plans.items() if planned.state == "there"]
     others = [name for name in plans if name not in there]
     # In a tuple, since an answer of None would count as no answer.
@@ -69,7 +69,7 @@ def _find_earlier(
 def _claims(
     work: Work, todo: Mapping[str, Planned], live: Mapping[str, RunningAttempt]
 ) -> list["Answer[str]"]:
-    """The node that does the work at each node's path; a node already at work keeps it."""
+    """Claim each node's path for one node; a node already at work keeps it."""
     nonce = secrets.token_hex(8)
 
     def claim(name: str) -> str:
@@ -85,7 +85,7 @@ def _claims(
 def _prepare_all(
     work: Work, mine: Mapping[str, Planned], live: Mapping[str, RunningAttempt], voice: Voice
 ) -> dict[str, NodeOutcome]:
-    """Outcomes of the nodes that work, with their progress shown meanwhile."""
+    """Prepare the nodes that work, showing their progress; return their outcomes."""
     pool = Pool(min(MOST_AT_ONCE, len(mine)))
     show = _Show(work, voice)
     try:
@@ -153,7 +153,7 @@ class _Show:
         self._voice.working(f"data set {name}: {line}")
 
     def _rate(self, shown: Mapping[str, DataProgress], at: float) -> float:
-        """Files per second of all nodes together."""
+        """Return the files per second of all nodes together."""
         rates = [
             (progress_now.files - self._first[name][0].files)
             / max(at - self._first[name][1], SHOW_S)
@@ -162,7 +162,7 @@ class _Show:
         return sum(rates)
 
     def _estimate_left(self, shown: Mapping[str, DataProgress], at: float) -> str:
-        """The longest time left of any node that has an estimate, in words; else empty."""
+        """Return the longest estimate of the time left, in words; empty without any."""
         lefts: Sequence[float | None] = [
             progress.left_s(self._first[name][0], progress_now, at - self._first[name][1])
             for name, progress_now in shown.items()

@@ -58,7 +58,7 @@ class Work:
 
 
 def find_running(work: Work, planned: Planned) -> RunningAttempt | None:
-    """An attempt of an earlier run that still runs, or ended well without anybody watching.
+    """Find an attempt of an earlier run that still runs, or ended well while unwatched.
 
     Raises:
         NodeError: the node does not answer.
@@ -118,7 +118,8 @@ def prepare(work: Work, planned: Planned, running: RunningAttempt | None) -> str
     """
     name = planned.node.name
     if running is None:
-        _refuse_once_stopped(work, name)
+        if work.stopping():
+            raise errors.UnfitError("not begun", code="STOPPED", node=name)
         running = _started(work, planned)
 
     def tell(now: DataProgress) -> None:
@@ -138,7 +139,7 @@ def prepare(work: Work, planned: Planned, running: RunningAttempt | None) -> str
 
 
 def script(name: str) -> str:
-    """The text of a shipped script."""
+    """Return the text of a shipped script."""
     return resources.files("orchestrator.datasets").joinpath(name).read_text()
 
 
@@ -174,11 +175,6 @@ def _running(work: Work, planned: Planned, way: Way, number: int) -> RunningAtte
     attempt = Attempt("data", f"{dataset.name}-{node.name}", number, folders, 0, (task,))
     runtime = ProcessRuntime(work.fleet.transports[node.name])
     return RunningAttempt(attempt, task, runtime, way)
-
-
-def _refuse_once_stopped(work: Work, node: str) -> None:
-    if work.stopping():
-        raise errors.UnfitError("not begun", code="STOPPED", node=node)
 
 
 def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
@@ -281,7 +277,7 @@ class _Watch:
                 time.sleep(WATCH_S)
 
     def _look(self) -> TaskEnd | bytes | None:
-        """The end, once the log is read whole; else the log's new bytes, or None."""
+        """Return new bytes of the log; None if there are none; the end once the log is read."""
         attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
         state = runtime.inspect(attempt, task)
         piece = runtime.output(attempt, task, self._size)

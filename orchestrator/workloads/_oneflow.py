@@ -15,12 +15,12 @@ FIRST_PORT = {"0.1.9": 12138, "0.2.0": 50051}
 
 
 def node_ips(placement: Placement) -> str:
-    """The nodes' addresses, leader first: a rank is a place in this list, and blanks break it."""
+    """Join the nodes' addresses, leader first: a rank is a place in it, and blanks break it."""
     return ",".join(seat.address for seat in placement.seats)
 
 
 def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """The common environment, and what OneFlow-Benchmark's scripts set.
+    """Return the common environment with the variables of OneFlow-Benchmark's scripts.
 
     Source: OneFlow-Benchmark, rn50_train.sh and bert_base_pretrain.sh.
     """

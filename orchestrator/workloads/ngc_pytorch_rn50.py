@@ -33,12 +33,12 @@ class Params(Noun):
 
 
 def learning_rate(case: Case) -> str:
-    """The scripts' learning rate: micro batch size x GPUs per node / 1000, not x nodes."""
+    """Return the scripts' learning rate: micro batch x GPUs per node / 1000, not x nodes."""
     return f"{case.micro_batch_size * case.gpus_per_node / 1000:.6g}"
 
 
 def command(case: Case, method: Method, _: Placement) -> Command:
-    """The command line of seed 003; node_rank and the meeting point are the launcher's."""
+    """Return the command of seed 003; the launcher adds node_rank and the meeting point."""
     precision: tuple[str, ...] = ()
     if case.precision == "amp":
         scale = Params.model_validate(case.given).loss_scale
@@ -70,12 +70,12 @@ def command(case: Case, method: Method, _: Placement) -> Command:
 
 
 def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
-    """ImageNet as raw JPEGs, where the scripts look for it."""
+    """Return the mount of ImageNet as raw JPEGs, where the scripts look for it."""
     return tuple(Mount(seat.data[name], DATA, read_only=True) for name in data(case))
 
 
 def data(case: Case) -> tuple[str, ...]:
-    """ImageNet, unless the program makes its images up."""
+    """Return ImageNet, unless the program makes its images up."""
     synthetic = Params.model_validate(case.given).data_backend == "syntetic"
     return () if synthetic else ("imagenet",)
 

@@ -55,7 +55,7 @@ class Params(Noun):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """The command line of the mode's script; the program chooses GPUs by local rank itself."""
+    """Return the command of the mode's script; the program chooses GPUs by local rank."""
     params = Params.model_validate(case.given)
     main = ("python3", f"{placement.code}/main.py")
     if params.is_benchmark:
@@ -65,7 +65,7 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def _train(case: Case, method: Method, params: Params) -> Iterator[str]:
-    """DLPerf's arguments: its scripts for one node and for several differ in two of them."""
+    """Yield DLPerf's arguments; its scripts for one and for several nodes differ in two."""
     several = case.nodes > 1
     yield from ("--arch=resnet50", "--mode=train", "--iter_unit=batch")
     yield from (f"--num_iter={method.iterations}", f"--batch_size={case.micro_batch_size}")
@@ -82,7 +82,7 @@ def _train(case: Case, method: Method, params: Params) -> Iterator[str]:
 
 
 def _benchmark(case: Case, method: Method, params: Params) -> Iterator[str]:
-    """training_perf.sh's arguments; without --data_dir the program makes its own data."""
+    """Yield training_perf.sh's arguments; without --data_dir the program makes its own data."""
     yield from ("--mode=training_benchmark", "--warmup_steps", str(params.warmup_steps))
     yield from ("--num_iter", str(method.iterations), "--iter_unit", "batch")
     yield from ("--batch_size", str(case.micro_batch_size))
@@ -108,14 +108,14 @@ def _options(params: Params) -> Iterator[str]:
 
 
 def data(case: Case) -> tuple[str, ...]:
-    """ImageNet as TFRecord and what DALI needs to find images in it."""
+    """Return ImageNet as TFRecord, and the index with which DALI finds images in it."""
     params = Params.model_validate(case.given)
     images = ("imagenet_tfrecord",) if params.data == "tfrecord" else ()
     return (*images, *(("dali_idx",) if params.uses_dali else ()))
 
 
 def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
-    """The data sets where the scripts look for them."""
+    """Return the mounts of the data sets, where the scripts look for them."""
     targets = {"imagenet_tfrecord": TFRECORD, "dali_idx": DALI_IDX}
     return tuple(Mount(seat.data[name], targets[name], read_only=True) for name in data(case))
 
@@ -156,7 +156,7 @@ def _window_unsupported(method: Method, params: Params, unshown: int) -> Iterato
 
 
 def stem(case: Case) -> str:
-    """DLPerf's name of a log, with XLA and the mode in it, which its scripts leave out."""
+    """Return DLPerf's name of a log, extended by XLA and the mode."""
     params = Params.model_validate(case.given)
     label = "-xla" * params.xla + "-benchmark" * params.is_benchmark
     return f"r50_b{case.micro_batch_size}_{case.precision}{label}"

@@ -64,7 +64,7 @@ def case_name(case: Case) -> str:
 
 
 def stem(case: Case) -> str:
-    """Upstream's name of the log behind that of the case, since two cases share upstream's."""
+    """Return the case's name with upstream's log name, which two cases may share."""
     params = Params.model_validate(case.given)
     return (
         f"{case_name(case)}-pretrain_gpt_{case.nodes}n{case.gpus_per_node}d"
@@ -129,12 +129,12 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
-    """The tokens, where the scripts look for them."""
+    """Return the mount of the tokens, where the scripts look for them."""
     return (Mount(seat.data["gpt"], DATA, read_only=True),)
 
 
 def unsupported(case: Case, method: Method) -> Iterator[str]:
-    """Shapes that do not divide, and windows between rows of the table."""
+    """Yield shapes that do not divide, and windows between rows of the table."""
     params = Params.model_validate(case.given)
     hidden, heads, layers = params.hidden_size, params.num_attention_heads, params.num_layers
     if hidden % heads:
@@ -151,7 +151,7 @@ def unsupported(case: Case, method: Method) -> Iterator[str]:
 
 
 def step_flops(case: Case) -> float:
-    """Floating-point operations of one step: forward, backward, and forward again.
+    """Return the floating-point operations of a step: forward, backward, forward again.
 
     Source: DLPerf's report on GPT of May 2021, whose TFLOP/s it gives; Megatron-LM's formula with
     activation checkpointing.

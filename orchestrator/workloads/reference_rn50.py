@@ -35,7 +35,7 @@ class Params(Noun):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """torchrun as the agent, our program with what the case asks for."""
+    """Return torchrun as the agent, and our program with the case's arguments."""
     params = Params.model_validate(case.given)
     return Command(
         agent=(placement.python, "-m", "torch.distributed.run"),
@@ -69,13 +69,13 @@ def _precision(case: Case, params: Params) -> tuple[str, ...]:
 
 
 def unsupported(case: Case, _method: Method) -> Iterator[str]:
-    """TF32, which only GPUs have."""
+    """Yield TF32 on CPUs; only GPUs have it."""
     if case.device == "cpu" and Params.model_validate(case.given).allow_tf32:
         yield "params.allow_tf32 on cpu; needed `device: cuda`, or leave it out"
 
 
 def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """PyTorch's common environment; threads on CPUs belong to the case, not to torchrun."""
+    """Return PyTorch's environment; the case, not torchrun, sets the threads on CPUs."""
     common = dict(gang_env.environment(case, placement, seat))
     if case.device == "cpu":
         common["OMP_NUM_THREADS"] = str(Params.model_validate(case.given).threads)
