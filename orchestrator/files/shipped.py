@@ -12,7 +12,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _ROOT = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.parent
 
 SCRIPTS = _ROOT / "images" / "scripts"
-"""What the Dockerfiles of several images share."""
+"""Scripts that the Dockerfiles of several images share."""
 
 
 def find(kind: Kind, name: str) -> Path | None:

@@ -19,7 +19,7 @@ from orchestrator.model.plan import Command, Placement, Start
 CAPABILITIES = ("SETGID", "SETUID", "SYS_CHROOT")
 LEADER_FILES = ("id", "known_hosts", "ssh_config")
 SERVICE_FILES = ("host_key", "authorized_keys", "sshd_config", "sshd.sh", "enter.sh")
-"""Each with its node_rank before it, since nodes may share one folder."""
+"""File names; each gets its node_rank as a prefix, since nodes may share one folder."""
 PRIVATE = ("id", "host_key")
 CONNECT_TRIES = (
     60  # a second apart: the gates of a gang open within milliseconds, sshd starts after

@@ -39,18 +39,18 @@ class BundledImage(Noun):
     name: ImageName
     tag: Tag
     id: Digest
-    """What the engine called it that saved it."""
+    """The image's id in the engine that saved it."""
     content: Digest | None = None
-    """Of its layers and settings, which every node must show once it is loaded; else its id."""
+    """Digest of its layers and settings, which each node must show after loading; else its id."""
     base: ImageReference
     base_digest: Digest
     inputs: Digest
-    """Of everything that went in."""
+    """Digest of everything that went in."""
     file: ImageFile
     sha256: Digest
-    """Of the file."""
+    """Digest of the file."""
     size: Size
-    """Of the file, in bytes."""
+    """Size of the file, in bytes."""
 
 
 class BundledDownload(Noun):
@@ -68,7 +68,7 @@ class Bundle(Noun):
 
     version: Literal[1]
     created: Words
-    """When, in UTC."""
+    """Time of creation, in UTC."""
     images: tuple[BundledImage, ...] = ()
     downloads: tuple[BundledDownload, ...] = ()
 

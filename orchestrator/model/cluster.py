@@ -19,19 +19,19 @@ class Cluster(Noun):
     """The validated inventory."""
 
     name: Name
-    """What reports and the state folder call the cluster."""
+    """The cluster's name in reports and in the state folder."""
     scheduler: Literal["fanout", "slurm"] | None = None
-    """Who gives nodes: fanout, those under ``nodes``, unless said otherwise; or slurm."""
+    """The source of nodes: fanout (default), those under ``nodes``; or slurm."""
     slurm: Slurm | None = None
-    """How jobs are submitted, with ``scheduler: slurm``."""
+    """Options of jobs, with ``scheduler: slurm``."""
     defaults: Settings = Field(default_factory=Settings)
-    """What holds for every node that does not say otherwise."""
+    """Settings of all nodes; those of a single node override them."""
     container: Container = Field(default_factory=Container)
-    """How containers are started."""
+    """Options of containers."""
     registry: Registry | None = None
-    """Where images come from, if not from where their names say."""
+    """Registries to use instead of the one in an image's name."""
     max_log_size: Size | None = None
-    """At which size of its raw log a task is ended, on its node; 1g unless said otherwise."""
+    """The size of its raw log, on its node, at which a task is ended; 1g by default."""
     images: tuple[ImageChoice, ...] = ()
     """Images that provision prepares on the nodes; NAME@TAG takes the base with another tag."""
     env: dict[EnvName, EnvValue] = Field(default_factory=dict)

@@ -40,25 +40,25 @@ class Method(Noun):
     """Trials of each case; the median over the valid ones is reported. Or how few and how many, and
     when a case needs no more."""
     iterations: int = Field(ge=3, le=10_000_000)
-    """What the program is asked for; programs with NVIDIA's --prof N log N - 1 iterations."""
+    """Iterations that the program is told to run; with NVIDIA's --prof N it logs N - 1."""
     window: tuple[int, int] | None = None
     """First and last iteration, by the log's own numbers, between which is measured; needed unless
     `rule: reported`."""
     rule: Rule | None = None
-    """How throughput is taken from a log, if not as is usual for the workload: by its clock over
-    the window, as the harmonic mean of the rates printed in the window (`rates`; `arithmetic` as
-    DLPerf's script for TensorFlow has it), as the program reports it at its end, or by the mean
-    latency of a step in the window."""
+    """The rule that computes throughput from a log, by default the workload's own: its clock over
+    the window, the harmonic mean of the rates printed in the window (`rates`; `arithmetic` as in
+    DLPerf's script for TensorFlow), the program's own report at its end, or the mean latency of a
+    step in the window."""
     time_limit_s: Seconds = 3600.0
     """Seconds after which a trial is ended, whatever it does."""
     stall_limit_s: Seconds = 600.0
     """Seconds without a new line of log after which a trial is ended."""
     canary: Asked = False
-    """Whether one case is measured at the sweep's start, middle and end too, to show a drift of the
-    machines; or which case, and when."""
+    """Measure one case at the sweep's start, middle and end too, to show a drift of the machines;
+    or a choice of the case and of its places."""
     pack: Pack = "none"
-    """Which trials may run side by side, each on nodes of its own: none; those of a single node,
-    whose numbers do not meet on the fabric; or any (`disjoint`)."""
+    """Trials that may run side by side, each on nodes of its own: none; those of a single node,
+    which do not share the fabric; or any (`disjoint`)."""
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
@@ -192,7 +192,7 @@ class Experiment(Noun):
     )
 
     description: Words | None = None
-    """What is measured, in one line; it heads the reports."""
+    """A description of the measurement in one line, the heading of the reports."""
     workload: Name
     """A workload that this program knows: `dlperf-orch list workloads`."""
     image: ImageChoice
@@ -201,9 +201,9 @@ class Experiment(Noun):
     inventory: Name | None = None
     """The inventory to use when none is named."""
     device: Device | None = None
-    """Where ranks compute; local nodes need it said, others use cuda."""
+    """The device of the ranks; local nodes need it, others use cuda by default."""
     method: Method
-    """How each case is measured."""
+    """The rules by which each case is measured."""
     grid: Axes | None = None
     """Cases as the product of axes; or write `cases`."""
     cases: tuple[CaseEntry, ...] | None = Field(default=None, min_length=1)

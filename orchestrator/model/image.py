@@ -120,11 +120,11 @@ class Ofed(Noun):
     """MLNX_OFED, whose user space ``infiniband: mlnx_ofed`` puts into the image."""
 
     url: FileUrl
-    """Where its tarball lies; what it must hash to belongs to the lock."""
+    """The URL of its tarball; its sha256 belongs to the lock."""
     version: OfedVersion
-    """What ``ofed_info -s`` must say once it is installed."""
+    """The version that ``ofed_info -s`` must print once it is installed."""
     packages: tuple[Package, ...] = ()
-    """What its installer needs."""
+    """Packages that its installer needs."""
 
 
 class Apt(Noun):
@@ -133,7 +133,7 @@ class Apt(Noun):
     packages: tuple[Package, ...] = ()
     """Installed in any case."""
     infiniband: tuple[Package, ...] = ("ibverbs-providers", "ibverbs-utils", "infiniband-diags")
-    """What ``infiniband: distribution`` installs."""
+    """Packages that ``infiniband: distribution`` installs."""
     mirror: Url | None = None
     """Take packages from here instead of from where the image says."""
 
@@ -144,7 +144,7 @@ class Source(Noun):
     url: Url
     """A git repository."""
     commit: Commit
-    """Which state of it."""
+    """The commit to use."""
     path: PathInside | None = None
     """The folder in it whose content becomes ``code``; else all of it."""
 
@@ -155,7 +155,7 @@ class Image(Noun):
     name: ImageName
     description: Words | None = None
     base: ImageReference
-    """What it is built from; the digest belongs to the lock, never to this file."""
+    """The base image; its digest belongs to the lock, never to this file."""
     archive: FileUrl | None = None
     """A file of `docker save` that holds the base, where no registry has it."""
     workloads: tuple[Name, ...] = ()
@@ -168,17 +168,17 @@ class Image(Noun):
     python: ProgramName = "python"
     """The interpreter, inside the image."""
     code: NodePath = "/workspace"
-    """Where the program lies, inside the image."""
+    """The program's folder inside the image."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of a workload that this image decides, such as the release of its program;
     playbooks that say otherwise are refused."""
     driver: DriverVersion | None = None
     """The oldest NVIDIA driver that it runs on."""
     infiniband: Literal["mlnx_ofed", "distribution", "none"] = "none"
-    """Whose user space for InfiniBand goes in: that of ``ofed``, the distribution's, or no other
+    """User space for InfiniBand to install: that of ``ofed``, the distribution's, or no other
     than what the base has."""
     ofed: Ofed | None = None
-    """Where MLNX_OFED comes from; nothing is done with it unless ``infiniband`` says so."""
+    """The source of MLNX_OFED, which is used only if ``infiniband`` says so."""
     apt: Apt = Field(default_factory=Apt)
     """Packages of the image's distribution."""
     pip: tuple[Requirement, ...] = ()

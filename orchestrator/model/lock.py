@@ -20,9 +20,9 @@ class LockFile(Noun):
 
     version: Literal[1]
     images: dict[ImageReference, Digest] = Field(default_factory=dict)
-    """By base reference: the digest that its registry gave."""
+    """The digest that its registry reported, for each base reference."""
     downloads: dict[FileUrl, Digest] = Field(default_factory=dict)
-    """By URL: the sha256 of the bytes that came from there."""
+    """The sha256 of the downloaded bytes, for each URL."""
 
     def extended(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
         """Return a copy with these digests, which replace those of the same names.

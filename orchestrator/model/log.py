@@ -9,7 +9,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.trace import Trace
 
 Rule = Literal["clock", "rates", "arithmetic", "reported", "latency"]
-"""How throughput is taken from a log.
+"""The rule that computes throughput from a log.
 
 clock: samples between two iterations by the time between their lines. rates: the harmonic mean of
 the rates printed of the window, which is its work over its time. arithmetic: their arithmetic mean,

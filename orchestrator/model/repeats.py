@@ -44,10 +44,10 @@ class Canary(Noun):
     """One case that is measured again and again while a sweep goes on, outside of the medians."""
 
     case: str | None = None
-    """Which case: a placement or a name of one, maybe with `*`; the smallest that fits. Else the
-    smallest of all, which is on one node where any is."""
+    """A placement or a case's name, maybe with `*`, of which the smallest match is measured.
+    Default: the smallest case, single-node if there is one."""
     at: tuple[Place, ...] = Field(default=("start", "middle", "end"), min_length=1)
-    """When: before the first trial, after half of those that run for certain, after the last."""
+    """Before the first trial, after half of those that run for certain, after the last."""
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield each place that is there twice."""

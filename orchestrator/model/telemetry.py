@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Span = Literal["window", "run"]
-"""What moments are taken from: the measured window, or the whole run where no clock tells it."""
+"""The time that values cover: the measured window, or the whole run if the window is unknown."""
 MARKS = frozenset({"THROTTLED", "ALIEN-PROCESS", "CPU-LOADED"})
-"""Those that the state of its nodes gives a trial."""
+"""Marks that a trial gets for the state of its nodes."""
 
 
 @dataclass(frozen=True, slots=True)

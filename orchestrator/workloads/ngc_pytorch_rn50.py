@@ -28,7 +28,7 @@ class Params(Noun):
     )
     """With AMP: dynamic, or a static loss scale such as 128."""
     data_backend: Literal["dali-cpu", "dali-gpu", "pytorch", "syntetic"] = "dali-cpu"
-    """What feeds it, in the program's own spelling; syntetic makes images up, and measures no
+    """The input, in the program's own spelling; syntetic makes images up, and measures no
     input."""
 
 

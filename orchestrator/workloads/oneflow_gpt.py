@@ -47,7 +47,7 @@ class Params(Noun):
     log_interval: Count = 10
     """Iterations from one row of the table to the next."""
     rdma: bool = True
-    """Whether OneFlow itself talks over InfiniBand, as the reports had it."""
+    """Let OneFlow itself use InfiniBand, as in the reports."""
 
 
 def case_name(case: Case) -> str:

@@ -27,7 +27,7 @@ class Params(Noun):
     num_classes: Count = 1000
     """Classes that the network tells apart."""
     memory_format: Literal["nhwc", "nchw"] = "nhwc"
-    """How tensors lie in memory; nhwc is PyTorch's channels-last."""
+    """The memory layout of tensors; nhwc is PyTorch's channels-last."""
     allow_tf32: bool = False
     """On GPUs: whether float32 may be computed as TF32; without it, fp32 means float32."""
     threads: Count = 1
