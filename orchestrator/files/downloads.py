@@ -66,7 +66,7 @@ class Downloads:
         """
         if path := self.cached(sha256):
             return path
-        with self._received(url) as (aside, digest):
+        with self._receive(url) as (aside, digest):
             if digest != sha256:
                 raise errors.ImageError(
                     f"{url} gave {digest}; the lock has {sha256}",
@@ -82,7 +82,7 @@ class Downloads:
             ImageError: OFED-CHECKSUM when it was cut, or DOWNLOAD; nothing of it is kept.
             StoreError, LocalError: this machine cannot keep it.
         """
-        with self._received(url) as (aside, digest):
+        with self._receive(url) as (aside, digest):
             return self._keep(aside, digest), digest
 
     def adopt(self, file: Path, sha256: str) -> Path:
@@ -120,7 +120,7 @@ class Downloads:
             Path(name).unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _received(self, url: str) -> Iterator[tuple[Path, str]]:
+    def _receive(self, url: str) -> Iterator[tuple[Path, str]]:
         """Download ``url`` into a file aside; yield it and its sha256."""
         digest = hashlib.sha256()
         with self._aside() as aside:

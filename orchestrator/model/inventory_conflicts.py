@@ -14,8 +14,11 @@ IMAGE_FILES = ("pyxis", "apptainer")
 
 def conflicts(cluster: Cluster) -> Iterator[Conflict]:
     """Yield everything about an inventory that cannot hold together."""
-    if (cluster.scheduler == SLURM) != (cluster.slurm is not None):
-        yield from _schedulers(cluster)
+    if cluster.scheduler == SLURM and cluster.slurm is None:
+        yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
+        return
+    if cluster.scheduler != SLURM and cluster.slurm is not None:
+        yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
         return
     if cluster.slurm is not None:
         yield from cluster.slurm.conflicts()
@@ -32,13 +35,6 @@ def conflicts(cluster: Cluster) -> Iterator[Conflict]:
     yield from _ways(cluster)
     yield from _gpus(cluster)
     yield from _roce(cluster)
-
-
-def _schedulers(cluster: Cluster) -> Iterator[Conflict]:
-    if cluster.slurm is None:
-        yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
-    else:
-        yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
 
 
 def _image_files(cluster: Cluster) -> Iterator[Conflict]:

@@ -90,7 +90,7 @@ def _prepare_all(
     show = _Show(work, voice)
     try:
         submitted = {
-            name: pool.submit(partial(_one, work, planned, live.get(name)))
+            name: pool.submit(partial(_prepare_one, work, planned, live.get(name)))
             for name, planned in mine.items()
         }
         pending = set(submitted.values())
@@ -103,7 +103,7 @@ def _prepare_all(
         pool.close()
 
 
-def _one(work: Work, planned: Planned, running: RunningAttempt | None) -> NodeOutcome:
+def _prepare_one(work: Work, planned: Planned, running: RunningAttempt | None) -> NodeOutcome:
     began = time.monotonic()
     try:
         message = prepare(work, planned, running)

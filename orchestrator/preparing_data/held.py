@@ -37,7 +37,7 @@ class Holdings:
 def holdings(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Holdings:
     """Read the data set on these nodes anew, file by file, and compare the nodes."""
     nodes = {node.name: node for node in fleet.cluster.members}
-    answers = ask_all(names, lambda name: _looked(fleet, dataset, nodes[name]))
+    answers = ask_all(names, lambda name: _inspect(fleet, dataset, nodes[name]))
     looked = {answer.node: answer.value for answer in answers if answer.value}
     held = {name: holding for name, (holding, _) in looked.items() if holding}
     findings = [finding for _, own in looked.values() for finding in own]
@@ -88,7 +88,7 @@ def _plain(holding: Holding) -> JSON:
     return {**dataclasses.asdict(holding.digest), "parts": parts}
 
 
-def _looked(
+def _inspect(
     fleet: Fleet, dataset: Dataset, node: Node
 ) -> tuple[Holding | None, tuple[Finding, ...]]:
     """Return a node's copy, None if a first look finds none, and findings about the node alone."""

@@ -120,7 +120,7 @@ def prepare(work: Work, planned: Planned, running: RunningAttempt | None) -> str
     if running is None:
         if work.stopping():
             raise errors.UnfitError("not begun", code="STOPPED", node=name)
-        running = _started(work, planned)
+        running = _start(work, planned)
 
     def tell(now: DataProgress) -> None:
         work.progress[name] = now
@@ -143,7 +143,7 @@ def script(name: str) -> str:
     return resources.files("orchestrator.datasets").joinpath(name).read_text()
 
 
-def _started(work: Work, planned: Planned) -> RunningAttempt:
+def _start(work: Work, planned: Planned) -> RunningAttempt:
     if planned.way is None:
         raise AssertionError("a node that is ready has a way")
     running = _running(work, planned, planned.way, planned.observed.attempt + 1)
