@@ -149,7 +149,7 @@ class _Show:
         for name, progress_now in shown.items():
             self._first.setdefault(name, (progress_now, at))
         name = self._work.request.dataset.name
-        line = progress.summary(shown, self._rate(shown, at), self._estimate_left(shown, at))
+        line = progress.summary(shown, self._rate(shown, at), self._estimate_remaining(shown, at))
         self._voice.working(f"data set {name}: {line}")
 
     def _rate(self, shown: Mapping[str, DataProgress], at: float) -> float:
@@ -161,7 +161,7 @@ class _Show:
         ]
         return sum(rates)
 
-    def _estimate_left(self, shown: Mapping[str, DataProgress], at: float) -> str:
+    def _estimate_remaining(self, shown: Mapping[str, DataProgress], at: float) -> str:
         """Return the longest estimate of the time left, in words; empty without any."""
         lefts: Sequence[float | None] = [
             progress.left_s(self._first[name][0], progress_now, at - self._first[name][1])
