@@ -51,12 +51,12 @@ class Shards:
 
     @property
     def pattern(self) -> str:
-        """A regular expression for whole names, in syntax common to Python, find and awk."""
+        """Return a regular expression for whole names, common to Python, find and awk."""
         number = f"[0-9]{{{self.digits}}}" if self.digits else "(0|[1-9][0-9]*)"
         return f"{self.stem}{number}" + (f"-of-{number}" if self.with_total else "")
 
     def name(self, number: int, total: int) -> str:
-        """The name of a file by its number, from 0, and the number of all files."""
+        """Return the name of a file, by its number from 0 and the number of all files."""
         shown = f"{self.stem}{number:0{self.digits}}"
         return f"{shown}-of-{total:0{self.digits}}" if self.with_total else shown
 
@@ -71,7 +71,7 @@ class NamedFiles:
 
     @property
     def pattern(self) -> str:
-        """A regular expression that matches these names only."""
+        """Return a regular expression that matches these names only."""
         return "|".join(name.replace(".", "[.]") for name in self.names)
 
 
@@ -134,7 +134,7 @@ class Dataset:
 
 
 def ready(*parts: Shards | NamedFiles) -> Way:
-    """The way for files that are ready-made: they are linked or copied into place."""
+    """Return the way for ready-made files, which are linked or copied into place."""
     words = tuple(word for part in parts for word in (part.folder, part.pattern))
     needs = tuple(
         Need(part.pattern, many=True, least=len(part.names) if isinstance(part, NamedFiles) else 1)
@@ -151,12 +151,12 @@ def ready(*parts: Shards | NamedFiles) -> Way:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all data sets, sorted."""
+    """Return the names of all data sets, sorted."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules(sets.__path__)))
 
 
 def find(name: str) -> Dataset | None:
-    """The data set of that name, or None if there is none."""
+    """Return the data set of that name, or None if there is none."""
     if name not in names():
         return None
     dataset = importlib.import_module(f"{sets.__name__}.{name}").DATASET

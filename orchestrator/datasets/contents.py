@@ -78,7 +78,7 @@ Contents = tuple[ClassesSeen | FilesSeen, ...]
 
 
 def probe(dataset: Dataset, path: str) -> Probe[Contents]:
-    """Lists what lies at ``path`` on a node, in the order of the data set's parts."""
+    """Return the probe that lists ``path`` on a node, in the order of the data set's parts."""
     words = [
         word
         for part in dataset.parts
@@ -93,7 +93,7 @@ def probe(dataset: Dataset, path: str) -> Probe[Contents]:
 
 
 def parse(text: str, dataset: Dataset, path: str) -> Contents:
-    """The contents in the script's output, in the order of the data set's parts.
+    """Parse the contents from the script's output, in the order of the data set's parts.
 
     Raises:
         LogError: DATA-MISSING, the node has not or cannot read all of it; DATA-DIFF, the output is

@@ -13,7 +13,7 @@ Lack = tuple[str, str]  # what was seen, what was needed
 
 
 def judge(dataset: Dataset, node: str, path: str, contents: Contents) -> Iterator[Finding]:
-    """Findings about one node's data set.
+    """Return findings about one node's data set.
 
     An incomplete set that programs can still read is a warning; one they cannot is an error.
     """
@@ -29,7 +29,7 @@ def judge(dataset: Dataset, node: str, path: str, contents: Contents) -> Iterato
 
 
 def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Iterator[Finding]:
-    """Findings where file names differ from those of ``dataset.like``, or sizes are the same."""
+    """Yield findings where names differ from those of ``dataset.like``, or sizes are equal."""
     for part, mine, theirs in zip(dataset.parts, own, other, strict=True):
         if not isinstance(part, Shards):
             continue
@@ -37,7 +37,7 @@ def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Itera
         own_names, other_names = sizes.keys(), records.keys()
         same = sorted(name for name in own_names & other_names if sizes[name] == records[name])
         if same:
-            seen = f"{_shown(same)} of {dataset.name} and of {dataset.like} are of one size"
+            seen = f"{_abbreviate(same)} of {dataset.name} and of {dataset.like} are of one size"
             fix = f"prepare {dataset.name} again, at a path that is free"
             yield found("DATA-PARTS", node, seen, "an index, far smaller", fix)
         for missing, relation in (
@@ -45,14 +45,14 @@ def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Itera
             (own_names - other_names, "beyond"),
         ):
             if missing:
-                seen = f"{dataset.name} is {relation} {_shown(sorted(missing))}"
+                seen = f"{dataset.name} is {relation} {_abbreviate(sorted(missing))}"
                 needed = f"one file for each of {dataset.like}"
                 fix = f"prepare {dataset.name} again, after {dataset.like}"
                 yield found("DATA-PARTS", node, seen, needed, fix)
 
 
 def counted(dataset: Dataset, contents: Contents) -> str:
-    """Numbers of files of the parts, in words."""
+    """Describe the number of files in each part."""
     words = []
     for part, seen in zip(dataset.parts, contents, strict=True):
         where = part.folder or (part.stem.rstrip("-") if isinstance(part, Shards) else "files")
@@ -66,7 +66,7 @@ def counted(dataset: Dataset, contents: Contents) -> str:
 def _verdict(
     part: Part, folder: str, seen: ClassesSeen | FilesSeen
 ) -> tuple[list[Lack], list[Lack]]:
-    """What programs cannot read, and what is merely incomplete."""
+    """Split what a part lacks into what programs cannot do without, and what they can."""
     if isinstance(part, Classes) and isinstance(seen, ClassesSeen):
         return _classes(part, folder, seen)
     if isinstance(part, Shards) and isinstance(seen, FilesSeen):
@@ -98,7 +98,7 @@ def _classes(part: Classes, folder: str, seen: ClassesSeen) -> tuple[list[Lack],
 def _shards(part: Shards, folder: str, seen: FilesSeen) -> tuple[list[Lack], list[Lack]]:
     sizes = _matching(part, seen)
     if not sizes:
-        there = _shown(sorted(seen.sizes)) if seen.sizes else "no file"
+        there = _abbreviate(sorted(seen.sizes)) if seen.sizes else "no file"
         lack = (f"{there} in {folder}", f"{part.name(0, part.count)} and so on")
         return ([], [lack]) if part.optional else ([lack], [])
     totals = {_total(name) for name in sizes} if part.with_total else {_last(part, sizes) + 1}
@@ -109,7 +109,7 @@ def _shards(part: Shards, folder: str, seen: FilesSeen) -> tuple[list[Lack], lis
     if total > part.count * 100:  # a name that was made up; nobody wants a list of what it lacks
         return [(f"{folder} tells of {total} files", f"about {part.count}")], []
     gone = [name for at in range(total) if (name := part.name(at, total)) not in sizes]
-    broken = [(f"{folder} lacks {_shown(gone)}", f"all of {total} files")] if gone else []
+    broken = [(f"{folder} lacks {_abbreviate(gone)}", f"all of {total} files")] if gone else []
     short = []
     if total != part.count:
         short.append((f"{total} files {part.stem}* in {folder}", f"{part.count}"))
@@ -118,7 +118,7 @@ def _shards(part: Shards, folder: str, seen: FilesSeen) -> tuple[list[Lack], lis
 
 def _empty(folder: str, sizes: dict[str, int]) -> list[Lack]:
     empty = sorted(name for name, size in sizes.items() if not size)
-    return [(f"{_shown(empty)} in {folder} without a byte", "records in it")] if empty else []
+    return [(f"{_abbreviate(empty)} in {folder} without a byte", "records in it")] if empty else []
 
 
 def _matching(part: Part, seen: ClassesSeen | FilesSeen) -> dict[str, int]:
@@ -135,6 +135,6 @@ def _last(part: Shards, sizes: dict[str, int]) -> int:
     return max(int(name.removeprefix(part.stem)) for name in sizes)
 
 
-def _shown(names: Sequence[str]) -> str:
+def _abbreviate(names: Sequence[str]) -> str:
     more = len(names) - MOST_SHOWN
     return ", ".join(names[:MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")

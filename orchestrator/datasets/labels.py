@@ -15,7 +15,7 @@ _NEEDED = (
 
 
 def parse(text: str, name: str) -> dict[str, str]:
-    """The class by file name.
+    """Parse the class of each file, by its name.
 
     Args:
         text: of valprep.sh, or a list of classes in the order of the images' numbers.
@@ -30,7 +30,7 @@ def parse(text: str, name: str) -> dict[str, str]:
         raise _wrong(f"{name}: {len(numbered)} lines; needed 50000")
     moves = [(at, line) for at, line in numbered if not line.startswith("mkdir ")]
     if any(line.startswith("mv ") for _, line in moves):
-        return _moved(moves, name)
+        return _parse_moves(moves, name)
     listed = {}
     for number, (at, line) in enumerate(moves, 1):
         if not _SYNSET.fullmatch(line):
@@ -42,11 +42,11 @@ def parse(text: str, name: str) -> dict[str, str]:
 
 
 def lines(labels: dict[str, str]) -> str:
-    """The same for a shell: ``FILE CLASS``, sorted by file."""
+    """Format labels for a shell, one ``FILE CLASS`` a line, sorted by file."""
     return "".join(f"{file} {labels[file]}\n" for file in sorted(labels))
 
 
-def _moved(moves: list[tuple[int, str]], name: str) -> dict[str, str]:
+def _parse_moves(moves: list[tuple[int, str]], name: str) -> dict[str, str]:
     classes: dict[str, str] = {}
     for at, line in moves:
         move = _MOVE.fullmatch(line)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orchestrator import errors, words
-from orchestrator.datasets import Dataset, Need, Way
+from orchestrator.datasets import Dataset, Way
 from orchestrator.datasets.labels import NAMES
 from orchestrator.model.findings import found
 from orchestrator.model.site import Finding
@@ -60,7 +60,7 @@ echo end
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a node has at the target and among the sources of a data set.
+    """The state of a node's target path and of the sources of a data set.
 
     Args:
         real: the path with all links followed.
@@ -103,8 +103,9 @@ class Paths:
 
 
 def probe(dataset: Dataset, paths: Paths) -> Probe[Observed]:
-    """Looks at target, sources, disk and programs, in one round trip."""
-    words = [word for need in _needs(dataset) for word in (need.pattern, "2" if need.many else "1")]
+    """Return the probe of target, sources, disk and programs, in one round trip."""
+    needs = (need for way in dataset.ways for need in way.needs)
+    words = [word for need in needs for word in (need.pattern, "2" if need.many else "1")]
     argv = (
         *("sh", "-c", SCRIPT, "sh", paths.target, paths.source or "", paths.home),
         *(" ".join(PROGRAMS), " ".join(NAMES), *words),
@@ -113,7 +114,7 @@ def probe(dataset: Dataset, paths: Paths) -> Probe[Observed]:
 
 
 def parse(text: str) -> Observed:
-    """What the script printed.
+    """Parse the output of the script.
 
     Raises:
         LogError: DATA-LOOK; the output is not whole.
@@ -166,7 +167,7 @@ def ways(dataset: Dataset, observed: Observed) -> Sequence[tuple[Way, int]]:
 
 
 def findings(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Iterator[Finding]:
-    """Findings that prevent writing at the target."""
+    """Yield findings that prevent writing at the target."""
     path, fix = paths.target, "name another path in the inventory"
     if observed.target == "file":
         seen = f"{path} is a file"
@@ -189,7 +190,7 @@ def findings(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> I
 
 
 def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Finding:
-    """The finding that no way has the sources that it needs."""
+    """Return the finding that every way lacks sources."""
     needed = " or ".join(_needed(way) for way in dataset.ways)
     if paths.source is None:
         return found("DATA-SOURCE", node, "no --from DIR", needed, "name the folder with --from")
@@ -200,7 +201,7 @@ def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Find
 
 
 def full(node: str, observed: Observed, needed_bytes: int) -> Finding:
-    """The finding that the disk is too full."""
+    """Return the finding that the disk is too full."""
     seen, needed = words.sizes(observed.free_bytes, needed_bytes)
     return found(
         "DISK-FULL",
@@ -209,10 +210,6 @@ def full(node: str, observed: Observed, needed_bytes: int) -> Finding:
         f"at least {needed}",
         "free some disk, or name a path on another one",
     )
-
-
-def _needs(dataset: Dataset) -> tuple[Need, ...]:
-    return tuple(need for way in dataset.ways for need in way.needs)
 
 
 def _needed(way: Way) -> str:

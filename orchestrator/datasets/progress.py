@@ -25,19 +25,19 @@ class DataProgress:
 
 
 def last(text: str) -> DataProgress | None:
-    """The last whole line of progress in a piece of a log."""
+    """Parse the last whole line of progress in a piece of a log."""
     matches = _LINE.findall(text)
     return DataProgress(*(int(word) for word in matches[-1])) if matches else None
 
 
 def problem(text: str) -> tuple[str, str] | None:
-    """Code and message of the first problem that a script reported."""
+    """Return code and message of the first problem that a script reported."""
     match = _PROBLEM.search(text)
     return (match[1], match[2].strip()) if match else None
 
 
 def left_s(first: DataProgress, now: DataProgress, elapsed_s: float) -> float | None:
-    """Seconds until the rest is done at the rate since ``first``; None without a rate or total."""
+    """Estimate the seconds left at the rate since ``first``; None without a rate or total."""
     done = now.done - first.done
     if done <= 0 or not now.total:
         return None
@@ -45,7 +45,7 @@ def left_s(first: DataProgress, now: DataProgress, elapsed_s: float) -> float | 
 
 
 def summary(by_node: Mapping[str, DataProgress], rate: float, left: str) -> str:
-    """One line on all nodes at work.
+    """Describe all working nodes in one line.
 
     Args:
         rate: files per second, all nodes together.

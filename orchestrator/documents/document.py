@@ -39,7 +39,7 @@ class Document:
     written: Mapping[Where, Where] = field(default_factory=dict)
 
     def mistake(self, path: Where, text: str, *, key: bool = False) -> errors.Mistake:
-        """``text`` about the value at ``path``, or about its key.
+        """Return the mistake ``text`` about the value at ``path``, or about its key.
 
         What the file lacks is complained about where the nearest thing around it starts.
         """
@@ -48,9 +48,9 @@ class Document:
         nearest = at_key or next(
             (self.starts[step] for step in around if step in self.starts), START
         )
-        return mistake(self.file, nearest, self._written(path), text)
+        return mistake(self.file, nearest, self._locate(path), text)
 
-    def _written(self, path: Where) -> Where:
+    def _locate(self, path: Where) -> Where:
         """Return the path as the user knows it: ``nodes[0].port`` of the 57th node of a range."""
         known = (path[:length] for length in range(len(path), 0, -1))
         at = next((step for step in known if step in self.written), ())

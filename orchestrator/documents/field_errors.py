@@ -133,7 +133,7 @@ def _misfit(path: Where, value: Tree, group: Sequence[ErrorDetails]) -> str:
         return own[0]
     is_type = any(detail["type"] in _KINDS for detail in group)
     hint = _hint(value, needed, [option for detail in group for option in _options(detail)])
-    return f"{_seen(value, needed, is_type=is_type)}; needed {needed}{hint}"
+    return f"{_describe(value, needed, is_type=is_type)}; needed {needed}{hint}"
 
 
 def _needed(detail: ErrorDetails) -> str:
@@ -160,7 +160,7 @@ def _options(detail: ErrorDetails) -> list[str]:
     return re.findall(r"'([^']*)'", str(detail.get("ctx", {}).get("expected", "")))
 
 
-def _seen(value: Tree, needed: str, *, is_type: bool) -> str:
+def _describe(value: Tree, needed: str, *, is_type: bool) -> str:
     if needed == "a list" and not isinstance(value, dict | None):
         return "got a single value"
     kind = "" if isinstance(value, bool) else _PLAIN.get(type(value), "")

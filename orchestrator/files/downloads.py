@@ -47,18 +47,18 @@ class Downloads:
         self._bounds = bounds or Bounds()
 
     def cached(self, sha256: str) -> Path | None:
-        """The file of that sha256, hashed again; a damaged one is removed. None without one."""
+        """Return the file of that sha256, hashed again; remove a damaged one. None without one."""
         path = self._place(sha256)
         with on_disk(path):
             if not path.is_file():
                 return None
-            if seen(path).sha256 == sha256:
+            if hash_file(path).sha256 == sha256:
                 return path
             path.unlink()
         return None
 
     def fetch(self, url: str, sha256: str) -> Path:
-        """The file at ``url``, which must hash to ``sha256``; taken from here if it is here.
+        """Return the file at ``url``, which must hash to ``sha256``; download it if missing.
 
         Raises:
             ImageError: OFED-CHECKSUM or DOWNLOAD; nothing of it is kept.
@@ -66,27 +66,27 @@ class Downloads:
         """
         if path := self.cached(sha256):
             return path
-        with self._received(url) as (aside, digest):
+        with self._receive(url) as (aside, digest):
             if digest != sha256:
                 raise errors.ImageError(
                     f"{url} gave {digest}; the lock has {sha256}",
                     code="OFED-CHECKSUM",
                     fix="find out why it changed; only then lock it again with provision --lock",
                 )
-            return self._kept(aside, digest)
+            return self._keep(aside, digest)
 
     def learn(self, url: str) -> tuple[Path, str]:
-        """The file at ``url`` and its sha256, trusted as it comes: only when locking.
+        """Download ``url`` and return the file and its sha256, unchecked: only when locking.
 
         Raises:
             ImageError: OFED-CHECKSUM when it was cut, or DOWNLOAD; nothing of it is kept.
             StoreError, LocalError: this machine cannot keep it.
         """
-        with self._received(url) as (aside, digest):
-            return self._kept(aside, digest), digest
+        with self._receive(url) as (aside, digest):
+            return self._keep(aside, digest), digest
 
     def adopt(self, file: Path, sha256: str) -> Path:
-        """A copy of a file that lies on this machine, which must hash to ``sha256``.
+        """Copy a file of this machine, which must hash to ``sha256``.
 
         Raises:
             ImageError: OFED-CHECKSUM; nothing of it is kept.
@@ -95,21 +95,21 @@ class Downloads:
         with self._aside() as aside:
             with on_disk(file):
                 shutil.copyfile(file, aside)
-                digest = seen(aside).sha256
+                digest = hash_file(aside).sha256
             if digest != sha256:
                 raise errors.ImageError(
                     f"{file} has {digest}; needed {sha256}",
                     code="OFED-CHECKSUM",
                     fix="make the bundle again",
                 )
-            return self._kept(aside, digest)
+            return self._keep(aside, digest)
 
     def _place(self, sha256: str) -> Path:
         return self._folder / sha256.replace(":", "-")
 
     @contextlib.contextmanager
     def _aside(self) -> Iterator[Path]:
-        """A new file in the folder, gone afterwards unless it was renamed."""
+        """Yield a new file in the folder, removed afterwards unless it was renamed."""
         with on_disk(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, name = tempfile.mkstemp(dir=self._folder, prefix="part-")
@@ -120,8 +120,8 @@ class Downloads:
             Path(name).unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _received(self, url: str) -> Iterator[tuple[Path, str]]:
-        """The bytes at ``url`` in a file aside, and their sha256."""
+    def _receive(self, url: str) -> Iterator[tuple[Path, str]]:
+        """Download ``url`` into a file aside; yield it and its sha256."""
         digest = hashlib.sha256()
         with self._aside() as aside:
             with on_disk(aside), open(aside, "wb") as file:
@@ -130,7 +130,7 @@ class Downloads:
                     file.write(chunk)
             yield aside, f"sha256:{digest.hexdigest()}"
 
-    def _kept(self, aside: Path, sha256: str) -> Path:
+    def _keep(self, aside: Path, sha256: str) -> Path:
         path = self._place(sha256)
         with on_disk(path):
             with open(aside, "rb") as file:
@@ -166,8 +166,8 @@ class Downloads:
             raise _failed(url, f"{got} bytes in {self._bounds.whole_s:g} s, and no end")
 
 
-def seen(path: Path) -> FileSeen:
-    """A file's sha256 and size, from its bytes.
+def hash_file(path: Path) -> FileSeen:
+    """Return a file's sha256 and size, from its bytes.
 
     Raises:
         OSError: it cannot be read.
@@ -178,7 +178,7 @@ def seen(path: Path) -> FileSeen:
 
 
 def present(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
-    """Size and sha256 by path of those files that exist in the folder; links do not count.
+    """Return size and sha256 of the files that exist in the folder, by path; links are ignored.
 
     Raises:
         LocalError: one cannot be read.
@@ -188,12 +188,12 @@ def present(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
         path = folder / name
         with on_disk(path):
             if path.is_file() and not path.is_symlink():
-                files_seen[name] = seen(path)
+                files_seen[name] = hash_file(path)
     return files_seen
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """HTTP and HTTPS, redirects and proxies; none of urllib's file: and ftp:."""
+    """Return an opener for HTTP and HTTPS, without urllib's file: and ftp:."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),

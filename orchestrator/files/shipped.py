@@ -12,11 +12,11 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _ROOT = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.parent
 
 SCRIPTS = _ROOT / "images" / "scripts"
-"""What the Dockerfiles of several images share."""
+"""Scripts that the Dockerfiles of several images share."""
 
 
 def find(kind: Kind, name: str) -> Path | None:
-    """The file that ``name`` means: a path, else a name in this folder, else a shipped name.
+    """Find the file that ``name`` means: a path, a name in this folder, or a shipped name.
 
     A plain word is a name first: a file that happens to lie here under it hides no other.
     """
@@ -26,7 +26,7 @@ def find(kind: Kind, name: str) -> Path | None:
 
 
 def names(kind: Kind) -> dict[str, Path]:
-    """Every file of a kind by its name; those of this folder hide shipped ones."""
+    """Map each file of a kind by its name; files of this folder hide shipped ones."""
     paths: dict[str, Path] = {}
     for root in (Path(), _ROOT):
         pattern = "*/image.yaml" if kind == "images" else "*.yaml"
@@ -41,7 +41,7 @@ def named(path: Path) -> str:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether anything but a folder lies there; ``source.read`` refuses what is no plain file."""
+    """Return True unless it is missing or a folder; ``source.read`` refuses special files."""
     try:
         return path.exists() and not path.is_dir()
     except OSError:  # longer than the name of a file can be

@@ -41,7 +41,7 @@ def read(path: Path) -> tuple[str, list[errors.Mistake]]:
         raise _unusable(file, f"cannot be read: {err.strerror}; {needed}") from err
     except ValueError as err:
         raise _unusable(file, f"not a file name ({err}); needed a file") from err
-    text = _decoded(file, content)
+    text = _decode(file, content)
     return text, [*_open_to_all(file, status.st_mode), *_unfit_lines(file, text)]
 
 
@@ -67,7 +67,7 @@ def _open_to_all(file: str, mode: int) -> Iterator[errors.Mistake]:
         yield mistake(file, START, (), text)
 
 
-def _decoded(file: str, content: bytes) -> str:
+def _decode(file: str, content: bytes) -> str:
     text = content.decode("utf-8", "surrogateescape")
     problems = [
         mistake(file, Position(number, match.start() + 1), (), _unfit(match.group()))

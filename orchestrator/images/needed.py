@@ -33,7 +33,7 @@ class Action:
 def actions(
     recipe: ImageRecipe, there: Mapping[str, Mapping[str, HeldImage]]
 ) -> tuple[Action, ...]:
-    """The actions, in order, after which every node has the image; empty when all have it.
+    """List, in order, the actions after which every node has the image; empty if all have it.
 
     A tag alone proves nothing, since anyone may give it: the label says what an image was built
     from, and among several that were built from the same, the last provisioning's counts.
@@ -46,7 +46,7 @@ def actions(
     """
     name = recipe.tag
     if name is None:
-        return (*_unknown(recipe), *_made(recipe, recipe.image.name, tuple(there), {}))
+        return (*_unknown(recipe), *_build(recipe, recipe.image.name, tuple(there), {}))
     held = {node: has[name] for node, has in there.items() if name in has}
     ours = {node: image for node, image in held.items() if image.inputs == recipe.inputs}
     kind: Kind = "carry"
@@ -57,7 +57,7 @@ def actions(
         where = next(provisioned, next(iter(ours)))
         target = ours[where]
     else:
-        return _made(recipe, name, tuple(there), held)
+        return _build(recipe, name, tuple(there), held)
     return tuple(
         Action(kind, node, name, _why_not(held.get(node), target, where))
         for node in there
@@ -66,7 +66,7 @@ def actions(
 
 
 def known_as(ids: Mapping[str, str], before: ImageRecord | None) -> tuple[str, dict[str, str]]:
-    """The id that reports give an image, and those of nodes whose engine calls it otherwise.
+    """Return the id of an image in reports, and the ids on nodes where it differs.
 
     It stays what it was as long as a node knows the image as before, so that sweeps go on.
 
@@ -91,7 +91,7 @@ def _unknown(recipe: ImageRecipe) -> Iterator[Action]:
         yield Action("resolve", "", image.base, "its archive has not been looked into")
 
 
-def _made(
+def _build(
     recipe: ImageRecipe, name: str, nodes: tuple[str, ...], foreign: Mapping[str, HeldImage]
 ) -> tuple[Action, ...]:
     first, *others = nodes

@@ -16,7 +16,7 @@ _DOCKER_HUB = "docker.io"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a base lies: a registry, a repository there, a tag in it."""
+    """The parts of an image's name: registry host, repository and tag."""
 
     host: str
     repository: str
@@ -38,7 +38,7 @@ class HeldImage:
     content: str | None
 
     def is_one_with(self, other: "HeldImage") -> bool:
-        """Whether both are the same image, whatever their engines call them."""
+        """Return True if both hold the same image, even under different ids of their engines."""
         if self.content is None or other.content is None:
             return (self.id, self.inputs) == (other.id, other.inputs)
         return (self.content, self.inputs) == (other.content, other.inputs)
@@ -67,13 +67,13 @@ class ImageRecipe:
 
     @property
     def tag(self) -> str | None:
-        """The tag of the image; None until all of its inputs are known."""
+        """Return the tag of the image; None until all of its inputs are known."""
         inputs = self.inputs
         return tag(self.image, inputs) if inputs else None
 
     @property
     def inputs(self) -> str | None:
-        """The digest of everything that goes in; None until all of it is known."""
+        """Return the digest of everything that goes in; None until all of it is known."""
         if self.base_digest is None or any(url not in self.downloads for url in self.image.parts):
             return None
         parts = {url: self.downloads[url] for url in self.image.parts}
@@ -81,7 +81,7 @@ class ImageRecipe:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """URLs whose sha256 must be known before the image has a name.
+        """Return the URLs whose sha256 must be known before the image has a name.
 
         A base's archive is not among them once the base's digest is known.
         """
@@ -89,12 +89,12 @@ class ImageRecipe:
 
 
 def base_to_build_from(image: Image, digest: str, mirror: str | None) -> str:
-    """The base by digest, or by the id that it has once its archive is loaded."""
+    """Return the base by digest, or by the id that it has once its archive is loaded."""
     return digest if image.archive else pinned(image.base, digest, mirror)
 
 
 def build_args(image: Image, *, base: str) -> dict[str, str]:
-    """The build arguments of the image's Dockerfile.
+    """Return the build arguments of the image's Dockerfile.
 
     Args:
         base: what to build from, as ``base_to_build_from`` says it.
@@ -133,7 +133,7 @@ def ignored(image: Image, dockerfile: str) -> tuple[str, ...]:
 def inputs_digest(
     image: Image, base_digest: str, files: Mapping[str, str], downloads: Mapping[str, str]
 ) -> str:
-    """The sha256 of everything that goes into a build, as ``sha256:...``.
+    """Return the sha256 of everything that goes into a build, as ``sha256:...``.
 
     It depends on the base's digest and not on where the base comes from. What a distribution's
     archive holds on the day of the build cannot be known beforehand and is not in it: therefore an
@@ -152,12 +152,12 @@ def inputs_digest(
 
 
 def tag(image: Image, inputs: str) -> str:
-    """The tag that the image built from these inputs has on every node."""
+    """Return the tag, on every node, of the image built from these inputs."""
     return derived_tag(image.name, inputs)
 
 
 def _values(image: Image) -> dict[str, str]:
-    """The arguments that image.yaml alone decides; without those that would be empty."""
+    """Return the arguments that image.yaml alone decides, without empty ones."""
     source = image.source
     arguments = {
         "PYTHON": image.python,
@@ -177,7 +177,7 @@ def _values(image: Image) -> dict[str, str]:
 
 
 def reference(base: str) -> Reference:
-    """The parts of a base reference; one that begins with no registry means Docker Hub."""
+    """Split a base reference into its parts; without a registry it means Docker Hub."""
     path, _, its_tag = base.rpartition(":")
     host, slash, repository = path.partition("/")
     if not slash or not ("." in host or ":" in host or host == "localhost"):
@@ -188,6 +188,6 @@ def reference(base: str) -> Reference:
 
 
 def pinned(base: str, digest: str, mirror: str | None) -> str:
-    """What Docker pulls to get exactly these bytes: from the mirror if there is one."""
+    """Return the name that Docker pulls for a digest, from the mirror if there is one."""
     origin = reference(base)
     return f"{mirror or origin.host}/{origin.repository}@{digest}"

@@ -93,7 +93,7 @@ def _read_ini(text: str, found: HostList) -> None:
         else:
             try:
                 pattern, *words = shlex.split(line, comments=True)
-                names = list(_expanded(pattern))
+                names = list(_expand(pattern))
             except ValueError as error:
                 found.refused.append(f"{found.shown}:{number}: {error}")
                 continue
@@ -104,7 +104,7 @@ def _read_ini(text: str, found: HostList) -> None:
         found.add(name, _of_vars(name, {**_group_vars(name, groups, members), **own}))
 
 
-def _expanded(pattern: str) -> Iterator[tuple[str, dict[str, object]]]:
+def _expand(pattern: str) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield each name of ``gpu[01:04]:2222`` or ``[fd00::1]:22``, with its port as a variable."""
     ranged = _RANGE.sub(r"[\1-\2]", pattern)
     if re.search(r".\[[^\]]*:", ranged):

@@ -11,12 +11,12 @@ from pydantic_core import core_schema
 
 
 def of(model: type[BaseModel]) -> JsonSchemaValue:
-    """The JSON Schema of a model."""
+    """Return the JSON Schema of a model."""
     return model.model_json_schema(schema_generator=_ForEditors)
 
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What the source says below each field of a model.
+    """Map each field of a model to the docstring below it in the source.
 
     pydantic's ``use_attribute_docstrings`` would read every model's source at every start.
     """
@@ -42,34 +42,34 @@ class _ForEditors(GenerateJsonSchema):
     """JSON Schema of draft 7, which editors know, without pydantic's titles and nulls."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """With the meaning of each key."""
+        """Describe each key by the docstring of its field."""
         generated = super().model_schema(schema)
         for key, meaning in meanings(schema["cls"]).items():
             generated["properties"][key]["description"] = meaning
         return generated
 
     def field_title_should_be_set(self, _: object) -> bool:
-        """Never: a key made into a title says nothing that the key does not."""
+        """Omit titles, since they only repeat the key."""
         return False
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        """The value itself: a key without a value is left out, not null."""
+        """Return the value's own schema: a key without a value is left out, not null."""
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """With the default, unless it is to be absent."""
+        """Include the default, unless it is None."""
         if schema.get("default", ...) is None:
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
 
     def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonSchemaValue:
-        """A list of one kind: draft 7 cannot type each place."""
+        """Describe a tuple as a list of one type: draft 7 cannot type each place."""
         generated = super().tuple_schema(schema)
         places = generated.pop("prefixItems", None)
         return {**generated, "items": places[0]} if places else generated
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        """With no other keys than those that match."""
+        """Forbid all keys that match none of the patterns."""
         generated = super().dict_schema(schema)
         return (
             {**generated, "additionalProperties": False}

@@ -27,7 +27,7 @@ def ask(transport: Transport, probe: Probe[T], timeout_s: float) -> T:
 
 
 def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mapping[str, Output]:
-    """The outputs of commands that run on a node at once, in one round trip, by their names.
+    """Run commands on a node at once, in one round trip; return their outputs by name.
 
     Raises:
         NodeError: no answer.
@@ -42,7 +42,7 @@ def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mappin
 
 
 def answered(probe: Probe[T], answer: Answer[Completed]) -> Answer[T]:
-    """The fact in a node's answer, or the error in its place."""
+    """Parse the fact in a node's answer; an error takes its place."""
     node, at_s = answer.node, answer.at_s
     if answer.value is None:
         return Answer(node, None, answer.error, at_s)
@@ -53,7 +53,7 @@ def answered(probe: Probe[T], answer: Answer[Completed]) -> Answer[T]:
 
 
 def understood(probe: Probe[T], done: Completed, node: str) -> T:
-    """The fact in a finished probe's output.
+    """Parse the fact in a finished probe's output.
 
     Raises:
         UnfitError: the output cannot be parsed; the message has the command's standard error.
@@ -73,7 +73,7 @@ def understood(probe: Probe[T], done: Completed, node: str) -> T:
 def data_states(
     transport: Transport, paths: Mapping[str, str], *, contained: bool = False
 ) -> dict[str, DataState]:
-    """What lies at paths of a node, by their names; ``contained`` as in ``first_look.section``.
+    """Look at paths of a node by their names; ``contained`` as in ``first_look.section``.
 
     Raises:
         NodeError: no answer.
@@ -85,6 +85,6 @@ def data_states(
 
 
 def with_present_data(node: Node, states: Mapping[str, DataState]) -> Node:
-    """The node with those of its data sets only that are there: a count of others may hang."""
+    """Return the node with its present data sets only: counting others may hang."""
     there = {name: path for name, path in node.data.items() if states.get(name) == "present"}
     return replace(node, data=there)

@@ -68,7 +68,7 @@ def digest(cluster: Cluster) -> str:
 
 
 def to_prepare(cluster: Cluster) -> frozenset[str]:
-    """Names of the images that an inventory has prepared."""
+    """Return the names of the images that an inventory has prepared."""
     return frozenset(user_files.image(choice)[0].name for choice in cluster.images)
 
 

@@ -47,7 +47,7 @@ def cluster(name: str) -> tuple[Cluster, Path]:
         ConfigError: all that is wrong with it.
         UsageError: NO-FILE.
     """
-    path = _found("inventory", name)
+    path = _find("inventory", name)
     return slurm_queue.given(judged_cluster(yaml_reader.read(path))), path
 
 
@@ -57,7 +57,7 @@ def judged_cluster(document: Document) -> Cluster:
     Raises:
         ConfigError: all that is wrong with it.
     """
-    return _judged(
+    return _validate(
         ranges.expanded(document),
         Cluster,
         lambda inventory: (
@@ -78,7 +78,7 @@ def playbook(name: str, image: str | None = None) -> Playbook:
         ConfigError: all that is wrong with it.
         UsageError: NO-FILE.
     """
-    path = _found("playbooks", name)
+    path = _find("playbooks", name)
     return judged_playbook(yaml_reader.read(path), shipped.named(path), image)
 
 
@@ -88,7 +88,7 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
     Raises:
         ConfigError: all that is wrong with it.
     """
-    experiment = _judged(document, Experiment, partial(_impossible, name))
+    experiment = _validate(document, Experiment, partial(_impossible, name))
     if other_image is not None:
         experiment = experiment.model_copy(update={"image": other_image})
     workload = workloads.find(experiment.workload)
@@ -120,7 +120,7 @@ def judged_image(document: Document) -> Image:
     Raises:
         ConfigError: all that is wrong with it.
     """
-    return _judged(
+    return _validate(
         document,
         Image,
         lambda definition: (*definition.conflicts(), *_no_workloads(definition)),
@@ -139,7 +139,7 @@ def image(choice: str) -> tuple[Image, Path]:
     name, _, tag = choice.partition("@")
     if "/" in name:
         name = _built_on(name, tag)
-    path = _found("images", name)
+    path = _find("images", name)
     definition = judged_image(yaml_reader.read(path))
     if tag and definition.archive is not None:
         raise errors.UsageError(
@@ -182,7 +182,7 @@ def folder_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def _judged(document: Document, model: type[N], wrong: Callable[[N], Iterable[Conflict]]) -> N:
+def _validate(document: Document, model: type[N], wrong: Callable[[N], Iterable[Conflict]]) -> N:
     """Return the document as a model.
 
     Args:
@@ -312,7 +312,7 @@ def _built_on(repository: str, tag: str) -> str:
 
 
 def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> Iterator[Conflict]:
-    """Parameters that the image decides and the playbook has otherwise, or leaves at otherwise."""
+    """Yield a parameter whose value in the image differs from the one in a case."""
     for case in matrix.cases(experiment):
         params = workload.params.model_validate(dict(case.given)).model_dump()
         for name, value in chosen.params.items():
@@ -345,7 +345,7 @@ def _is_none(kind: str, name: str, choices: tuple[str, ...]) -> str:
     return f"there is no {kind} {name!r}; {needed}{also}"
 
 
-def _found(kind: shipped.Kind, name: str) -> Path:
+def _find(kind: shipped.Kind, name: str) -> Path:
     path = shipped.find(kind, name)
     if path is None:
         choices = shipped.names(kind)

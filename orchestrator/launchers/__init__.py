@@ -9,4 +9,4 @@ from collections.abc import Callable
 from orchestrator.model.plan import Command, Placement, Start
 
 Launcher = Callable[[Command, Placement], tuple[Start, ...]]
-"""What the nodes start, by node_rank, leader first."""
+"""A function that returns what each node starts, by node_rank, leader first."""

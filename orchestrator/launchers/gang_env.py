@@ -7,7 +7,7 @@ from orchestrator.model.plan import Placement, Seat
 
 
 def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """Visible devices and, for gangs of several nodes, how NCCL and gloo find each other.
+    """Return visible devices and, for several nodes, how NCCL and gloo find each other.
 
     CUDA_DEVICE_ORDER makes CUDA count GPUs as nvidia-smi does, not the fastest first.
     NCCL_DEBUG=INFO makes the log itself prove which transport was used. A leading ``=`` makes

@@ -19,7 +19,7 @@ from orchestrator.model.plan import Command, Placement, Start
 CAPABILITIES = ("SETGID", "SETUID", "SYS_CHROOT")
 LEADER_FILES = ("id", "known_hosts", "ssh_config")
 SERVICE_FILES = ("host_key", "authorized_keys", "sshd_config", "sshd.sh", "enter.sh")
-"""Each with its node_rank before it, since nodes may share one folder."""
+"""File names; each gets its node_rank as a prefix, since nodes may share one folder."""
 PRIVATE = ("id", "host_key")
 CONNECT_TRIES = (
     60  # a second apart: the gates of a gang open within milliseconds, sshd starts after
@@ -51,7 +51,7 @@ class Keys:
 
 
 def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
-    """mpirun on the leader, sshd on the others; ``command.agent`` is more options of mpirun.
+    """Return mpirun for the leader, with ``command.agent`` as options, and sshd for the others.
 
     Raises:
         UsageError: the nodes' interfaces have different names, and mpirun takes one.
@@ -78,12 +78,12 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
 
 
 def _service(node_rank: int) -> Start:
-    files = tuple(_named(name, node_rank) for name in SERVICE_FILES)
-    argv = ("sh", _named("sshd.sh", node_rank))
+    files = tuple(_file_name(name, node_rank) for name in SERVICE_FILES)
+    argv = ("sh", _file_name("sshd.sh", node_rank))
     return Start(argv, service=True, files=files, capabilities=CAPABILITIES)
 
 
-def _named(name: str, node_rank: int) -> str:
+def _file_name(name: str, node_rank: int) -> str:
     return f"r{node_rank}.{name}"
 
 
@@ -123,7 +123,7 @@ def service_files(
     folder: str, node_rank: int, user: Keys, host: Keys, at: Endpoint
 ) -> Mapping[str, str]:
     """Return the files, by name, that any node but the leader needs in its attempt's folder."""
-    prefix = f"{folder}/{_named('', node_rank)}"
+    prefix = f"{folder}/{_file_name('', node_rank)}"
     settings = (
         f"Port {at.port}",
         f"ListenAddress {at.host}",
@@ -148,7 +148,7 @@ def service_files(
         "sshd.sh": _SSHD,
         "enter.sh": _ENTER,
     }
-    return {_named(name, node_rank): content for name, content in files.items()}
+    return {_file_name(name, node_rank): content for name, content in files.items()}
 
 
 def spoken(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:

@@ -13,6 +13,6 @@ _NO_PROXIES = tuple(
 
 
 def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
-    """The one command line, once per node."""
+    """Return the same command for every node."""
     argv = ("env", *_NO_PROXIES, *command.agent, *command.program)
     return tuple(Start(argv) for _ in placement.seats)

@@ -4,7 +4,7 @@ from orchestrator.model.plan import Command, Placement, Start
 
 
 def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
-    """Command lines by node_rank, in the spelling that torchrun and NVIDIA's multiproc.py share.
+    """Return the agent of each node, with options that torchrun and multiproc.py share.
 
     Source: seed 003's run line; ``python -m torch.distributed.run --help``.
     """

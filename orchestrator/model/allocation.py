@@ -8,7 +8,7 @@ from orchestrator.model.plan import Seat
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one attempt needs.
+    """The resources that one attempt needs.
 
     Args:
         gpus_per_node: of each node; 0 where ranks compute on CPUs.
@@ -27,11 +27,11 @@ class Request:
     prefer: tuple[str, ...] = ()
 
     def fits(self, seat: Seat) -> bool:
-        """Whether a node has what the gang's nodes need."""
+        """Return True if a node has the GPUs and data sets that each node of the gang needs."""
         return len(seat.gpus) >= self.gpus_per_node and {*self.data} <= {*seat.data}
 
     def seated(self, seats: Iterable[Seat]) -> tuple[Seat, ...]:
-        """The first seats that fit, each with the GPUs to use; fewer than ``nodes`` if few fit.
+        """Return the first seats that fit, each with the GPUs to use; too few if not enough fit.
 
         The preferred ones are taken first; they stand in the order of ``seats`` all the same.
         """

@@ -45,26 +45,26 @@ class Attempt:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Names of its nodes, leader first."""
+        """Return the names of its nodes, leader first."""
         return tuple(task.node for task in self.tasks)
 
     @property
     def allocation(self) -> Allocation:
-        """What the scheduler gave."""
+        """Return the nodes and the port that the scheduler gave."""
         return Allocation(self.seats, self.port, self.handle)
 
     def folder(self, task: Task) -> str:
-        """Where the task's raw log lies, on its node."""
+        """Return the folder of the task's raw log, on its node."""
         return self.folders[task.node]
 
     def token(self, task: Task) -> str:
-        """The task's name on its node, unique among all attempts: ``dlp-SWEEP-TRIAL-aN-rRANK``."""
+        """Return the task's name, unique among all attempts: ``dlp-SWEEP-TRIAL-aN-rRANK``."""
         return f"dlp-{self.sweep}-{self.trial}-a{self.number}-r{task.node_rank}"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds an attempt.
+    """Limits on the time and the log size of an attempt.
 
     Args:
         time_s: from the opened gate to the end of the program.
@@ -83,7 +83,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:
-    """How a task ended.
+    """The end of one task.
 
     Args:
         status: the program's exit status, 128 + n for signal n; None if it is not known.
@@ -105,7 +105,7 @@ class TaskEnd:
 
 @dataclass(frozen=True, slots=True)
 class GangEnd:
-    """How all tasks of an attempt ended, leader first.
+    """The ends of all tasks of an attempt, leader first.
 
     Args:
         reason: done, failed, stalled, stopped; else why the task ended that ended the others.
@@ -118,6 +118,6 @@ class GangEnd:
 
     @property
     def start_skew_s(self) -> float | None:
-        """Seconds between the first and the last opened gate; None unless all opened."""
+        """Return seconds from the first to the last opened gate; None unless all opened."""
         went = [end.went_at for end in self.ends if end.went_at is not None]
         return max(went) - min(went) if len(went) == len(self.ends) else None

@@ -39,18 +39,18 @@ class BundledImage(Noun):
     name: ImageName
     tag: Tag
     id: Digest
-    """What the engine called it that saved it."""
+    """The image's id in the engine that saved it."""
     content: Digest | None = None
-    """Of its layers and settings, which every node must show once it is loaded; else its id."""
+    """Digest of its layers and settings, which each node must show after loading; else its id."""
     base: ImageReference
     base_digest: Digest
     inputs: Digest
-    """Of everything that went in."""
+    """Digest of everything that went in."""
     file: ImageFile
     sha256: Digest
-    """Of the file."""
+    """Digest of the file."""
     size: Size
-    """Of the file, in bytes."""
+    """Size of the file, in bytes."""
 
 
 class BundledDownload(Noun):
@@ -68,27 +68,27 @@ class Bundle(Noun):
 
     version: Literal[1]
     created: Words
-    """When, in UTC."""
+    """Time of creation, in UTC."""
     images: tuple[BundledImage, ...] = ()
     downloads: tuple[BundledDownload, ...] = ()
 
     @property
     def files(self) -> dict[str, FileSeen]:
-        """What each file must be, by its path in the bundle's folder."""
+        """Return the required checksum and size of each file, by its path in the bundle."""
         images = {image.file: FileSeen(image.sha256, image.size) for image in self.images}
         return images | {part.file: FileSeen(part.sha256, part.size) for part in self.downloads}
 
     @property
     def bases(self) -> dict[str, str]:
-        """By base reference: the digest that its image was built from."""
+        """Map each base reference to the digest that its image was built from."""
         return {image.base: image.base_digest for image in self.images}
 
     def image(self, tag: str) -> BundledImage | None:
-        """The image of that tag, if the bundle has it."""
+        """Return the image of that tag, if the bundle has it."""
         return next((image for image in self.images if image.tag == tag), None)
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Everything about this bundle that cannot hold together."""
+        """Yield everything about this bundle that cannot hold together."""
         keys = {
             ("images", "tag"): [image.tag for image in self.images],
             ("images", "file"): [image.file for image in self.images],
@@ -106,7 +106,7 @@ class Bundle(Noun):
                 yield Conflict(("images", index, "tag"), text)
 
     def damages(self, seen: Mapping[str, FileSeen]) -> tuple[str, ...]:
-        """A sentence for each file of the bundle that is missing or not what it must be.
+        """Describe each file of the bundle that is missing or differs from its record.
 
         Args:
             seen: by path in the folder; what is not there is missing.
@@ -118,7 +118,7 @@ class Bundle(Noun):
         )
 
     def text(self) -> str:
-        """The bundle as its file holds it."""
+        """Return the content of the bundle's file."""
         return json.dumps(self.model_dump(), indent=2) + "\n"
 
 

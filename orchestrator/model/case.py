@@ -45,42 +45,42 @@ class Case:
 
     @property
     def world_size(self) -> int:
-        """Ranks of the gang: one per GPU."""
+        """Return the number of ranks of the gang: one per GPU."""
         return self.nodes * self.gpus_per_node
 
     @property
     def data_parallel(self) -> int:
-        """Replicas of the model that see different samples."""
+        """Return the number of replicas of the model that see different samples."""
         return self.world_size // self.ranks_per_replica
 
     @property
     def ranks_per_replica(self) -> int:
-        """Ranks that hold one replica of the model together."""
+        """Return the number of ranks that hold one replica of the model together."""
         return math.prod(self._axes(divides=True).values())
 
     @property
     def global_batch_size(self) -> int:
-        """Samples per optimizer step of the whole gang."""
+        """Return the samples per optimizer step of the whole gang."""
         return self.micro_batch_size * self.data_parallel * self.accumulation_steps
 
     @property
     def token(self) -> str:
-        """DLPerf's folder name of the placement, such as ``4n8g``."""
+        """Return DLPerf's folder name of the placement, such as ``4n8g``."""
         return f"{self.nodes}n{self.gpus_per_node}g"
 
     @property
     def placement(self) -> str:
-        """The placement as a playbook writes it, such as ``4x8``."""
+        """Return the placement as a playbook writes it, such as ``4x8``."""
         return f"{self.nodes}x{self.gpus_per_node}"
 
     @property
     def given(self) -> Mapping[str, Scalar]:
-        """The workload's parameters by name."""
+        """Return the workload's parameters by name."""
         return dict(self.params)
 
     @property
     def comparable(self) -> tuple[object, ...]:
-        """Equal for two cases that differ in nothing but their placement."""
+        """Return a key that is equal for two cases that differ only in their placement."""
         settings = (self.micro_batch_size, self.precision, self.device)
         return (*settings, *(getattr(self, axis.name) for axis in AXES), self.params)
 
@@ -92,7 +92,7 @@ class Case:
         }
 
     def document(self) -> dict[str, Scalar]:
-        """Every field and derived value by name, for JSON."""
+        """Return every field and derived value by name, for JSON."""
         return {
             "placement": self.placement,
             "nodes": self.nodes,
@@ -114,7 +114,7 @@ AXES: tuple[Field[int], ...] = tuple(it for it in fields(Case) if "meaning" in i
 
 
 def distinctions(cases: Sequence[Case]) -> list[tuple[str, ...]]:
-    """By case, a word for each field beyond ``NAMED_BY`` in which the cases differ.
+    """Return, for each case, a word for each field beyond ``NAMED_BY`` in which cases differ.
 
     Of letters, digits and dots, as names of files may hold: two values may give the same word.
     """

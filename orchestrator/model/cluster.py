@@ -19,19 +19,19 @@ class Cluster(Noun):
     """The validated inventory."""
 
     name: Name
-    """What reports and the state folder call the cluster."""
+    """The cluster's name in reports and in the state folder."""
     scheduler: Literal["fanout", "slurm"] | None = None
-    """Who gives nodes: fanout, those under ``nodes``, unless said otherwise; or slurm."""
+    """The source of nodes: fanout (default), those under ``nodes``; or slurm."""
     slurm: Slurm | None = None
-    """How jobs are submitted, with ``scheduler: slurm``."""
+    """Options of jobs, with ``scheduler: slurm``."""
     defaults: Settings = Field(default_factory=Settings)
-    """What holds for every node that does not say otherwise."""
+    """Settings of all nodes; those of a single node override them."""
     container: Container = Field(default_factory=Container)
-    """How containers are started."""
+    """Options of containers."""
     registry: Registry | None = None
-    """Where images come from, if not from where their names say."""
+    """Registries to use instead of the one in an image's name."""
     max_log_size: Size | None = None
-    """At which size of its raw log a task is ended, on its node; 1g unless said otherwise."""
+    """The size of its raw log, on its node, at which a task is ended; 1g by default."""
     images: tuple[ImageChoice, ...] = ()
     """Images that provision prepares on the nodes; NAME@TAG takes the base with another tag."""
     env: dict[EnvName, EnvValue] = Field(default_factory=dict)
@@ -42,17 +42,17 @@ class Cluster(Noun):
 
     @property
     def log_bytes(self) -> int:
-        """At which size of its raw log a task is ended."""
+        """Return the size of its raw log at which a task is ended."""
         return LOG_BYTES if self.max_log_size is None else size_bytes(self.max_log_size)
 
     @property
     def in_containers(self) -> bool:
-        """Whether tasks run in containers, on every node."""
+        """Return True if all nodes run tasks in containers."""
         return self.members[0].in_container
 
     @property
     def from_files(self) -> bool:
-        """Whether tasks run in containers of image files, which all nodes see."""
+        """Return True if containers start from image files, which all nodes see."""
         return self.in_containers and not self.members[0].has_engine
 
     def confines(self, node: Node) -> bool:
@@ -61,22 +61,22 @@ class Cluster(Noun):
 
     @property
     def shares_files(self) -> bool:
-        """Whether every node sees this machine's files at the same paths."""
+        """Return True if every node sees this machine's files at the same paths."""
         return all(node.shares_files for node in self.members)
 
     @cached_property
     def members(self) -> tuple[Node, ...]:
-        """The nodes in the order of the file, which is rank order."""
+        """Return the nodes in the order of the file, which is rank order."""
         return tuple(self._member(entry) for entry in self.nodes)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy, whose members are its own."""
+        """Return a copy that computes its own members."""
         copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("members", None)  # pydantic copies what was cached too
         return copied
 
     def given(self, nodes: Mapping[str, str]) -> "Cluster":
-        """The cluster with the nodes that Slurm gave, or stand-ins for them.
+        """Return the cluster with the nodes that Slurm gave, or stand-ins for them.
 
         Args:
             nodes: address by name, in rank order.

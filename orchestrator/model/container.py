@@ -11,29 +11,29 @@ Limit = Annotated[int, Field(ge=-1)]
 
 
 class Container(Noun):
-    """How containers are started; least privilege unless a reason is given."""
+    """Options of containers; least privilege unless a reason is given."""
 
     shm_size: Size | None = None
     """Shared memory of a container, for data loaders and NCCL."""
     ulimits: dict[Ulimit, Limit] = Field(default_factory=dict)
     """Limits inside a container; -1 is none. InfiniBand needs memlock: -1."""
     privileged: bool = False
-    """Whether containers may do everything on the node; needs a reason."""
+    """Let containers do everything on the node; needs a reason."""
     reason: Words | None = None
-    """Why containers must be privileged; shown in the report."""
+    """The reason for privileged containers; shown in the report."""
     gpu_access: Literal["auto", "cdi", "runtime", "gpus", "none"] = "auto"
-    """How containers come to GPUs: what the engine has, a CDI device, the nvidia runtime,
+    """Access of containers to GPUs: what the engine has, a CDI device, the nvidia runtime,
     Docker's --gpus, or not at all."""
 
 
 class Registry(Noun):
-    """Where images come from when it is not the registry that their names say."""
+    """Registries to use instead of the one in an image's name, and their login."""
 
     mirror: Mirror | None = None
     """Pull from here instead; the digest stays the one of the original."""
     push: Mirror | None = None
     """Carry derived images to the nodes through here; else through this machine."""
     user: Words | None = None
-    """Who logs in; the secret comes from DLPERF_REGISTRY_SECRET, a 0600 file or a prompt."""
+    """The user that logs in; the secret is in DLPERF_REGISTRY_SECRET, a 0600 file or a prompt."""
     secret_file: NodePath | None = None
     """A file on this machine, mode 0600, whose first line is the secret."""

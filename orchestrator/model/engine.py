@@ -16,7 +16,7 @@ REMEDIES = {
         " no DOCKER_HOST or context of another machine), or use runtime: process",
     ),
 }
-"""By kind of silence, the code and what to do."""
+"""The finding's code and the fix, for each kind of silence."""
 
 # The first that matches counts. Sources: podman 4.3.1 of Debian 12 with podman-docker; CLIs 20.10
 # and 28.2.2; since 29 the client's words are others (moby/moby, client/request.go).

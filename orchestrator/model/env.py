@@ -23,7 +23,7 @@ EnvValue = EnvText | int
 
 
 class Roce(Noun):
-    """What RDMA over Ethernet needs beside the adapters; one of both at least."""
+    """NCCL's settings for RDMA over Ethernet; at least one of both."""
 
     gid_index: int | None = Field(default=None, ge=0, le=255)
     """NCCL_IB_GID_INDEX: the place of the RoCE v2 address in each adapter's table of GIDs."""
@@ -32,5 +32,5 @@ class Roce(Noun):
 
 
 def texts(env: Mapping[str, EnvValue]) -> dict[str, str]:
-    """The variables as a program is given them."""
+    """Return the variables as texts, as a program receives them."""
     return {name: str(value) for name, value in env.items()}

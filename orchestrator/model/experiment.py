@@ -34,56 +34,56 @@ Pack = Literal["none", "one-node", "disjoint"]
 
 
 class Method(Noun):
-    """How a case is measured."""
+    """The rules by which a case is measured."""
 
     repeats: Often
     """Trials of each case; the median over the valid ones is reported. Or how few and how many, and
     when a case needs no more."""
     iterations: int = Field(ge=3, le=10_000_000)
-    """What the program is asked for; programs with NVIDIA's --prof N log N - 1 iterations."""
+    """Iterations that the program is told to run; with NVIDIA's --prof N it logs N - 1."""
     window: tuple[int, int] | None = None
     """First and last iteration, by the log's own numbers, between which is measured; needed unless
     `rule: reported`."""
     rule: Rule | None = None
-    """How throughput is taken from a log, if not as is usual for the workload: by its clock over
-    the window, as the harmonic mean of the rates printed in the window (`rates`; `arithmetic` as
-    DLPerf's script for TensorFlow has it), as the program reports it at its end, or by the mean
-    latency of a step in the window."""
+    """The rule that computes throughput from a log, by default the workload's own: its clock over
+    the window, the harmonic mean of the rates printed in the window (`rates`; `arithmetic` as in
+    DLPerf's script for TensorFlow), the program's own report at its end, or the mean latency of a
+    step in the window."""
     time_limit_s: Seconds = 3600.0
     """Seconds after which a trial is ended, whatever it does."""
     stall_limit_s: Seconds = 600.0
     """Seconds without a new line of log after which a trial is ended."""
     canary: Asked = False
-    """Whether one case is measured at the sweep's start, middle and end too, to show a drift of the
-    machines; or which case, and when."""
+    """Measure one case at the sweep's start, middle and end too, to show a drift of the machines;
+    or a choice of the case and of its places."""
     pack: Pack = "none"
-    """Which trials may run side by side, each on nodes of its own: none; those of a single node,
-    whose numbers do not meet on the fabric; or any (`disjoint`)."""
+    """Trials that may run side by side, each on nodes of its own: none; those of a single node,
+    which do not share the fabric; or any (`disjoint`)."""
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Without what earlier versions did not know, so that their sweeps go on."""
+        """Omit unset fields that earlier versions lack, so that their sweeps can continue."""
         fields: dict[str, object] = handler(self)
         unsaid = {"canary": not self.canary, "pack": self.pack == "none"}
         return {key: value for key, value in fields.items() if not unsaid.get(key)}
 
     @property
     def most(self) -> int:
-        """How many trials a case has at most."""
+        """Return the largest number of trials that a case may have."""
         return self.repeats if isinstance(self.repeats, int) else self.repeats.max
 
     @property
     def least(self) -> int:
-        """How many trials a case has for certain."""
+        """Return the smallest number of trials that a case may have."""
         return self.repeats if isinstance(self.repeats, int) else self.repeats.min
 
     @property
     def watch(self) -> Canary | None:
-        """The canary; None without one."""
+        """Return the canary; None without one."""
         return (Canary() if self.canary else None) if isinstance(self.canary, bool) else self.canary
 
     def with_most(self, trials: int) -> "Method":
-        """The same with so many trials of a case at most; settled cases still need fewer."""
+        """Return a copy with at most so many trials of a case; settled cases still need fewer."""
         often: int | Repeats = trials
         if isinstance(self.repeats, Repeats):
             least = min(self.repeats.min, trials)
@@ -91,7 +91,7 @@ class Method(Noun):
         return self.model_copy(update={"repeats": often})
 
     def conflicts(self) -> Iterator[Conflict]:
-        """What of repeats, canary, window and rule cannot hold together."""
+        """Yield conflicts among repeats, canary, window and rule."""
         if isinstance(self.repeats, Repeats):
             yield from self.repeats.conflicts()
         if self.watch is not None:
@@ -192,7 +192,7 @@ class Experiment(Noun):
     )
 
     description: Words | None = None
-    """What is measured, in one line; it heads the reports."""
+    """A description of the measurement in one line, the heading of the reports."""
     workload: Name
     """A workload that this program knows: `dlperf-orch list workloads`."""
     image: ImageChoice
@@ -201,9 +201,9 @@ class Experiment(Noun):
     inventory: Name | None = None
     """The inventory to use when none is named."""
     device: Device | None = None
-    """Where ranks compute; local nodes need it said, others use cuda."""
+    """The device of the ranks; local nodes need it, others use cuda by default."""
     method: Method
-    """How each case is measured."""
+    """The rules by which each case is measured."""
     grid: Axes | None = None
     """Cases as the product of axes; or write `cases`."""
     cases: tuple[CaseEntry, ...] | None = Field(default=None, min_length=1)
@@ -216,7 +216,7 @@ class Experiment(Noun):
     """Environment variables of every task; they are shown in plans and reports."""
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Everything about this playbook alone that cannot hold together."""
+        """Yield everything about this playbook alone that cannot hold together."""
         yield from self.method.conflicts()
         if (self.grid is None) == (self.cases is None):
             both = "both `grid` and `cases`" if self.grid else "neither `grid` nor `cases`"

@@ -13,7 +13,7 @@ JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """How the GPUs and HCAs of a node are connected.
+    """The connections between the GPUs and HCAs of a node.
 
     Args:
         hcas: in column order; ``?0``, ``?1``, ... by place where the name is not known.
@@ -207,7 +207,7 @@ class NodeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ContainerFacts:
-    """What a container of ours sees of its node; None is what was not asked.
+    """Facts about a node, seen from inside one of our containers; None if not asked for.
 
     Args:
         gpus: how many GPUs ``nvidia-smi -L`` lists.

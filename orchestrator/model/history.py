@@ -49,7 +49,7 @@ class History:
             self.open, self.unlogged = (*self.open, number), True
 
     def spans(self) -> tuple[tuple[str, str], ...]:
-        """When attempts began and ended, as files of ours write times; empty for not yet."""
+        """Return when each attempt began and ended, as written in files; empty for not yet."""
         ends = {number: ended.at for number, ended in [*self.closed.items()]}
         return tuple((at, ends.get(number, "")) for number, at in [*self.begun.items()])
 
@@ -58,7 +58,7 @@ class History:
 
 
 def by_trial(events: Iterable[Event]) -> dict[str, History]:
-    """The histories that events tell, by trial name."""
+    """Build the histories of trials from events, by trial name."""
     histories: dict[str, History] = {}
     for event in events:
         histories.setdefault(event.trial, History()).add(event)

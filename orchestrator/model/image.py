@@ -106,13 +106,13 @@ PathInside = Annotated[
 
 
 def derived_tag(name: str, inputs: str) -> str:
-    """What the image built from these inputs, ``sha256:...``, is called on every node."""
+    """Return the name, on every node, of the image built from these inputs (``sha256:...``)."""
     repository = name.replace("@", "-").lower()  # a base's tag may have capitals
     return f"dlperf/{repository}:{inputs.removeprefix('sha256:')[:16]}"
 
 
 def file_name(url: str) -> str:
-    """What a download is called inside the build; a URL may write ``+`` as ``%2B``."""
+    """Return the name of a download inside the build; a URL may write ``+`` as ``%2B``."""
     return re.sub("%2b", "+", url.rpartition("/")[2], flags=re.IGNORECASE)
 
 
@@ -120,11 +120,11 @@ class Ofed(Noun):
     """MLNX_OFED, whose user space ``infiniband: mlnx_ofed`` puts into the image."""
 
     url: FileUrl
-    """Where its tarball lies; what it must hash to belongs to the lock."""
+    """The URL of its tarball; its sha256 belongs to the lock."""
     version: OfedVersion
-    """What ``ofed_info -s`` must say once it is installed."""
+    """The version that ``ofed_info -s`` must print once it is installed."""
     packages: tuple[Package, ...] = ()
-    """What its installer needs."""
+    """Packages that its installer needs."""
 
 
 class Apt(Noun):
@@ -133,7 +133,7 @@ class Apt(Noun):
     packages: tuple[Package, ...] = ()
     """Installed in any case."""
     infiniband: tuple[Package, ...] = ("ibverbs-providers", "ibverbs-utils", "infiniband-diags")
-    """What ``infiniband: distribution`` installs."""
+    """Packages that ``infiniband: distribution`` installs."""
     mirror: Url | None = None
     """Take packages from here instead of from where the image says."""
 
@@ -144,7 +144,7 @@ class Source(Noun):
     url: Url
     """A git repository."""
     commit: Commit
-    """Which state of it."""
+    """The commit to use."""
     path: PathInside | None = None
     """The folder in it whose content becomes ``code``; else all of it."""
 
@@ -155,7 +155,7 @@ class Image(Noun):
     name: ImageName
     description: Words | None = None
     base: ImageReference
-    """What it is built from; the digest belongs to the lock, never to this file."""
+    """The base image; its digest belongs to the lock, never to this file."""
     archive: FileUrl | None = None
     """A file of `docker save` that holds the base, where no registry has it."""
     workloads: tuple[Name, ...] = ()
@@ -168,17 +168,17 @@ class Image(Noun):
     python: ProgramName = "python"
     """The interpreter, inside the image."""
     code: NodePath = "/workspace"
-    """Where the program lies, inside the image."""
+    """The program's folder inside the image."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of a workload that this image decides, such as the release of its program;
     playbooks that say otherwise are refused."""
     driver: DriverVersion | None = None
     """The oldest NVIDIA driver that it runs on."""
     infiniband: Literal["mlnx_ofed", "distribution", "none"] = "none"
-    """Whose user space for InfiniBand goes in: that of ``ofed``, the distribution's, or no other
+    """User space for InfiniBand to install: that of ``ofed``, the distribution's, or no other
     than what the base has."""
     ofed: Ofed | None = None
-    """Where MLNX_OFED comes from; nothing is done with it unless ``infiniband`` says so."""
+    """The source of MLNX_OFED, which is used only if ``infiniband`` says so."""
     apt: Apt = Field(default_factory=Apt)
     """Packages of the image's distribution."""
     pip: tuple[Requirement, ...] = ()
@@ -194,28 +194,28 @@ class Image(Noun):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The distribution's packages that go in, as ``infiniband`` says."""
+        """Return the distribution's packages to install, depending on ``infiniband``."""
         ofed = self.ofed.packages if self.ofed else ()
         ours = {"mlnx_ofed": ofed, "distribution": self.apt.infiniband, "none": ()}
         return tuple(dict.fromkeys((*self.apt.packages, *ours[self.infiniband])))
 
     @property
     def ofed_url(self) -> str | None:
-        """Where MLNX_OFED comes from, if it goes in."""
+        """Return the URL of MLNX_OFED, None if the image does not contain it."""
         return self.ofed.url if self.ofed and self.infiniband == "mlnx_ofed" else None
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """URLs of the files that go into the build."""
+        """Return the URLs of the files that go into the build."""
         return (*((self.ofed_url,) if self.ofed_url else ()), *self.wheels)
 
     @property
     def downloads(self) -> tuple[str, ...]:
-        """URLs of everything that the controller fetches: the parts, and the base's archive."""
+        """Return the URLs that the controller fetches: the parts, and the base's archive."""
         return (*self.parts, *((self.archive,) if self.archive else ()))
 
     def unsaid(self) -> Iterator[Conflict]:
-        """Keys of ``left_open`` that are still missing; an error only once the image is built."""
+        """Yield keys of ``left_open`` that are missing; only building the image needs them."""
         for index, key in enumerate(self.left_open):
             if not {"wheels": self.wheels}[key]:
                 yield Conflict(
@@ -225,7 +225,7 @@ class Image(Noun):
                 )
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Everything about this image that cannot hold together."""
+        """Yield everything about this image that cannot hold together."""
         for index, before in repeated([file_name(url) for url in self.parts]).items():
             name = file_name(self.parts[index])
             yield Conflict(
@@ -243,7 +243,7 @@ class Image(Noun):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Where an image's program lies on every node.
+    """The paths and the digest of an image's program, the same on every node.
 
     Args:
         digest: of everything in it, as ``sha256:...``; empty while it is not known.
@@ -259,7 +259,7 @@ class Program:
 
 
 def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str:
-    """The digest of what an image holds, as ``sha256:...``; the same whichever engine has it.
+    """Return the digest of an image's content, ``sha256:...``, the same in every engine.
 
     Args:
         layers: digests of the layers as tar files that are not compressed, the lowest first.

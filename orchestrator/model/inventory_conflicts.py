@@ -14,12 +14,15 @@ IMAGE_FILES = ("pyxis", "apptainer")
 
 def conflicts(cluster: Cluster) -> Iterator[Conflict]:
     """Yield everything about an inventory that cannot hold together."""
-    if (cluster.scheduler == SLURM) != (cluster.slurm is not None):
-        yield from _schedulers(cluster)
+    if cluster.scheduler == SLURM and cluster.slurm is None:
+        yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
+        return
+    if cluster.scheduler != SLURM and cluster.slurm is not None:
+        yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
         return
     if cluster.slurm is not None:
         yield from cluster.slurm.conflicts()
-        yield from _given(cluster)
+        yield from _check_given_nodes(cluster)
         yield from _privileged(cluster)
         yield from _image_files(cluster)
         return
@@ -32,13 +35,6 @@ def conflicts(cluster: Cluster) -> Iterator[Conflict]:
     yield from _ways(cluster)
     yield from _gpus(cluster)
     yield from _roce(cluster)
-
-
-def _schedulers(cluster: Cluster) -> Iterator[Conflict]:
-    if cluster.slurm is None:
-        yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
-    else:
-        yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
 
 
 def _image_files(cluster: Cluster) -> Iterator[Conflict]:
@@ -67,7 +63,7 @@ def _privileged(cluster: Cluster) -> Iterator[Conflict]:
         )
 
 
-def _given(cluster: Cluster) -> Iterator[Conflict]:
+def _check_given_nodes(cluster: Cluster) -> Iterator[Conflict]:
     """Yield what an inventory whose nodes Slurm gives may not say."""
     if cluster.nodes:
         yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
@@ -183,6 +179,6 @@ def _is_here(address: str) -> bool:
 
 
 def _way(node: Node) -> str:
-    """Equal for nodes that are one: several may be behind an address, each at its own port."""
+    """Return a key that is equal for the same node; one address may serve several, by port."""
     # IPv6 has many spellings of one address: ``::1`` is also ``0:0:0:0:0:0:0:1``.
     return f"{node.transport} {_ip(node.address) or node.address} {node.port}"

@@ -11,7 +11,7 @@ from orchestrator.model.text import ImageReference, Noun
 
 
 def file_name(inventory: str) -> str:
-    """The name of the lock that lies beside an inventory of that file name."""
+    """Return the name of the lock file beside an inventory of that file name."""
     return f"{inventory.removesuffix('.yaml')}.lock.json"
 
 
@@ -20,12 +20,12 @@ class LockFile(Noun):
 
     version: Literal[1]
     images: dict[ImageReference, Digest] = Field(default_factory=dict)
-    """By base reference: the digest that its registry gave."""
+    """The digest that its registry reported, for each base reference."""
     downloads: dict[FileUrl, Digest] = Field(default_factory=dict)
-    """By URL: the sha256 of the bytes that came from there."""
+    """The sha256 of the downloaded bytes, for each URL."""
 
     def extended(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
-        """The lock with these digests too; what it held for the same names is replaced.
+        """Return a copy with these digests, which replace those of the same names.
 
         Raises:
             ValidationError: something of it is no reference, no URL or no digest.
@@ -37,7 +37,7 @@ class LockFile(Noun):
         )
 
     def text(self) -> str:
-        """The lock as its file holds it: sorted, so that a change shows as what it is."""
+        """Return the content of the lock file, sorted so that its diffs are small."""
         return json.dumps(self.model_dump(), indent=2, sort_keys=True) + "\n"
 
 

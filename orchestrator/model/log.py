@@ -9,7 +9,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.trace import Trace
 
 Rule = Literal["clock", "rates", "arithmetic", "reported", "latency"]
-"""How throughput is taken from a log.
+"""The rule that computes throughput from a log.
 
 clock: samples between two iterations by the time between their lines. rates: the harmonic mean of
 the rates printed of the window, which is its work over its time. arithmetic: their arithmetic mean,
@@ -83,12 +83,12 @@ class Fabric:
 
     @property
     def over_verbs(self) -> bool:
-        """Whether all traffic between nodes went over HCAs: InfiniBand or RoCE, never sockets."""
+        """Return True if all traffic between nodes used InfiniBand or RoCE, never sockets."""
         return bool(self.networks) and all(is_verbs(network) for network in self.networks)
 
     @property
     def label(self) -> str:
-        """Such as ``IB mlx5_0``, ``RoCE mlx5_0 (IBext_v8)`` or ``Socket ib0``; ``-`` for none."""
+        """Return ``IB mlx5_0``, ``RoCE mlx5_0 (IBext_v8)``, ``Socket ib0``, or ``-`` for none."""
         words = [self._network(network) for network in self.networks]
         return " + ".join(words) or "-"
 
@@ -106,7 +106,7 @@ class Fabric:
 
 
 def is_verbs(network: str) -> bool:
-    """Whether NCCL's name of a network means its own or a plugin's transport over HCAs."""
+    """Return True if NCCL's network name means its own or a plugin's transport over HCAs."""
     return re.fullmatch(r"IB(?:ext(?:_v[0-9]{1,3})?)?", network) is not None
 
 
@@ -193,7 +193,7 @@ class TrainingLog:
         return (self.end.clock_ns - self.start.clock_ns) / SECOND_NS
 
     def evidence(self, rule: Rule) -> tuple[int, int] | None:
-        """First and last line that the number of a rule stands on; None where it has none."""
+        """Return the first and last line that a rule's number was computed from; None without."""
         if rule != "reported":
             return self.lines
         return None if self.result_line is None else (self.result_line, self.result_line)

@@ -29,7 +29,7 @@ class Gpus(Noun):
     """The GPUs of a node, as they must be found there."""
 
     count: int | None = Field(default=None, ge=1, le=MOST_GPUS)
-    """How many GPUs the node has."""
+    """Number of GPUs of the node."""
     model: Words | None = None
     """The product name that nvidia-smi prints."""
     use: tuple[int, ...] | None = None
@@ -42,22 +42,22 @@ class Hca(Noun):
     name: RangedName
     """Such as mlx5_0; `"mlx5_[0-7]"` is eight of them."""
     rate_gbps: Count
-    """What the link must run at: 100 for EDR."""
+    """The required rate of the link, in Gbit/s: 100 for EDR."""
     link_layer: Literal["InfiniBand", "Ethernet"] = "InfiniBand"
     """Ethernet for RoCE."""
 
 
 class Settings(Noun):
-    """What holds for a node, said for all of them under ``defaults`` or for one."""
+    """Settings of a node, written under ``defaults`` for all nodes or below one node."""
 
     user: Name | None = None
-    """Who logs in by ssh; root unless said otherwise."""
+    """The user that logs in by ssh; root by default."""
     port: int | None = Field(default=None, ge=1, le=65535)
-    """Where sshd listens; 22 unless said otherwise."""
+    """The port of sshd; 22 by default."""
     transport: Literal["ssh", "local"] | None = None
-    """How the node is reached; ssh unless said otherwise."""
+    """The transport to the node; ssh by default."""
     runtime: Literal["docker", "process", "pyxis", "apptainer"] | None = None
-    """How tasks run there; docker unless said otherwise. Pyxis and apptainer need Slurm."""
+    """The runtime of tasks; docker by default. Pyxis and apptainer need Slurm."""
     gpus: Gpus | None = None
     """The GPUs that the node must have."""
     hcas: tuple[Hca, ...] | None = None
@@ -67,27 +67,27 @@ class Settings(Noun):
     identity: NodePath | None = None
     """The one SSH key that is offered."""
     agent: bool | None = None
-    """Whether ssh-agent signs with that key, as one with a passphrase needs; without ``identity``
+    """Let ssh-agent sign with that key, as one with a passphrase needs; without ``identity``
     the agent must hold one key alone."""
     roce: Roce | None = None
     """For adapters on Ethernet: what NCCL is told of the fabric."""
     interface: Name | None = None
     """The network interface that NCCL, gloo and MPI use."""
     sudo: bool | None = None
-    """Whether the user needs ``sudo -n`` to reach Docker."""
+    """Use ``sudo -n`` to reach Docker."""
     known_hosts: NodePath | None = None
-    """File of trusted host keys on this machine; ~/.ssh/known_hosts unless said otherwise."""
+    """File of trusted host keys on this machine; ~/.ssh/known_hosts by default."""
     folder: DataPath | None = None
-    """Where attempts lie on the node; /var/tmp/dlperf-USER unless said otherwise."""
+    """The folder of attempts on the node; /var/tmp/dlperf-USER by default."""
 
 
 class NodeEntry(Settings):
     """One node of an inventory."""
 
     name: RangedName
-    """What plans, logs and reports call the node; `"vs[001-128]"` is 128 of them."""
+    """The node's name in plans, logs and reports; `"vs[001-128]"` names 128 nodes."""
     address: Address
-    """How the controller and the other nodes reach it; with a range of names one of as many."""
+    """Host name or IP address that all machines use to reach the node; a range if `name` is one."""
     host_key: Fingerprint | None = None
     """Fingerprint of the key that its sshd must show."""
     jump: Jump | None = None
@@ -139,7 +139,7 @@ class Node:
 
     @property
     def usable_gpus(self) -> tuple[int, ...]:
-        """Indices of the GPUs that cases may take, in the order in which they are taken."""
+        """Return the indices of the GPUs that cases may use, in the order of use."""
         if self.gpus is None:
             return ()
         return self.gpus.use if self.gpus.use is not None else tuple(range(self.gpus.count or 0))

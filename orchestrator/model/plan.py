@@ -31,7 +31,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which nodes a gang runs on, leader first, and where its ranks meet.
+    """The nodes of a gang, leader first, and the port at which its ranks meet.
 
     Args:
         code: where the program lies on every node.
@@ -46,7 +46,7 @@ class Placement:
 
     @property
     def leader(self) -> Seat:
-        """The node with node_rank 0."""
+        """Return the node with node_rank 0."""
         return self.seats[0]
 
 
@@ -74,7 +74,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one node starts: one container or process, which may fork many ranks.
+    """The one container or process that a node starts; it may fork many ranks.
 
     Args:
         service: it serves the other tasks of its gang and is ended when they have ended.
@@ -95,7 +95,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a launcher has one node start; see ``Task``."""
+    """The command that a launcher starts on one node; see ``Task``."""
 
     argv: tuple[str, ...]
     service: bool = False
@@ -138,7 +138,7 @@ class Plan:
 
     @property
     def by_case(self) -> Mapping[Case, tuple[Trial, ...]]:
-        """The trials of each median by repeat, without canaries."""
+        """Return each case's trials by repeat, without canaries."""
         grouped: dict[Case, list[Trial]] = {}
         for trial in self.trials:
             if not trial.canary:
@@ -149,5 +149,5 @@ class Plan:
         }
 
     def only(self, trials: tuple[Trial, ...]) -> "Plan":
-        """The same plan with these trials."""
+        """Return a copy of the plan with these trials."""
         return replace(self, trials=trials)

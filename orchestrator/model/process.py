@@ -22,7 +22,7 @@ class ProcessIdentity:
     boot: str
 
     def is_shown_by(self, stat: bytes, boot: str) -> bool:
-        """Whether a line of /proc/PID/stat is about this process, and it has not ended.
+        """Return True if a line of /proc/PID/stat is about this process, and it has not ended.
 
         Args:
             boot: of the machine where the line was read.
@@ -35,7 +35,7 @@ class ProcessIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a lock: a process, whose it is, since when, and its state folder."""
+    """The process that holds a lock, its user, the time it took the lock, and its state folder."""
 
     process: ProcessIdentity
     user: str
@@ -44,7 +44,7 @@ class Holder:
 
     @classmethod
     def read(cls, text: str) -> "Holder | None":
-        """Return what ``record`` wrote; None if it is not whole, or cannot be by ``record``."""
+        """Parse the output of ``record``; None for an incomplete line, or one of another origin."""
         try:
             fields = json.loads(text)
             process = ProcessIdentity(**fields.pop("process"))
@@ -56,7 +56,7 @@ class Holder:
         return holder if is_ours else None
 
     def record(self) -> str:
-        """One line that says all of it."""
+        """Return all fields in one line of JSON."""
         return json.dumps(asdict(self))
 
     def __str__(self) -> str:

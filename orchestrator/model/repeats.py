@@ -27,11 +27,11 @@ class Repeats(Noun):
 
     @property
     def share(self) -> float:
-        """``until_interval`` as a number, 0.01 for 1%."""
+        """Return ``until_interval`` as a number, 0.01 for 1%."""
         return float(self.until_interval.removesuffix("%")) / 100
 
     def conflicts(self) -> Iterator[Conflict]:
-        """A minimum of one trial, which has no interval; a maximum below the minimum."""
+        """Yield a minimum of one trial, which has no interval; a maximum below the minimum."""
         if self.min < 2:
             text = f"{self.min}; needed at least 2, since one trial has no interval"
             yield Conflict(("method", "repeats", "min"), text)
@@ -44,13 +44,13 @@ class Canary(Noun):
     """One case that is measured again and again while a sweep goes on, outside of the medians."""
 
     case: str | None = None
-    """Which case: a placement or a name of one, maybe with `*`; the smallest that fits. Else the
-    smallest of all, which is on one node where any is."""
+    """A placement or a case's name, maybe with `*`, of which the smallest match is measured.
+    Default: the smallest case, single-node if there is one."""
     at: tuple[Place, ...] = Field(default=("start", "middle", "end"), min_length=1)
-    """When: before the first trial, after half of those that run for certain, after the last."""
+    """Before the first trial, after half of those that run for certain, after the last."""
 
     def conflicts(self) -> Iterator[Conflict]:
-        """A place that is there twice."""
+        """Yield each place that is there twice."""
         for index, place in enumerate(self.at):
             if self.at.index(place) < index:
                 text = f"{place!r} is there twice; needed each place once"

@@ -25,7 +25,7 @@ class LoneLog:
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """Where a page finds a log, and the lines that a number stands on.
+    """The path from a page to a log, and the lines from which a number was computed.
 
     Args:
         path: relative to the page; empty where the file is not there.
@@ -65,16 +65,16 @@ class PublishedResult:
 
     @property
     def placement(self) -> str:
-        """As a playbook writes it, such as ``4x8``."""
+        """Return the placement as a playbook writes it, such as ``4x8``."""
         return f"{self.nodes}x{self.gpus_per_node}"
 
     @property
     def by(self) -> str:
-        """Who measured it on what, such as ``ngc-pytorch, V100-SXM2-16GB``."""
+        """Return the framework and the hardware, such as ``ngc-pytorch, V100-SXM2-16GB``."""
         return ", ".join(filter(None, (self.framework, self.hardware)))
 
     def difference(self, result: Result) -> float | None:
-        """Measured / published - 1; None without a measured number."""
+        """Return measured / published - 1; None without a measured number."""
         return None if result.median is None else result.median / self.throughput - 1
 
 
@@ -162,7 +162,7 @@ class Report:
 
     @property
     def trials(self) -> tuple[Measurement, ...]:
-        """The trials of all results, then those of the canary."""
+        """Return the trials of all results, then those of the canary."""
         of_results = (trial for result in self.results for trial in result.trials)
         return (*of_results, *(self.canary.trials if self.canary else ()))
 
@@ -171,21 +171,21 @@ class Report:
 
     @property
     def incomplete(self) -> int:
-        """How many trials are missing, failed, invalid, or have problems."""
+        """Count the trials that are missing, failed, invalid, or have problems."""
         return sum(not trial.counts_or_rests for trial in self.trials) + sum(
             bool(lone.problems) for lone in self.lone
         )
 
     def planned(self, result: Result) -> int:
-        """How many trials a case should have; one that has settled needs no more than it has."""
+        """Return the number of trials that a case should have; a settled one needs no more."""
         return self.trials_planned or sum(trial.state != NOT_NEEDED for trial in result.trials)
 
     def published_for(self, result: Result) -> tuple[PublishedResult, ...]:
-        """The published results of a case, the one to compare with first."""
+        """Return the published results of a case, the one to compare with first."""
         return self.published.get(result.case, ())
 
     def tflops_per_gpu(self, result: Result) -> float | None:
-        """Achieved TFLOP/s per GPU: step_flops x median / global batch size / world size / 1e12.
+        """Return TFLOP/s per GPU: step_flops x median / global batch size / world size / 1e12.
 
         None without a median, or where the operations of a step were not counted.
         """

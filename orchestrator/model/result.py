@@ -33,7 +33,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What one trial gave.
+    """The result of one trial.
 
     Args:
         state: valid; else failed, invalid, infra-lost, interrupted, planned or not-needed.
@@ -81,11 +81,11 @@ class Measurement:
 
     @property
     def counts_or_rests(self) -> bool:
-        """Whether it is valid, or not needed since its case has settled: nothing is lacking."""
+        """Return True if the trial is valid, or not needed since its case has settled."""
         return self.state in ("valid", NOT_NEEDED)
 
     def with_problems(self, problems: Iterable[Problem]) -> "Measurement":
-        """With these too; a valid one with any is valid no more."""
+        """Return a copy with these problems too; any problem makes a valid trial invalid."""
         every = (*self.problems, *problems)
         state = "invalid" if every and self.state == "valid" else self.state
         return replace(self, state=state, problems=every)
@@ -141,35 +141,35 @@ class Result:
 
     @property
     def valid(self) -> list[Measurement]:
-        """The trials that count."""
+        """Return the valid trials."""
         return [trial for trial in self.trials if trial.state == "valid"]
 
     @property
     def median(self) -> float | None:
-        """Of their throughputs; None without a valid trial."""
+        """Return the median of their throughputs; None without a valid trial."""
         return self.statistics.median if self.statistics else None
 
     @property
     def latency_s(self) -> float | None:
-        """Median seconds per optimizer step over the valid trials; None where logs say none."""
+        """Return the median seconds per optimizer step over the valid trials; None without any."""
         latencies = [trial.latency_s for trial in self.valid if trial.latency_s is not None]
         return median(latencies) if latencies else None
 
     @property
     def energy_per_sample(self) -> float | None:
-        """Median joules per sample over the valid trials; None where none tells it."""
+        """Return the median joules per sample over the valid trials; None without any."""
         known = [trial.energy.per_sample for trial in self.valid if trial.energy is not None]
         return median(known) if known else None
 
     @property
     def energy_source(self) -> str | None:
-        """Whether the valid trials' joules are of ``counter``, ``power``, or some of each."""
+        """Return the sources of the valid trials' joules: ``counter``, ``power``, or both."""
         sources = {trial.energy.source for trial in self.valid if trial.energy is not None}
         return " ".join(sorted(sources)) or None
 
     @property
     def memory_mib(self) -> int | None:
-        """The largest use of any GPU in any valid trial, in MiB; None where logs show none."""
+        """Return the largest use of a GPU in the valid trials' logs, in MiB; None without any."""
         used = [trial.memory_mib for trial in self.valid if trial.memory_mib is not None]
         return max(used, default=None)
 
@@ -182,7 +182,7 @@ class Result:
 
     @property
     def transport(self) -> str:
-        """What its valid trials ran over; without a valid one, what any of them ran over."""
+        """Return the transports of the valid trials; without a valid one, of all trials."""
         transports = dict.fromkeys(trial.transport for trial in self.valid or self.trials)
         return " or ".join(transport for transport in transports if transport != "-") or "-"
 

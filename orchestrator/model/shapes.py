@@ -9,7 +9,7 @@ _MADE: dict[type, TypeAdapter[Any]] = {}
 
 
 def shape(noun: type[T]) -> TypeAdapter[T]:
-    """Reads a noun from a document and writes it into one.
+    """Return the adapter that reads a noun from a document and writes it into one.
 
     Making that of a large noun takes 5 to 15 ms, which commands that read none do not wait for.
     """

@@ -71,7 +71,7 @@ class GpuSummary:
 
 @dataclass(frozen=True, slots=True)
 class TopologySummary:
-    """How GPUs and HCAs are connected, in the driver's words.
+    """The connections between GPUs and HCAs, in the driver's words.
 
     Args:
         digest: equal for nodes that are wired alike; None for a table with problems.
@@ -124,7 +124,7 @@ class DockerFacts:
 
     @property
     def gpu_ways(self) -> tuple[Literal["cdi", "runtime", "gpus"], ...]:
-        """How containers can come to GPUs here, the best way first."""
+        """Return the ways to give GPUs to containers here, the best first."""
         ways: dict[Literal["cdi", "runtime", "gpus"], bool] = {
             "cdi": self.cdi,
             "runtime": "nvidia" in self.runtimes,
@@ -198,7 +198,7 @@ class ImageRecord:
     ids: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, node: str) -> str:
-        """Its id on a node."""
+        """Return the image's id on a node."""
         return self.ids.get(node, self.id)
 
 
@@ -227,7 +227,7 @@ class Site:
     data: Mapping[str, Mapping[str, DataDigest]] = field(default_factory=dict)
 
     def with_provisioned(self, *findings: Finding) -> "Site":
-        """The site with more findings over what provisioning alone looks at."""
+        """Return the site with more findings of checks that only provisioning runs."""
         return replace(
             self,
             findings=(*self.findings, *findings),
@@ -236,6 +236,6 @@ class Site:
 
     @property
     def shared_machine(self) -> bool:
-        """Whether some of the nodes are one machine: then speedup says nothing of scaling."""
+        """Return True if some nodes are the same machine: then speedup does not measure scaling."""
         boots = [facts.host.boot_id for facts in self.nodes.values()]
         return len(set(boots)) < len(boots)

@@ -64,16 +64,16 @@ def walltime(seconds: float) -> str:
 
 
 class Slurm(Noun):
-    """How jobs are submitted to Slurm; their allocation gives the nodes."""
+    """Options of the Slurm jobs whose allocation gives the nodes."""
 
     partition: Name | None = None
-    """The partition; Slurm's default one unless said otherwise."""
+    """The partition; Slurm's default partition if omitted."""
     account: Name | None = None
-    """The account that the job is charged to; the user's default one unless said otherwise."""
+    """The account that the job is charged to; the user's default account if omitted."""
     time: Walltime
     """The time limit of a job, in quotes; a sweep that needs longer goes on in another job."""
     nodes: Count
-    """How many nodes a job gets; inside an allocation those that it has count."""
+    """Number of nodes of a job; ignored inside an allocation, which has its own."""
     extra: tuple[Argument, ...] = ()
     """Further options of sbatch, one word each."""
 

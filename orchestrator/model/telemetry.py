@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Span = Literal["window", "run"]
-"""What moments are taken from: the measured window, or the whole run where no clock tells it."""
+"""The time that values cover: the measured window, or the whole run if the window is unknown."""
 MARKS = frozenset({"THROTTLED", "ALIEN-PROCESS", "CPU-LOADED"})
-"""Those that the state of its nodes gives a trial."""
+"""Marks that a trial gets for the state of its nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class MachineState:
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """What the GPUs of a gang used over the window.
+    """The energy that the GPUs of a gang used over the window.
 
     Args:
         source: counter: the driver's own; power: the power it reports, summed up.

@@ -201,7 +201,7 @@ def nodes_and_gpus(placement: str) -> tuple[int, int]:
 
 
 def repeated(names: Sequence[str]) -> dict[int, int]:
-    """By index of each name that came before, without regard to case: the index of the first."""
+    """Map the index of each repeated name, ignoring case, to the index of its first use."""
     first: dict[str, int] = {}
     again: dict[int, int] = {}
     for index, name in enumerate(names):

@@ -31,7 +31,7 @@ class Trace:
     highs: Sequence[float]
 
     def reduced(self) -> "Trace":
-        """The same in at most ``POINTS`` values; reckoned only where it is shown or long."""
+        """Return a copy with at most ``POINTS`` values; the trace itself if it is short enough."""
         width = -(-len(self.means) // POINTS)
         if width < 2:
             return self
@@ -50,7 +50,7 @@ class Trace:
 
     @property
     def points(self) -> Iterable[TracePoint]:
-        """In at most ``POINTS`` points."""
+        """Return the trace as at most ``POINTS`` points."""
         it = self.reduced()
         end, ahead = it.first + it.steps * it.stride, it.width * it.stride
         begins = range(it.first, end, ahead)

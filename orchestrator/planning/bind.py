@@ -23,7 +23,7 @@ _NOWHERE = Program("PROGRAM", "PYTHON", "")
 
 
 def request(recipe: Recipe, trial: Trial, number: int) -> Request:
-    """What an attempt needs of a scheduler; attempts of one trial try different ports.
+    """Return the resources that an attempt needs; attempts of one trial try different ports.
 
     Args:
         number: of the attempt, from 1.
@@ -45,7 +45,7 @@ def request(recipe: Recipe, trial: Trial, number: int) -> Request:
 
 
 def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, sweep: str) -> Attempt:
-    """The attempt, with the command lines for the allocation's nodes.
+    """Return the attempt, with the command lines for the allocation's nodes.
 
     Args:
         number: of the attempt, from 1.
@@ -93,7 +93,7 @@ def first(recipe: Recipe, trial: Trial, seats: Iterable[Seat]) -> Attempt:
 
 
 def anonymised(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, ...]:
-    """The tasks, without what may differ between runs that measure the same.
+    """Return the tasks, without what may differ between runs that measure the same.
 
     Names, addresses and folders of nodes, the port, and where program and interpreter lie are
     replaced; interface, HCAs, GPUs and paths of data sets stay.
@@ -103,13 +103,13 @@ def anonymised(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Ta
 
 
 def fingerprint(tasks: Iterable[Task]) -> str:
-    """sha256 over command lines and environments of tasks, as 64 hexadecimal digits."""
+    """Return the sha256 of the tasks' command lines and environments, in 64 hex digits."""
     commands = [[list(task.argv), dict(task.env)] for task in tasks]
     return hashlib.sha256(json.dumps(commands).encode()).hexdigest()
 
 
 def identity(recipe: Recipe) -> dict[str, JSON]:
-    """Everything that must stay the same for two runs to be one sweep, as plain data.
+    """Return, as plain data, everything that must stay the same for two runs to be one sweep.
 
     ``--repeats`` is not part of it: more repeats extend a sweep. The playbook's own repeats are,
     since an edited playbook starts a new sweep. Nodes may have other names, addresses and another
@@ -137,7 +137,7 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
 
 
 def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
-    """The plan as --dry-run shows it: each trial with port and tasks of its first attempt."""
+    """Return the plan for --dry-run: each trial with port and tasks of its first attempt."""
     trials = [
         {
             **_trial(trial),
@@ -150,7 +150,7 @@ def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
 
 
 def port_after(first: int, steps: int) -> int:
-    """The port ``steps`` after ``first``, wrapping around within 20000 to 29999."""
+    """Return the port ``steps`` after ``first``, wrapping around within 20000 to 29999."""
     return first if steps == 0 else FIRST_PORT + (first - FIRST_PORT + steps) % PORTS
 
 
@@ -194,7 +194,7 @@ def _trial(trial: Trial) -> dict[str, JSON]:
 
 
 def _hardware(cluster: Cluster) -> JSON:
-    """What the inventory declares of its nodes, each kind once, and of their containers."""
+    """Describe each kind of node in the inventory once, and the options of containers."""
     kinds = {json.dumps(_kind(node), sort_keys=True) for node in cluster.members}
     return {
         "nodes": [json.loads(kind) for kind in sorted(kinds)],

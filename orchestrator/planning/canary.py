@@ -15,7 +15,7 @@ PLACES = ("start", "middle", "end")
 
 
 def with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
-    """The trials with those of the method's canary among them, if it has one.
+    """Insert the trials of the method's canary, if it has one.
 
     Args:
         trials: of all cases, repeat by repeat.
@@ -33,18 +33,18 @@ def with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
 
 
 def smallest(cases: Sequence[Case]) -> Case:
-    """The case of the fewest ranks, the first of several."""
+    """Return the case of the fewest ranks, the first of several."""
     return min(cases, key=lambda case: case.world_size)
 
 
 def fits(watch: Canary, names: Iterable[str]) -> bool:
-    """Whether a case with these names may be the canary."""
+    """Return True if a case with these names may be the canary."""
     pattern = watch.case or "*"
     return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
 
 
 def conflicts(watch: Canary | None, names: Sequence[Iterable[str]]) -> Iterator[Conflict]:
-    """A pattern that fits no case.
+    """Yield a pattern that fits no case.
 
     Args:
         names: of each case: its placement, and its own name where it has one.

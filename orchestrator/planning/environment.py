@@ -41,12 +41,12 @@ _PREFIXES = ("DLPERF_", "TORCHELASTIC_", "OMPI_", "PMIX_", "SLURM_")
 
 
 def added(cluster: Cluster, experiment: Experiment) -> dict[str, str]:
-    """The user's variables; the playbook's count more than the inventory's."""
+    """Return the user's variables; the playbook's override the inventory's."""
     return {**env.texts(cluster.env), **env.texts(experiment.env)}
 
 
 def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
-    """Variables that are named like secrets or hold one, or that this program sets."""
+    """Yield variables that look like secrets, or that this program sets."""
     for name, value in given.items():
         if why := _secret(name, value):
             yield Conflict(
@@ -65,16 +65,16 @@ def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
 
 
 def _secret(name: str, value: EnvValue) -> str:
-    """Why a variable is taken for a secret; empty where it is none."""
+    """Return why a variable looks like a secret; empty if it does not."""
     if _SECRET.search(name):
         return "is named like a secret"
     return "holds an address with a password" if _PASSWORD.search(str(value)) else ""
 
 
-def taken(
+def find_conflicts(
     case: Case, workload: Workload, experiment: Experiment, cluster: Cluster | None
 ) -> Iterator[Conflict]:
-    """Variables of the user that the workload sets for such a case.
+    """Yield the variables of the user that the workload sets for a case itself.
 
     Args:
         cluster: where it is to run; None looks at the playbook alone.

@@ -15,7 +15,7 @@ _NEAR = frozenset({"PIX", "PXB", "PHB"})
 
 
 def settings(found: Discovered) -> dict[str, str]:
-    """What an inventory says of a node's adapters, as YAML by key."""
+    """Return the inventory's settings of a node's adapters, as YAML by key."""
     used, _ = adapters(found)
     if not used:
         return {}
@@ -31,7 +31,7 @@ def settings(found: Discovered) -> dict[str, str]:
 
 
 def adapters(found: Discovered) -> tuple[tuple[Port, ...], tuple[str, ...]]:
-    """The ports that training should use, and why others are left out.
+    """Return the ports that training should use, and why others are left out.
 
     Active ones; of those the ones near a GPU, where the topology tells near from far; of one link
     layer, that of the greater bandwidth.
@@ -54,7 +54,7 @@ def adapters(found: Discovered) -> tuple[tuple[Port, ...], tuple[str, ...]]:
 
 
 def gid_index(gids: Sequence[Gid], hcas: Sequence[str]) -> int | None:
-    """The one index at which every adapter has a routable RoCE v2 address; None without one."""
+    """Return the lowest index at which each adapter has a routable RoCE v2 address, or None."""
     common: set[int] | None = None
     for hca in hcas:
         own = {
@@ -78,6 +78,6 @@ def _by_number(name: str) -> tuple[str, int]:
 
 
 def scalar(value: str) -> str:
-    """A text as strict YAML takes it; quoted where it could mean anything else."""
+    """Return a text as strict YAML, quoted where it could mean anything else."""
     plain = _SCALAR.fullmatch(value) and value.casefold() not in _NO_WORDS
     return value if plain or _IPV4.fullmatch(value) else json.dumps(value, ensure_ascii=False)

@@ -42,7 +42,7 @@ class DraftNode:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """How Slurm gives nodes: one of them was asked, and stands for all.
+    """The Slurm partition to take nodes from, as one of its nodes describes it.
 
     Args:
         has_pyxis: whether its srun starts containers.

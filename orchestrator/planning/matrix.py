@@ -35,7 +35,7 @@ def conflicts(
     cluster: Cluster | None,
     chosen: Collection[Case] | None = None,
 ) -> tuple[Conflict, ...]:
-    """All errors of an experiment at once, each once.
+    """List all errors of an experiment, each once.
 
     Args:
         cluster: where it is to run; None leaves out what depends on a cluster.
@@ -65,12 +65,12 @@ def conflicts(
 
 
 def cases(experiment: Experiment) -> tuple[Case, ...]:
-    """The cases of an experiment without conflicts, in the playbook's order."""
+    """Return the cases of an experiment without conflicts, in the playbook's order."""
     return tuple(point.case for point in places(experiment))
 
 
 def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
-    """The experiment with its cases of one placement in another one as well."""
+    """Repeat an experiment's cases of one placement in another placement too."""
     written, grid = experiment.cases or (), experiment.grid
     more = [
         entry.model_copy(update={"placement": placement})
@@ -99,12 +99,12 @@ def _count(experiment: Experiment) -> int:
 
 def places(experiment: Experiment) -> Iterator[Point]:
     """Yield the cases of an experiment and their places in the playbook."""
-    for point in _written(experiment):
+    for point in _list_points(experiment):
         if not any(_matches(exclusion, point.case) for exclusion in experiment.exclude):
             yield point
 
 
-def _written(experiment: Experiment) -> Iterator[Point]:
+def _list_points(experiment: Experiment) -> Iterator[Point]:
     for index, entry in enumerate(experiment.cases or ()):
         yield Point(("cases", index), entry, _case(entry, experiment))
     if experiment.grid is not None:
@@ -113,7 +113,7 @@ def _written(experiment: Experiment) -> Iterator[Point]:
 
 
 def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
-    """Every combination with its placement's index, placements fastest."""
+    """Yield every combination with its placement's index, placements fastest."""
     fields = ("precision", "micro_batch_size", *(axis.name for axis in AXES))
     values = itertools.product(*(getattr(axes, field) for field in fields))
     params = tuple(itertools.product(*axes.params.values()))
@@ -146,18 +146,18 @@ def _case(entry: CaseEntry, experiment: Experiment) -> Case:
 
 
 def _params(experiment: Experiment, model: type[BaseModel]) -> Iterator[Conflict]:
-    yield from _judged(("params",), experiment.params, model)
+    yield from _check_params(("params",), experiment.params, model)
     for index, entry in enumerate(experiment.cases or ()):
-        yield from _judged(("cases", index, "params"), entry.params, model)
+        yield from _check_params(("cases", index, "params"), entry.params, model)
     for name, values in (experiment.grid.params if experiment.grid else {}).items():
         if not values:
             yield Conflict(("grid", "params", name), "an empty list; needed a value")
         for index, value in enumerate(values):
-            for conflict in _judged(("grid", "params"), {name: value}, model):
+            for conflict in _check_params(("grid", "params"), {name: value}, model):
                 yield Conflict((*conflict.path, index), conflict.text)
 
 
-def _judged(
+def _check_params(
     path: tuple[str | int, ...], params: Mapping[str, Scalar], model: type[BaseModel]
 ) -> Iterator[Conflict]:
     for name in params:
@@ -187,7 +187,7 @@ def _missing(point: Point, model: type[BaseModel]) -> Iterator[Conflict]:
 
 
 def _exclusions(experiment: Experiment) -> Iterator[Conflict]:
-    written = [point.case for point in _written(experiment)]
+    written = [point.case for point in _list_points(experiment)]
     for index, exclusion in enumerate(experiment.exclude):
         if not any(_matches(exclusion, case) for case in written):
             yield Conflict(("exclude", index), "no case matches it; needed one that does")
@@ -196,7 +196,7 @@ def _exclusions(experiment: Experiment) -> Iterator[Conflict]:
 
 
 def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
-    """An error per value that an axis has a second time, which would double cases."""
+    """Yield an error for each value that an axis repeats, which would double cases."""
     if axes is None:
         return
     plain = [((name,), values) for name, values in axes if isinstance(values, tuple)]
@@ -271,17 +271,17 @@ def _method(method: Method, workload: Workload) -> Iterator[Conflict]:
 def _unable(
     points: Sequence[Point], experiment: Experiment, workload: Workload, cluster: Cluster | None
 ) -> Iterator[Conflict]:
-    """Errors that only the workload can find; looked for where its parameters are valid."""
+    """Yield errors that the workload finds, where its parameters are valid."""
     for point in points:
         if not any(
             (
-                *_judged((), dict(point.case.given), workload.params),
+                *_check_params((), dict(point.case.given), workload.params),
                 *_missing(point, workload.params),
             )
         ):
             for text in workload.unsupported(point.case, experiment.method):
                 yield Conflict(point.path, f"{point.case.placement}: {text}")
-            yield from environment.taken(point.case, workload, experiment, cluster)
+            yield from environment.find_conflicts(point.case, workload, experiment, cluster)
 
 
 def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Conflict]:

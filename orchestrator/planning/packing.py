@@ -11,7 +11,7 @@ from orchestrator.model.plan import Trial
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """What may run beside what.
+    """The rule that decides which trials may run side by side.
 
     Args:
         nodes: how many there are, without those that were lost.
@@ -23,7 +23,7 @@ class Packing:
     lasted_s: Mapping[Case, float] = field(default_factory=dict)
 
     def next(self, waiting: Sequence[Trial], running: Mapping[Trial, float]) -> Trial | None:
-        """The trial to begin now; None if none may before one that runs has ended.
+        """Return the trial to begin now; None if it must wait for a running trial to end.
 
         ``none`` keeps the order of the plan. Else the widest come first, of one width those that
         last longest; a case that has not run yet counts as the longest. What needs more nodes than
@@ -53,13 +53,11 @@ class Packing:
         return trial.case.nodes, self.lasted_s.get(trial.case, float("inf"))
 
     def _spare(self, first: Trial, free: int, running: Mapping[Trial, float]) -> int:
-        """Nodes that ``first`` will not need at the moment when it can begin.
+        """Return how many nodes ``first`` will not need once enough are free for it to begin.
 
         Source: EASY backfilling (Lifka 1995), whose reservation is for the first trial alone.
         """
-        ending = sorted(running, key=lambda trial: self._left_s(trial, running[trial]))
+        lasts_s = {trial: self.lasted_s.get(trial.case, float("inf")) for trial in running}
+        ending = sorted(running, key=lambda trial: lasts_s[trial] - running[trial])
         totals = accumulate((trial.case.nodes for trial in ending), initial=free)
         return next((total for total in totals if total >= first.case.nodes), 0) - first.case.nodes
-
-    def _left_s(self, trial: Trial, ran_s: float) -> float:
-        return self.lasted_s.get(trial.case, float("inf")) - ran_s

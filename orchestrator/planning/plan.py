@@ -32,7 +32,7 @@ class Recipe:
 
 
 def build(recipe: Recipe) -> Plan:
-    """The plan of an experiment without conflicts: every repeat of every case, and the canary.
+    """Plan an experiment without conflicts: every repeat of every case, and the canary.
 
     Trials come repeat by repeat, so that a drift of the machines spreads over all cases.
     """
@@ -58,20 +58,20 @@ def build(recipe: Recipe) -> Plan:
 
 
 def repeated(recipe: Recipe, repeats: int) -> Recipe:
-    """The same recipe with another number of repeats, at most where cases may need fewer."""
+    """Return the recipe with other repeats; where cases may need fewer, the number is a maximum."""
     method = recipe.experiment.method.with_most(repeats)
     return replace(recipe, experiment=recipe.experiment.model_copy(update={"method": method}))
 
 
 def patterns(trials: Iterable[Trial], given: Iterable[str]) -> tuple[str, ...]:
-    """The patterns of --case, split at commas; the name of a case with a comma stays whole."""
+    """Split the patterns of --case at commas, except in the name of a case with a comma."""
     names = {name for trial in trials for name in _names(trial)}
     words = ((text,) if text in names else text.split(",") for text in given)
     return tuple(word.strip() for text in words for word in text)
 
 
 def selected(trials: Iterable[Trial], patterns: Sequence[str]) -> tuple[Trial, ...]:
-    """The trials that match any of the patterns: ``2x*``, ``4n8g-*``, or a case's own name.
+    """Return the trials that match a pattern: ``2x*``, ``4n8g-*``, or a case's own name.
 
     Args:
         patterns: empty for all.
@@ -105,7 +105,7 @@ def _trial(workload: Workload, case: Case, repeat: int, stem: str) -> Trial:
 
 
 def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
-    """Log names in DLPerf's form; where two would be equal, the differing parameters are added."""
+    """Name logs in DLPerf's form; where two would be equal, append the differing parameters."""
     stem = workload.stem or partial(_common_stem, workload.log_prefix)
     stems = [stem(case) for case in points]
     taken = Counter(zip((case.token for case in points), stems, strict=True))

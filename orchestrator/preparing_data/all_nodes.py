@@ -14,7 +14,7 @@ from orchestrator.datasets import progress
 from orchestrator.datasets.progress import DataProgress
 from orchestrator.fleet import Answer, ask_all
 from orchestrator.pool import Pool
-from orchestrator.preparing_data.one_node import RunningAttempt, Work, begin, left, prepare
+from orchestrator.preparing_data.one_node import RunningAttempt, Work, begin, find_running, prepare
 from orchestrator.preparing_data.plan import Planned, Plans
 from orchestrator.words import duration
 
@@ -25,7 +25,7 @@ State = Literal["prepared", "there", "shared", "refused", "failed", "stopped", "
 
 @dataclass(frozen=True, slots=True)
 class NodeOutcome:
-    """How one node's preparation ended; ``error`` where something failed."""
+    """The outcome of one node's preparation; ``error`` if something failed."""
 
     state: State
     message: str
@@ -35,13 +35,13 @@ class NodeOutcome:
 def run(work: Work, plans_found: Plans, voice: Voice) -> dict[str, NodeOutcome]:
     """Prepare all nodes at once; outcomes by node name, silent nodes last."""
     plans = plans_found.nodes
-    live, outcomes = _found(work, plans)
+    live, outcomes = _find_earlier(work, plans)
     todo = {name: planned for name, planned in plans.items() if name not in outcomes}
     claims = _claims(work, todo, live)
     outcomes |= {claim.node: _of(claim.error) for claim in claims if claim.error}
     owners = {claim.node: claim.value for claim in claims if claim.value}
     mine = {name: todo[name] for name, owner in owners.items() if owner == name}
-    outcomes |= _worked(work, mine, live, voice)
+    outcomes |= _prepare_all(work, mine, live, voice)
     for name, owner in owners.items():
         if owner != name:
             outcomes[name] = _shared(owner, outcomes.get(owner))
@@ -49,14 +49,14 @@ def run(work: Work, plans_found: Plans, voice: Voice) -> dict[str, NodeOutcome]:
     return {**{name: outcomes[name] for name in plans}, **silent}
 
 
-def _found(
+def _find_earlier(
     work: Work, plans: Mapping[str, Planned]
 ) -> tuple[dict[str, RunningAttempt], dict[str, NodeOutcome]]:
-    """Attempts of an earlier run that go on; and outcomes of nodes with nothing to do."""
+    """Return running attempts of earlier runs, and outcomes of nodes with nothing to do."""
     there = [name for name, planned in plans.items() if planned.state == "there"]
     others = [name for name in plans if name not in there]
     # In a tuple, since an answer of None would count as no answer.
-    answers = ask_all(others, lambda name: (left(work, plans[name]),))
+    answers = ask_all(others, lambda name: (find_running(work, plans[name]),))
     live = {answer.node: answer.value[0] for answer in answers if answer.value and answer.value[0]}
     outcomes = {name: NodeOutcome("there", "nothing is overwritten") for name in there}
     outcomes |= {answer.node: _of(answer.error) for answer in answers if answer.error}
@@ -69,7 +69,7 @@ def _found(
 def _claims(
     work: Work, todo: Mapping[str, Planned], live: Mapping[str, RunningAttempt]
 ) -> list["Answer[str]"]:
-    """The node that does the work at each node's path; a node already at work keeps it."""
+    """Claim each node's path for one node; a node already at work keeps it."""
     nonce = secrets.token_hex(8)
 
     def claim(name: str) -> str:
@@ -82,15 +82,15 @@ def _claims(
     ]
 
 
-def _worked(
+def _prepare_all(
     work: Work, mine: Mapping[str, Planned], live: Mapping[str, RunningAttempt], voice: Voice
 ) -> dict[str, NodeOutcome]:
-    """Outcomes of the nodes that work, with their progress shown meanwhile."""
+    """Prepare the nodes that work, showing their progress; return their outcomes."""
     pool = Pool(min(MOST_AT_ONCE, len(mine)))
     show = _Show(work, voice)
     try:
         submitted = {
-            name: pool.submit(partial(_one, work, planned, live.get(name)))
+            name: pool.submit(partial(_prepare_one, work, planned, live.get(name)))
             for name, planned in mine.items()
         }
         pending = set(submitted.values())
@@ -103,7 +103,7 @@ def _worked(
         pool.close()
 
 
-def _one(work: Work, planned: Planned, running: RunningAttempt | None) -> NodeOutcome:
+def _prepare_one(work: Work, planned: Planned, running: RunningAttempt | None) -> NodeOutcome:
     began = time.monotonic()
     try:
         message = prepare(work, planned, running)
@@ -149,11 +149,11 @@ class _Show:
         for name, progress_now in shown.items():
             self._first.setdefault(name, (progress_now, at))
         name = self._work.request.dataset.name
-        line = progress.summary(shown, self._rate(shown, at), self._left(shown, at))
+        line = progress.summary(shown, self._rate(shown, at), self._estimate_remaining(shown, at))
         self._voice.working(f"data set {name}: {line}")
 
     def _rate(self, shown: Mapping[str, DataProgress], at: float) -> float:
-        """Files per second of all nodes together."""
+        """Return the files per second of all nodes together."""
         rates = [
             (progress_now.files - self._first[name][0].files)
             / max(at - self._first[name][1], SHOW_S)
@@ -161,8 +161,8 @@ class _Show:
         ]
         return sum(rates)
 
-    def _left(self, shown: Mapping[str, DataProgress], at: float) -> str:
-        """The longest time left of any node that has an estimate, in words; else empty."""
+    def _estimate_remaining(self, shown: Mapping[str, DataProgress], at: float) -> str:
+        """Return the longest estimate of the time left, in words; empty without any."""
         lefts: Sequence[float | None] = [
             progress.left_s(self._first[name][0], progress_now, at - self._first[name][1])
             for name, progress_now in shown.items()

@@ -35,9 +35,9 @@ class Holdings:
 
 
 def holdings(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Holdings:
-    """The data set on these nodes, read anew file by file and compared between nodes."""
+    """Read the data set on these nodes anew, file by file, and compare the nodes."""
     nodes = {node.name: node for node in fleet.cluster.members}
-    answers = ask_all(names, lambda name: _looked(fleet, dataset, nodes[name]))
+    answers = ask_all(names, lambda name: _inspect(fleet, dataset, nodes[name]))
     looked = {answer.node: answer.value for answer in answers if answer.value}
     held = {name: holding for name, (holding, _) in looked.items() if holding}
     findings = [finding for _, own in looked.values() for finding in own]
@@ -54,7 +54,7 @@ def holdings(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Holdings:
 
 
 def contents_of(fleet: Fleet, dataset: Dataset, node: Node, path: str) -> Contents:
-    """What lies at any path of a node, judged by no rule yet.
+    """Return the contents of any path of a node, judged by no rule yet.
 
     Raises:
         NodeError: no answer.
@@ -65,7 +65,7 @@ def contents_of(fleet: Fleet, dataset: Dataset, node: Node, path: str) -> Conten
 
 
 def row(dataset: Dataset, path: str, holding: Holding | None) -> tuple[str, ...]:
-    """Path, files, size, digest and parts for a table; blanks where ``held`` is None."""
+    """Return path, files, size, digest and parts for a table; blanks if ``held`` is None."""
     if holding is None:
         return path, "", "", "", ""
     digest = holding.digest
@@ -75,7 +75,7 @@ def row(dataset: Dataset, path: str, holding: Holding | None) -> tuple[str, ...]
 
 
 def document(observed: Holdings) -> dict[str, JSON]:
-    """The JSON of what nodes hold, by node name."""
+    """Return the JSON of the nodes' copies, by node name."""
     return {name: _plain(holding) for name, holding in observed.by_node.items()}
 
 
@@ -88,10 +88,10 @@ def _plain(holding: Holding) -> JSON:
     return {**dataclasses.asdict(holding.digest), "parts": parts}
 
 
-def _looked(
+def _inspect(
     fleet: Fleet, dataset: Dataset, node: Node
 ) -> tuple[Holding | None, tuple[Finding, ...]]:
-    """A node's copy, None where a first look finds none; with the findings about the node alone."""
+    """Return a node's copy, None if a first look finds none, and findings about the node alone."""
     like = datasets.find(dataset.like) if dataset.like else None
     names = [dataset.name, *([like.name] if like and like.name in node.data else [])]
     paths = {name: node.data[name] for name in names}

@@ -40,7 +40,7 @@ class RunningAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the preparations of all nodes share.
+    """The request and the progress that the preparations of all nodes share.
 
     Args:
         labels: by node name, the classes of validation images as the script wants it.
@@ -59,8 +59,8 @@ class Work:
     progress: dict[str, DataProgress] = field(default_factory=dict)
 
 
-def left(work: Work, planned: Planned) -> RunningAttempt | None:
-    """An attempt of an earlier run that still runs, or ended well without anybody watching.
+def find_running(work: Work, planned: Planned) -> RunningAttempt | None:
+    """Find an attempt of an earlier run that still runs, or ended well while unwatched.
 
     Raises:
         NodeError: the node does not answer.
@@ -120,8 +120,9 @@ def prepare(work: Work, planned: Planned, running: RunningAttempt | None) -> str
     """
     name = planned.node.name
     if running is None:
-        _refuse_once_stopped(work, name)
-        running = _started(work, planned)
+        if work.stopping():
+            raise errors.UnfitError("not begun", code="STOPPED", node=name)
+        running = _start(work, planned)
 
     def tell(now: DataProgress) -> None:
         work.progress[name] = now
@@ -140,11 +141,11 @@ def prepare(work: Work, planned: Planned, running: RunningAttempt | None) -> str
 
 
 def script(name: str) -> str:
-    """The text of a shipped script."""
+    """Return the text of a shipped script."""
     return resources.files("orchestrator.datasets").joinpath(name).read_text()
 
 
-def _started(work: Work, planned: Planned) -> RunningAttempt:
+def _start(work: Work, planned: Planned) -> RunningAttempt:
     if planned.way is None:
         raise AssertionError("a node that is ready has a way")
     running = _running(work, planned, planned.way, planned.observed.attempt + 1)
@@ -178,11 +179,6 @@ def _running(work: Work, planned: Planned, way: Way, number: int) -> RunningAtte
     return RunningAttempt(attempt, task, runtime, way)
 
 
-def _refuse_once_stopped(work: Work, node: str) -> None:
-    if work.stopping():
-        raise errors.UnfitError("not begun", code="STOPPED", node=node)
-
-
 def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
     node, text = running.task.node, log.read_text(errors="replace")
     if end.why == "stopped":
@@ -199,7 +195,7 @@ def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
 
 
 def _refuse_bad_result(work: Work, planned: Planned) -> str:
-    """What the new data set holds, in words; raises if programs could not read it."""
+    """Count the contents of the new data set; raise if programs could not read it."""
     dataset, node = work.request.dataset, planned.node
     path = f"{_partial(planned)}/set"
     seen = held.contents_of(work.fleet, dataset, node, path)
@@ -283,7 +279,7 @@ class _Watch:
                 time.sleep(WATCH_S)
 
     def _look(self) -> TaskEnd | bytes | None:
-        """The end, once the log is read whole; else the log's new bytes, or None."""
+        """Return new bytes of the log; None if there are none; the end once the log is read."""
         attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
         state = runtime.inspect(attempt, task)
         piece = runtime.output(attempt, task, self._size)

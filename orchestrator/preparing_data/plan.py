@@ -39,7 +39,7 @@ class DataRequest:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is to be done on one node.
+    """The plan for one node.
 
     Args:
         state: there (something lies at the path already), ready, or refused for its findings.
@@ -57,7 +57,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What is to be done, by node name; and the errors of silent nodes.
+    """The plans by node name, and the errors of silent nodes.
 
     Args:
         labels: of validation images, by node name, where they are needed.
@@ -69,7 +69,7 @@ class Plans:
 
 
 def planned(fleet: Fleet, request: DataRequest, name: str) -> Planned:
-    """What is to be done on a node.
+    """Look at a node and plan its preparation.
 
     Raises:
         NodeError, UnfitError: it gave no answer that can be read, or a mount there hangs.
@@ -93,12 +93,12 @@ def planned(fleet: Fleet, request: DataRequest, name: str) -> Planned:
 
 
 def home(node: Node, dataset: Dataset) -> str:
-    """The node's folder for attempts at a data set; two nodes of one machine have two."""
+    """Return the node's folder for attempts; two nodes of one machine have two."""
     return f"{node.folder}/prepare/{dataset.name}-{node.name}"
 
 
 def summary(planned: Planned) -> str:
-    """One line on what is to be done."""
+    """Describe in one line what is to be done."""
     if planned.way is None:
         return {"there": "is there; nothing is overwritten"}.get(
             planned.state, "cannot be prepared"
@@ -132,7 +132,7 @@ def _refuse_hung(fleet: Fleet, request: DataRequest, node: Node) -> None:
 
 
 def given_labels(path: Path | None) -> bytes | None:
-    """The user's labels file as lines ``FILE CLASS``; None if none is given.
+    """Read the user's labels file as lines ``FILE CLASS``; None if none is given.
 
     Raises:
         LocalError: it cannot be read.
@@ -149,7 +149,7 @@ def given_labels(path: Path | None) -> bytes | None:
 
 
 def labels_beside(fleet: Fleet, request: DataRequest, planned: Planned) -> bytes | Finding:
-    """The labels file among a node's sources, as lines ``FILE CLASS``; or a finding without one.
+    """Read the labels file among a node's sources as ``FILE CLASS``; a finding without one.
 
     Raises:
         NodeError: the node does not answer.

@@ -33,7 +33,7 @@ Reader = Callable[[Iterable[bytes], tuple[int, int] | None], TrainingLog]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How published results call what a case measures.
+    """The names that published results use for a case.
 
     Args:
         frameworks: patterns of names with versions, such as ``oneflow-*``.
@@ -114,7 +114,7 @@ class Workload:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all workloads, sorted."""
+    """Return the names of all workloads, sorted."""
     installed = {entry.name for entry in entry_points(group=GROUP)}
     return tuple(sorted({name for name in _shipped() if not name.startswith("_")} | installed))
 
@@ -184,7 +184,7 @@ def module(name: str) -> str:
 
 
 def named(name: str) -> Workload:
-    """The workload of that name.
+    """Return the workload of that name.
 
     Raises:
         UsageError: NO-WORKLOAD; the message lists those there are.

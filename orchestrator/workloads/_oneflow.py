@@ -15,12 +15,12 @@ FIRST_PORT = {"0.1.9": 12138, "0.2.0": 50051}
 
 
 def node_ips(placement: Placement) -> str:
-    """The nodes' addresses, leader first: a rank is a place in this list, and blanks break it."""
+    """Join the nodes' addresses, leader first: a rank is a place in it, and blanks break it."""
     return ",".join(seat.address for seat in placement.seats)
 
 
 def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """The common environment, and what OneFlow-Benchmark's scripts set.
+    """Return the common environment with the variables of OneFlow-Benchmark's scripts.
 
     Source: OneFlow-Benchmark, rn50_train.sh and bert_base_pretrain.sh.
     """
@@ -29,7 +29,7 @@ def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, st
 
 
 def unsupported(case: Case, method: Method, release: Release, printed: range) -> Iterator[str]:
-    """What a version cannot do, and windows between lines that it does not print.
+    """Yield options that a version does not support, and windows that end between printed lines.
 
     Args:
         printed: iterations of which the program prints a line.
@@ -47,7 +47,7 @@ def unsupported(case: Case, method: Method, release: Release, printed: range) ->
 
 
 def published(case: Case, model: str) -> Published:
-    """What reports call a case of this model: of its release, or of all where none is said.
+    """Return the published names of a case: of its release, or of all if none is given.
 
     Logs do not say the release that wrote them. Reports of 0.3.1 call AMP by its loss scale.
     """

@@ -17,7 +17,7 @@ LARGE_MIB = 8192
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     size_mib: Count = 1024
     """The buffer that is reduced, in MiB of float32."""
@@ -79,7 +79,7 @@ FORMAT = Format(
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """torchrun as the agent, our program with what the case asks for."""
+    """Return torchrun as the agent, and our program with the case's arguments."""
     return Command(
         agent=(placement.python, "-m", "torch.distributed.run"),
         program=(
@@ -92,14 +92,14 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def published(case: Case) -> Published | None:
-    """Bandwidths of nccl-tests, which are published of buffers of 8 GiB and more."""
+    """Return the names of nccl-tests' bandwidths, published for buffers of 8 GiB and more."""
     if case.device != "cuda" or Params.model_validate(case.given).size_mib < LARGE_MIB:
         return None
     return Published(("nccl-tests",), "all_reduce", (case.precision,), "8-16 GiB")
 
 
 def unsupported(case: Case, _method: Method) -> Iterator[str]:
-    """One rank has nobody to reduce with, and there is one buffer."""
+    """Yield a single rank, which has no peer, and several buffers."""
     if case.world_size < 2:
         yield f"{case.placement}, which is one rank; needed two or more"
     if case.micro_batch_size != 1:

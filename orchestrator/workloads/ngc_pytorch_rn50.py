@@ -21,24 +21,24 @@ DATA = "/data/image"
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0)] = Field(
         default="dynamic", union_mode="left_to_right"
     )
     """With AMP: dynamic, or a static loss scale such as 128."""
     data_backend: Literal["dali-cpu", "dali-gpu", "pytorch", "syntetic"] = "dali-cpu"
-    """What feeds it, in the program's own spelling; syntetic makes images up, and measures no
+    """The input, in the program's own spelling; syntetic makes images up, and measures no
     input."""
 
 
 def learning_rate(case: Case) -> str:
-    """The scripts' learning rate: micro batch size x GPUs per node / 1000, not x nodes."""
+    """Return the scripts' learning rate: micro batch x GPUs per node / 1000, not x nodes."""
     return f"{case.micro_batch_size * case.gpus_per_node / 1000:.6g}"
 
 
 def command(case: Case, method: Method, _: Placement) -> Command:
-    """The command line of seed 003; node_rank and the meeting point are the launcher's."""
+    """Return the command of seed 003; the launcher adds node_rank and the meeting point."""
     precision: tuple[str, ...] = ()
     if case.precision == "amp":
         scale = Params.model_validate(case.given).loss_scale
@@ -70,18 +70,18 @@ def command(case: Case, method: Method, _: Placement) -> Command:
 
 
 def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
-    """ImageNet as raw JPEGs, where the scripts look for it."""
+    """Return the mount of ImageNet as raw JPEGs, where the scripts look for it."""
     return tuple(Mount(seat.data[name], DATA, read_only=True) for name in data(case))
 
 
 def data(case: Case) -> tuple[str, ...]:
-    """ImageNet, unless the program makes its images up."""
+    """Return ImageNet, unless the program makes its images up."""
     synthetic = Params.model_validate(case.given).data_backend == "syntetic"
     return () if synthetic else ("imagenet",)
 
 
 def published(case: Case) -> Published | None:
-    """What reports call this case; amp alone means a dynamic loss scale in some of them.
+    """Return the published names; some reports write ``amp`` alone for a dynamic loss scale.
 
     All of them read images, by DALI on the CPUs.
     """

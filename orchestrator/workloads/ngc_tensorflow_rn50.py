@@ -30,7 +30,7 @@ _LABELLED = re.compile(r"r50_b\d+_(?:fp32|fp16|amp)(?P<xla>-xla)?(?P<benchmark>-
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     mode: Literal["train", "training_benchmark"] = "train"
     """train as DLPerf measured, or training_benchmark as NVIDIA's training_perf.sh does."""
@@ -55,7 +55,7 @@ class Params(Noun):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """The command line of the mode's script; the program chooses GPUs by local rank itself."""
+    """Return the command of the mode's script; the program chooses GPUs by local rank."""
     params = Params.model_validate(case.given)
     main = ("python3", f"{placement.code}/main.py")
     if params.is_benchmark:
@@ -65,7 +65,7 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def _train(case: Case, method: Method, params: Params) -> Iterator[str]:
-    """DLPerf's arguments: its scripts for one node and for several differ in two of them."""
+    """Yield DLPerf's arguments; its scripts for one and for several nodes differ in two."""
     several = case.nodes > 1
     yield from ("--arch=resnet50", "--mode=train", "--iter_unit=batch")
     yield from (f"--num_iter={method.iterations}", f"--batch_size={case.micro_batch_size}")
@@ -82,7 +82,7 @@ def _train(case: Case, method: Method, params: Params) -> Iterator[str]:
 
 
 def _benchmark(case: Case, method: Method, params: Params) -> Iterator[str]:
-    """training_perf.sh's arguments; without --data_dir the program makes its own data."""
+    """Yield training_perf.sh's arguments; without --data_dir the program makes its own data."""
     yield from ("--mode=training_benchmark", "--warmup_steps", str(params.warmup_steps))
     yield from ("--num_iter", str(method.iterations), "--iter_unit", "batch")
     yield from ("--batch_size", str(case.micro_batch_size))
@@ -108,20 +108,20 @@ def _options(params: Params) -> Iterator[str]:
 
 
 def data(case: Case) -> tuple[str, ...]:
-    """ImageNet as TFRecord and what DALI needs to find images in it."""
+    """Return ImageNet as TFRecord, and the index with which DALI finds images in it."""
     params = Params.model_validate(case.given)
     images = ("imagenet_tfrecord",) if params.data == "tfrecord" else ()
     return (*images, *(("dali_idx",) if params.uses_dali else ()))
 
 
 def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
-    """The data sets where the scripts look for them."""
+    """Return the mounts of the data sets, where the scripts look for them."""
     targets = {"imagenet_tfrecord": TFRECORD, "dali_idx": DALI_IDX}
     return tuple(Mount(seat.data[name], targets[name], read_only=True) for name in data(case))
 
 
 def unsupported(case: Case, method: Method) -> Iterable[str]:
-    """What contradicts the mode: its data, its warm-up, and windows off the printed steps."""
+    """Yield data, warm-up steps and windows that contradict the mode."""
     params = Params.model_validate(case.given)
     if params.data == "synthetic" and not params.is_benchmark:
         yield "data: synthetic in mode train; needed mode: training_benchmark, or tfrecord"
@@ -156,14 +156,14 @@ def _window_unsupported(method: Method, params: Params, unshown: int) -> Iterato
 
 
 def stem(case: Case) -> str:
-    """DLPerf's name of a log, with XLA and the mode in it, which its scripts leave out."""
+    """Return DLPerf's name of a log, extended by XLA and the mode."""
     params = Params.model_validate(case.given)
     label = "-xla" * params.xla + "-benchmark" * params.is_benchmark
     return f"r50_b{case.micro_batch_size}_{case.precision}{label}"
 
 
 def told_by_name(stem: str) -> Mapping[str, Scalar]:
-    """What our own names of logs say beyond batch and precision; upstream's say nothing of it."""
+    """Parse parameters from our own names of logs; upstream's contain batch and precision only."""
     found = _LABELLED.fullmatch(stem)
     said: dict[str, Scalar] = {}
     if found and found["xla"]:
@@ -174,7 +174,7 @@ def told_by_name(stem: str) -> Mapping[str, Scalar]:
 
 
 def published(case: Case) -> Published | None:
-    """What reports call this case; synthetic data has been published by nobody.
+    """Return the published names; None for synthetic data, which nobody has published.
 
     DLPerf published mode train, with XLA in the precision. PaddlePaddle/Perf published benchmarks,
     all of them with XLA, which is in the framework's name.

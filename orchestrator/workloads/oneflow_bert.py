@@ -19,7 +19,7 @@ WIKI = "/datasets/bert/of_wiki_seq_len_128"
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     release: Release = "0.1.9"
     """The version of OneFlow in the image; its options differ."""
@@ -30,7 +30,7 @@ class Params(Noun):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """BERT base with sequences of 128 tokens, as many iterations as asked for."""
+    """Return the command for BERT base with sequences of 128 tokens."""
     params = Params.model_validate(case.given)
     old = params.release == "0.1.9"
     return Command(
@@ -61,12 +61,12 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
-    """Wikipedia as OFRecord."""
+    """Return the mount of Wikipedia as OFRecord."""
     return (Mount(seat.data["wiki_ofrecord"], WIKI, read_only=True),)
 
 
 def unsupported(case: Case, method: Method) -> Iterable[str]:
-    """AMP of a version that has none, and windows off the printed lines: 19, 39 and so on."""
+    """Yield AMP if the version has none, and windows off the printed lines 19, 39 and so on."""
     params = Params.model_validate(case.given)
     every = params.print_every
     printed = range(every - 1, method.iterations, every)
@@ -74,7 +74,7 @@ def unsupported(case: Case, method: Method) -> Iterable[str]:
 
 
 def port(case: Case) -> int:
-    """The control port; of 0.1.9 it is written in the program."""
+    """Return the control port, which is fixed in the program of 0.1.9."""
     return _oneflow.FIRST_PORT[Params.model_validate(case.given).release]
 
 

@@ -32,7 +32,7 @@ PADDED_VOCABULARY = 51_200
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     num_layers: Count
     """Transformer layers."""
@@ -47,11 +47,11 @@ class Params(Noun):
     log_interval: Count = 10
     """Iterations from one row of the table to the next."""
     rdma: bool = True
-    """Whether OneFlow itself talks over InfiniBand, as the reports had it."""
+    """Let OneFlow itself use InfiniBand, as in the reports."""
 
 
 def case_name(case: Case) -> str:
-    """What the report calls a case, such as ``2D_PP_2x4x4_512_2304x24``."""
+    """Return the report's name of a case, such as ``2D_PP_2x4x4_512_2304x24``."""
     params = Params.model_validate(case.given)
     tensor, pipeline = case.tensor_parallel, case.pipeline_parallel
     split = "MP" if case.data_parallel == 1 and tensor > 1 else "DP" if tensor == 1 else "2D"
@@ -64,7 +64,7 @@ def case_name(case: Case) -> str:
 
 
 def stem(case: Case) -> str:
-    """Upstream's name of the log behind that of the case, since two cases share upstream's."""
+    """Return the case's name with upstream's log name, which two cases may share."""
     params = Params.model_validate(case.given)
     return (
         f"{case_name(case)}-pretrain_gpt_{case.nodes}n{case.gpus_per_node}d"
@@ -75,7 +75,7 @@ def stem(case: Case) -> str:
 
 
 def told_by_name(stem: str) -> Mapping[str, Scalar]:
-    """What upstream's name of a log says of its case, and the report's name before it."""
+    """Parse the case from upstream's name of a log, and from the report's name before it."""
     found = _STEM.search(stem)
     if found is None:
         return {}
@@ -94,7 +94,7 @@ def told_by_name(stem: str) -> Mapping[str, Scalar]:
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """The same line on every node; ``checkpoint`` is a folder of the attempt's own."""
+    """Return the same command for every node; ``checkpoint`` is a folder of the attempt's own."""
     params = Params.model_validate(case.given)
     return Command(
         agent=(),
@@ -129,12 +129,12 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
-    """The tokens, where the scripts look for them."""
+    """Return the mount of the tokens, where the scripts look for them."""
     return (Mount(seat.data["gpt"], DATA, read_only=True),)
 
 
 def unsupported(case: Case, method: Method) -> Iterator[str]:
-    """Shapes that do not divide, and windows between rows of the table."""
+    """Yield shapes that do not divide, and windows between rows of the table."""
     params = Params.model_validate(case.given)
     hidden, heads, layers = params.hidden_size, params.num_attention_heads, params.num_layers
     if hidden % heads:
@@ -151,7 +151,7 @@ def unsupported(case: Case, method: Method) -> Iterator[str]:
 
 
 def step_flops(case: Case) -> float:
-    """Floating-point operations of one step: forward, backward, and forward again.
+    """Return the floating-point operations of a step: forward, backward, forward again.
 
     Source: DLPerf's report on GPT of May 2021, whose TFLOP/s it gives; Megatron-LM's formula with
     activation checkpointing.
@@ -164,7 +164,7 @@ def step_flops(case: Case) -> float:
 
 
 def published(case: Case) -> Published:
-    """What reports call this case; their fp16 is this program's."""
+    """Return the published names; the reports' fp16 is this program's amp."""
     batch = f"gbs={case.global_batch_size}"
     precision = "fp16" if case.precision == "amp" else case.precision
     frameworks = ("oneflow-0.3.5*", "megatron*")

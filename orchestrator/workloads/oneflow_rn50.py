@@ -30,7 +30,7 @@ AMP = (
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     release: Release = "0.1.9"
     """The version of OneFlow in the image; its options differ."""
@@ -43,7 +43,7 @@ class Params(Noun):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """One epoch that is exactly as long as the iterations asked for."""
+    """Return the command for one epoch that is exactly as long as the iterations asked for."""
     params = Params.model_validate(case.given)
     old = params.release == "0.1.9"
     data = (
@@ -72,18 +72,18 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
-    """ImageNet's OFRecord files, where the scripts look for them."""
+    """Return the mount of ImageNet's OFRecord files, where the scripts look for them."""
     return tuple(Mount(seat.data[name], OFRECORD, read_only=True) for name in data(case))
 
 
 def data(case: Case) -> tuple[str, ...]:
-    """ImageNet as OFRecord, unless the program makes its own."""
+    """Return ImageNet as OFRecord, unless the program makes its own."""
     synthetic = Params.model_validate(case.given).data == "synthetic"
     return () if synthetic else ("imagenet_ofrecord",)
 
 
 def unsupported(case: Case, method: Method) -> Iterable[str]:
-    """AMP of a version that has none, and windows off the printed lines."""
+    """Yield AMP if the version has none, and windows off the printed lines."""
     params = Params.model_validate(case.given)
     every = params.print_every
     printed = range(every, method.iterations + 1, every)
@@ -91,12 +91,12 @@ def unsupported(case: Case, method: Method) -> Iterable[str]:
 
 
 def port(case: Case) -> int:
-    """The control port; of 0.1.9 it is written in the program."""
+    """Return the control port, which is fixed in the program of 0.1.9."""
     return _oneflow.FIRST_PORT[Params.model_validate(case.given).release]
 
 
 def published(case: Case) -> Published | None:
-    """What reports call this case; synthetic data has been published by nobody."""
+    """Return the published names; None for synthetic data, which nobody has published."""
     synthetic = Params.model_validate(case.given).data == "synthetic"
     return None if synthetic else _oneflow.published(case, "resnet50v1.5")
 

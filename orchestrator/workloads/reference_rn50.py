@@ -16,7 +16,7 @@ from orchestrator.workloads import Workload
 
 
 class Params(Noun):
-    """What a playbook may say of this program."""
+    """The parameters that a playbook may give this program."""
 
     loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0)] = Field(
         default="dynamic", union_mode="left_to_right"
@@ -27,7 +27,7 @@ class Params(Noun):
     num_classes: Count = 1000
     """Classes that the network tells apart."""
     memory_format: Literal["nhwc", "nchw"] = "nhwc"
-    """How tensors lie in memory; nhwc is PyTorch's channels-last."""
+    """The memory layout of tensors; nhwc is PyTorch's channels-last."""
     allow_tf32: bool = False
     """On GPUs: whether float32 may be computed as TF32; without it, fp32 means float32."""
     threads: Count = 1
@@ -35,7 +35,7 @@ class Params(Noun):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """torchrun as the agent, our program with what the case asks for."""
+    """Return torchrun as the agent, and our program with the case's arguments."""
     params = Params.model_validate(case.given)
     return Command(
         agent=(placement.python, "-m", "torch.distributed.run"),
@@ -69,13 +69,13 @@ def _precision(case: Case, params: Params) -> tuple[str, ...]:
 
 
 def unsupported(case: Case, _method: Method) -> Iterator[str]:
-    """TF32, which only GPUs have."""
+    """Yield TF32 on CPUs; only GPUs have it."""
     if case.device == "cpu" and Params.model_validate(case.given).allow_tf32:
         yield "params.allow_tf32 on cpu; needed `device: cuda`, or leave it out"
 
 
 def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """PyTorch's common environment; threads on CPUs belong to the case, not to torchrun."""
+    """Return PyTorch's environment; the case, not torchrun, sets the threads on CPUs."""
     common = dict(gang_env.environment(case, placement, seat))
     if case.device == "cpu":
         common["OMP_NUM_THREADS"] = str(Params.model_validate(case.given).threads)
