@@ -71,7 +71,7 @@ class Signals:
         self._in_order = False
 
     def stopping(self) -> bool:
-        """Whether a request has come."""
+        """Return whether a request to stop has been received."""
         return bool(self.received)
 
     def leave(self) -> None:

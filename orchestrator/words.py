@@ -50,7 +50,7 @@ def _step(step: str | int) -> str:
 
 
 def is_secret(steps: Iterable[str | int]) -> bool:
-    """Whether a key on the way is named like a secret; ``tokenizer`` and ``tokens`` are not."""
+    """Return whether any key in the path is named like a secret; ``tokenizer`` is not."""
     return any(isinstance(step, str) and _SECRET.search(step) for step in steps)
 
 
@@ -125,7 +125,7 @@ def by_clock(nanoseconds: int) -> str:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """What versions sort by: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
+    """Return a sort key for versions: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
     return tuple(int(number) for number in re.findall("[0-9]+", version))
 
 

@@ -64,7 +64,7 @@ class _Socket:
             self._stream.close()
 
     def idles(self) -> bool:
-        """Whether the stream is still open and holds no unread byte."""
+        """Return whether the stream is still open and holds no unread byte."""
         self._stream.settimeout(0.0)
         try:
             self._stream.recv(1)

@@ -44,7 +44,7 @@ class TaskFiles:
         self._base = f"{attempt.folder(task)}/r{task.node_rank}"
 
     def path(self, name: str) -> str:
-        """Where a file of the task lies on the node: pid, gate, go, log, exit, end or err."""
+        """Return a task file's path; ``name`` is pid, gate, go, log, exit, end or err."""
         return f"{self._base}.{name}"
 
     def supervisor(self) -> ProcessIdentity | None:
@@ -65,7 +65,7 @@ class TaskFiles:
         return ProcessIdentity(self._task.node, int(words[0]), *words[1:])
 
     def has(self, name: str) -> bool:
-        """Whether a file of the task is there and has content."""
+        """Return whether a file of the task exists and has content."""
         return bool(self._words(name))
 
     def text(self, name: str) -> str:
@@ -73,11 +73,11 @@ class TaskFiles:
         return " ".join(self._words(name))
 
     def let_through(self) -> bool:
-        """Whether the task's gate has opened."""
+        """Return whether the task has passed its gate."""
         return bool(self._words("go"))
 
     def end(self, why: str = "") -> TaskEnd | None:
-        """How the task ended; None until then.
+        """Return how the task ended, or None if it has not.
 
         Args:
             why: instead of the supervisor's exit reason.
@@ -109,12 +109,12 @@ class TaskFiles:
         return self._transport.get_own(self.path("log"), offset) or b""
 
     def alive(self, supervisor: ProcessIdentity, pid: str) -> bool:
-        """Whether the node's process ``pid`` is this supervisor and has not ended."""
+        """Return whether the node's process ``pid`` is this supervisor and has not ended."""
         stat = self._transport.get(f"/proc/{pid}/stat") or b""
         return supervisor.is_shown_by(stat, self._boot())
 
     def rebooted(self, supervisor: ProcessIdentity) -> bool:
-        """Whether the node was rebooted since the task started."""
+        """Return whether the node has rebooted since the task started."""
         return self._boot() != supervisor.boot
 
     def _boot(self) -> str:

@@ -43,7 +43,7 @@ class ContainerState:
 
     @property
     def finished(self) -> bool:
-        """Whether its first process has ended, or never will be."""
+        """Return whether the container has exited, or will never start."""
         return self.status in FINISHED
 
 
@@ -181,7 +181,7 @@ class Containers:
         )
 
     def restarted_since(self, container: ContainerState) -> bool:
-        """Whether the engine was restarted after it had started this container.
+        """Return whether the engine has restarted since it started this container.
 
         The engine keeps its last 256 events in memory only: if it has fewer, and the container's
         start is not among them, it has been restarted since.

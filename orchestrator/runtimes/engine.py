@@ -38,7 +38,7 @@ BROKEN = (
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What an engine has for GPUs; ``api_version`` is the one that we use with it."""
+    """An engine's version and support for GPUs; ``api_version`` is the one used with it."""
 
     server_version: str
     api_version: str
@@ -76,7 +76,7 @@ class Engine:
         self._clients: dict[float, Any] = {}
 
     def facts(self) -> EngineFacts:
-        """What the engine says of itself, asked now."""
+        """Query the engine's version and its support for GPUs."""
         info = self.ask(lambda client: client.info())
         return EngineFacts(
             server_version=info["ServerVersion"],
@@ -119,7 +119,7 @@ class Engine:
         return ENGINE.call(lambda: self.ask_once(question, within_s=within_s))
 
     def ask_once(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
-        """As ``ask``, for a question that must not run twice.
+        """Call the engine once, without the retry of ``ask``, where a second call would do harm.
 
         Raises:
             UnfitError, docker.errors.NotFound: as ``ask``.

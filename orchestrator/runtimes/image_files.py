@@ -46,7 +46,7 @@ done
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """What a container of a task is made of.
+    """The image, mounts and GPUs of a task's container.
 
     Args:
         image: the file, by its absolute path: pyxis takes any other word for a name in a registry.
@@ -68,7 +68,7 @@ class Contained:
 
 @dataclass(frozen=True, slots=True)
 class ImageFiles:
-    """How containers are made of an image file.
+    """The commands that import an image file and start containers from it.
 
     Args:
         importing: the command that writes an image into a file: registry, name there, path.
@@ -190,5 +190,5 @@ def remove_left(
 
 
 def proved(image: str) -> tuple[str, ...]:
-    """What stands before a program that must run in a container of the image, and nowhere else."""
+    """Return the words put before a program so that it refuses to run outside of the image."""
     return ("sh", "-c", PROVED, "sh", f"{INSIDE}/{posixpath.basename(image)}")

@@ -25,7 +25,7 @@ class StepFiles:
         self._transport = transport
 
     def write(self, attempt: Attempt, task: Task, text: str) -> None:
-        """What a task is started from.
+        """Write the files that start a task.
 
         Args:
             text: a script that becomes the task's supervisor, or what stands for it.
@@ -38,7 +38,7 @@ class StepFiles:
         self._transport.put(text.encode(), f"{folder}/r{task.node_rank}.task")
 
     def of(self, attempt: Attempt, task: Task) -> TaskFiles:
-        """What its supervisor leaves."""
+        """Return the files that the task's supervisor writes."""
         return TaskFiles(self._transport, attempt, task)
 
     def state(self, attempt: Attempt, task: Task) -> TaskState:

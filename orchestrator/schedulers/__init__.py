@@ -49,11 +49,11 @@ class Scheduler(Protocol):
 
     @property
     def lanes(self) -> int:
-        """How many attempts may run at once."""
+        """Number of attempts that may run at once."""
 
     @property
     def nodes(self) -> int:
-        """How many nodes it has, without those that it has lost for good."""
+        """Number of nodes, without those lost for good."""
 
     def __enter__(self) -> "Scheduler":
         """Itself."""
@@ -143,7 +143,7 @@ class Scheduler(Protocol):
         """Watch the gang until all of it has ended; the first that fails ends the others."""
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task passed its gate: then the gang is running or has ended.
+        """Return whether every task passed its gate, so that the gang is running or has ended.
 
         Raises:
             NodeError: a node does not answer; what it runs is not known.

@@ -101,7 +101,7 @@ class Fanout:
 
     @property
     def nodes(self) -> int:
-        """Those of the inventory: one without an answer may be back for the next attempt."""
+        """Number of nodes in the inventory: a silent node may be back for the next attempt."""
         return len(self._seats)
 
     def allocate(self, request: Request) -> Allocation | None:
@@ -162,7 +162,7 @@ class Fanout:
         return self._gangs.wait(attempt, limits, watch)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task passed its gate."""
+        """Return whether every task passed its gate."""
         return self._gangs.adoptable(attempt)
 
     def clear(self, attempt: Attempt) -> None:

@@ -138,7 +138,7 @@ class GangStep:
         return self._steps.words(self._attempt.nodes, *more, *options, *command, ranked=True)
 
     def printed(self) -> bytes:
-        """What srun, and Slurm on the nodes, printed; its tasks print into their logs."""
+        """Read what srun and Slurm's daemons printed; tasks print into their own logs."""
         with contextlib.suppress(FileNotFoundError):
             return self._said.read_bytes()
         return b""
@@ -241,7 +241,7 @@ class GangStep:
         return short_of_memory(self.printed())
 
     def any_down(self) -> bool:
-        """Whether Slurm counts on some node of the gang no more."""
+        """Return whether Slurm considers any of the gang's nodes down."""
         return any(slurm_nodes.is_down(self.state(node)) for node in self._attempt.nodes)
 
     @property
@@ -253,7 +253,7 @@ class GangStep:
         return Path(self._attempt.folder(self._attempt.tasks[0])) / "srun.err"
 
     def _is_absent(self) -> bool:
-        """Whether squeue shows no such step, several times running: for one that was found."""
+        """Return whether squeue, several times in a row, no longer lists a step that it listed."""
         now = time.monotonic()
         with self._lock:
             if now - self._looked_at < LOOK_S:

@@ -88,7 +88,7 @@ class Gangs:
         return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task passed its gate: then the gang is running or has ended.
+        """Return whether every task passed its gate, so that the gang is running or has ended.
 
         Raises:
             NodeError: a node does not answer; what it runs is not known.

@@ -45,7 +45,7 @@ FRESH_S = 2.0  # in which what was seen of a node at the end of a gang holds for
 
 @dataclass(slots=True)
 class Looks:
-    """What steps of gangs saw of their nodes at their own end: each counts once, and not for long.
+    """Busy ports of nodes, as seen at the end of a gang's step; each is used once, while fresh.
 
     Args:
         seen: by node, when nothing of any gang ran there, and the ports that were busy.
@@ -131,7 +131,7 @@ def health(job: Mapping[str, str], nodes: Sequence[str]) -> dict[str, str]:
 
 
 def is_down(state: str) -> bool:
-    """Whether nothing that is started on a node of this state can be relied on."""
+    """Return whether a node in this state cannot be relied on to run a task."""
     return state.startswith(_DOWN) or state.endswith("*")
 
 

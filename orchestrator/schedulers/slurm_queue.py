@@ -83,7 +83,7 @@ class Job:
 
 
 def call(*argv: str, patience_s: float = QUEUE_S) -> str:
-    """What a command of Slurm's prints; asked again while slurmctld does not answer.
+    """Run a Slurm command, again while slurmctld does not answer; return its output.
 
     Raises:
         LocalError: SLURM-MISSING, SLURM-SILENT; it cannot be asked.

@@ -82,7 +82,7 @@ class SlurmTasks:
         return self._lost(attempt, task, "lost")
 
     def ended(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
-        """How a gang ended, by what Slurm says of its step once all of its tasks have ended.
+        """Correct an ended gang's reason by what Slurm reports: node-down or oom.
 
         A process that its limit of memory ended counts also where the program went on, as in
         containers. Where a node is down, the others' ranks failed for want of their peer, often
@@ -199,6 +199,6 @@ def pasted(
 
 
 def least_cpus(environ: Mapping[str, str]) -> int:
-    """How many CPUs every node of the job has for it: ``32(x3),16`` gives 16."""
+    """Return the number of CPUs that each node has for the job: 16 for ``32(x3),16``."""
     counts = environ.get("SLURM_JOB_CPUS_PER_NODE", "1").split(",")
     return min(int(count.partition("(")[0]) for count in counts)

@@ -79,7 +79,7 @@ def incomplete(sweep: Sweep, missing: Mapping[str, str]) -> errors.LocalError:
 
 
 def is_one(path: Path) -> bool:
-    """Whether a file is an archive, by its name or its first bytes."""
+    """Return whether a file is an archive, by its name or its first bytes."""
     try:
         if not path.is_file():
             return False
@@ -119,7 +119,7 @@ def unpack(path: Path, into: Path) -> Sweep:
 
 
 class _Stream(io.RawIOBase):
-    """What an archive decompresses to, as far as it is allowed; its checksum is read as well."""
+    """A limited stream of an archive's decompressed bytes; checks the checksum too."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         super().__init__()
@@ -163,7 +163,6 @@ class _Stream(io.RawIOBase):
             raise _damaged(self._path, "something follows after its end")
 
     def _piece(self) -> bytes | None:
-        """What the next bytes of the file say; None at the end."""
         if self._frame.eof or not (piece := self._file.read(_IN_BYTES)):
             return None
         return self._frame.decompress(piece)

@@ -25,7 +25,7 @@ _NO_EVIDENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What lies in a sweep's folder, by paths within it.
+    """The files in a sweep's folder, by paths relative to it.
 
     Args:
         files: every file that is evidence, also behind links within the folder; sorted.
@@ -75,7 +75,7 @@ def keep_sums(sweep: Sweep) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's bytes.
+    """Compute the SHA-256 of a file, in hexadecimal.
 
     Raises:
         LocalError: STORE-RIGHTS.
@@ -103,7 +103,7 @@ def _secret(path: str, given: Callable[[str, int], frozenset[str] | None]) -> st
 
 
 def _given(sweep: Sweep, trial: str, number: int) -> frozenset[str] | None:
-    """What tasks of an attempt were given; None of a damaged one: nobody knows what is a key."""
+    """Return the names of files given to an attempt's tasks; None if its record is damaged."""
     try:
         attempt = sweep.attempt(trial, number)
     except errors.DlperfError:

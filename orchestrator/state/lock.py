@@ -78,7 +78,7 @@ class Lock:
         os.close(self._handle)
 
     def holder(self) -> Holder | None:
-        """Who holds it, by the file's content; does not take the lock. None if free.
+        """Return the holder named in the file, or None if the lock is free; do not take it.
 
         A process of another machine counts as the holder: whether it runs is not known here.
         """
@@ -91,7 +91,7 @@ class Lock:
         return None if gone else holder
 
     def held_by(self) -> Holder | None:
-        """Who holds it; of a process of another machine the file system is asked, by flock.
+        """Return the holder, or None; test by flock if the file names a process of another machine.
 
         A process that ended without a word, as with its machine, left its name in the file. What
         cannot be asked counts as held.

@@ -26,7 +26,7 @@ class OpenedSweep:
 
     @property
     def name(self) -> str:
-        """What to call it in messages."""
+        """Path to show in messages: the archive's, or the sweep's folder."""
         return str(self.archive or self.sweep.folder)
 
 

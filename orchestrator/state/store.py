@@ -144,7 +144,7 @@ class Store:
         return Lock(self.root / "sites" / f"{cluster}.lock", f"cluster {cluster}", self.root)
 
     def cluster_holders(self) -> list[Holder]:
-        """Who measures on a cluster of this state folder, or prepares it."""
+        """List those who measure on a cluster of this state folder, or prepare it."""
         place = self.root / "sites"
         with ours(place):
             names = [path.stem for path in disk.listed(place) if path.suffix == ".lock"]

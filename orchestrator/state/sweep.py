@@ -181,7 +181,7 @@ class Sweep:
         return self.attempt_folder(trial, number) / "attempt.json"
 
     def attempt_folder(self, trial: str, number: int) -> Path:
-        """Where an attempt's raw logs lie."""
+        """Return the folder of an attempt's raw logs."""
         return self.folder / "attempts" / trial / f"a{number}"
 
     def log(self, name: str) -> Path:

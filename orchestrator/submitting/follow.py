@@ -33,7 +33,7 @@ OUTCOMES: dict[str, tuple[str, str]] = {
 
 @dataclass(slots=True)
 class _Seen:
-    """What was last heard of the job."""
+    """The last known state of the job."""
 
     job: slurm_queue.Job
     absent: int = 0

@@ -74,7 +74,7 @@ class Transport(Protocol):
         """
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a regular file that belongs to the login user; None for anything else.
+        """Read like ``get``; return None unless it is a regular file of the login user.
 
         For folders that a container can write to: no link is followed.
         """

@@ -63,7 +63,7 @@ class ChannelStream:
         return data
 
     def settimeout(self, seconds: float | None) -> None:
-        """How long one ``recv`` or ``sendall`` may wait."""
+        """Limit how long one ``recv`` or ``sendall`` may wait."""
         self._channel.settimeout(seconds)
 
     def close(self) -> None:

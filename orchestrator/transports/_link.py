@@ -91,7 +91,7 @@ class Link:
 
     @property
     def alive(self) -> bool:
-        """Whether no loss of the connection has been noticed."""
+        """Return whether the connection is open, as far as is known."""
         return bool(self.transport.is_active()) and not self._wire.ending
 
     def hang_up(self) -> None:

@@ -26,7 +26,7 @@ def _closed(channel: Any, message: Any) -> None:
 
 
 class Answered(threading.Event):
-    """Whether sshd has answered a channel's request, for which paramiko would wait for ever."""
+    """An event set by sshd's answer to a channel request; paramiko alone would wait for ever."""
 
     def wait(self, timeout: float | None = ANSWER_S) -> bool:
         """Wait for the answer.

@@ -87,7 +87,7 @@ class Session:
 
     @property
     def alive(self) -> bool:
-        """Whether no loss of the connection has been noticed."""
+        """Return whether the connection is open, as far as is known."""
         return self._link.alive
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ class Sftp:
         return None
 
     def _owner(self, folder: str) -> int:
-        """Whose a folder is; the last answer is kept, since a task's is needed at each look."""
+        """Return a folder's owner; cache the last one, since each poll of a task needs it."""
         if self._folder[0] != folder:
             with _errors():
                 owner = self._client.lstat(folder).st_uid
@@ -89,7 +89,7 @@ class Sftp:
             self._client.create(path, content, mode)
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is a file or folder at ``path``."""
         try:
             with _errors():
                 self._client.stat(path)

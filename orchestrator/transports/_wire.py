@@ -33,10 +33,10 @@ class Pipe(Protocol):
         """At most ``size`` bytes; empty at its end."""
 
     def send(self, data: bytes, /) -> int:
-        """How many of the bytes went out."""
+        """Send some of the bytes; return how many."""
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """How long one call may wait."""
+        """Limit how long one call may wait."""
 
     def close(self) -> None:
         """Close it."""
@@ -88,7 +88,7 @@ class Wire:
         return data
 
     def send(self, data: bytes) -> int:
-        """How many of the bytes went out.
+        """Send some of the bytes; return how many.
 
         Raises:
             TimeoutError: none could be sent yet.
@@ -105,7 +105,7 @@ class Wire:
             raise
 
     def settimeout(self, seconds: float | None) -> None:
-        """How long one call may wait."""
+        """Limit how long one call may wait."""
         self._pipe.settimeout(seconds)
 
     def ended(self, how: Ending) -> None:

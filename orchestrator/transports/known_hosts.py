@@ -28,7 +28,7 @@ class HostKey:
 
     @property
     def fingerprint(self) -> str:
-        """As ``ssh-keygen -l`` prints it, ``SHA256:`` and 43 characters."""
+        """Fingerprint as ``ssh-keygen -l`` prints it: ``SHA256:`` and 43 characters."""
         digest = base64.b64encode(hashlib.sha256(self.blob).digest()).decode()
         return f"SHA256:{digest.rstrip('=')}"
 
@@ -49,7 +49,7 @@ class Entry:
     key: HostKey
 
     def speaks_of(self, name: str) -> bool:
-        """Whether the line is about a host.
+        """Return whether the line is about a host.
 
         Args:
             name: as ``called`` gives it.
@@ -171,7 +171,7 @@ class _Entries:
                 self._named[name].append(at)
 
     def about(self, name: str) -> tuple[Entry, ...]:
-        """Those about a host, in their order."""
+        """Return the entries about a host, in the order of the file."""
         others = (at for at in self._others if self._entries[at].speaks_of(name))
         return tuple(self._entries[at] for at in sorted({*self._named.get(name, ()), *others}))
 

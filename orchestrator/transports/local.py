@@ -135,7 +135,7 @@ class LocalTransport:
         return None
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a regular file that belongs to the user; None for anything else.
+        """Read like ``get``; return None unless it is a regular file of the user.
 
         Raises:
             LocalError: the file is there and cannot be read.

@@ -99,7 +99,7 @@ class SshTransport:
         return self._read(path, offset, own=False)
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a regular file that belongs to the login user; None for anything else.
+        """Read like ``get``; return None unless it is a regular file of the login user.
 
         Raises:
             UnfitError: the file is there and cannot be read.

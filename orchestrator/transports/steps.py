@@ -162,7 +162,7 @@ def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
 
 
 def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
-    """What every task of a step reads: its node's own command, and how to answer."""
+    """Build the script that each task of a step reads: its node's command, and how to answer."""
     nodes: dict[tuple[str, ...], list[str]] = {}
     for node, words in argv.items():
         nodes.setdefault(words, []).append(node)
@@ -231,7 +231,7 @@ class StepTransport:
         return self._got(path, offset, "any")
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a regular file that belongs to the user; None for anything else."""
+        """Read like ``get``; return None unless it is a regular file of the user."""
         if self._is_shared(path):
             return self._local.get_own(path, offset)
         return self._got(path, offset, "own")
