@@ -23,7 +23,7 @@ def verdict(
     if end is None:
         why = _why(files, supervisor, container, containers)
         status = container.exit_code if container and why != "lost" else None
-        return TaskState("lost", files.lost(why, status))
+        return TaskState("lost", files.make_lost_end(why, status))
     # A rank that the kernel ended for want of memory, while the program went on and exits with 0.
     if container is not None and container.oom_killed:
         return TaskState("ended", replace(end, why="oom"))

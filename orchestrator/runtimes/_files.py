@@ -91,7 +91,7 @@ class TaskFiles:
         ended = self._words("exit")
         try:
             (status, reason), (size, sha256) = ended, end
-            return self._ended(int(status), why or reason, int(size), sha256)
+            return self._make_end(int(status), why or reason, int(size), sha256)
         except ValueError as error:
             raise errors.NodeError(
                 f"{self.path('exit')} and {self.path('end')}: {ended} and {end};"
@@ -100,9 +100,9 @@ class TaskFiles:
                 node=self._task.node,
             ) from error
 
-    def lost(self, why: str, status: int | None = None) -> TaskEnd:
+    def make_lost_end(self, why: str, status: int | None = None) -> TaskEnd:
         """The end of a task whose supervisor left no exit reason."""
-        return self._ended(status, why, 0, "")
+        return self._make_end(status, why, 0, "")
 
     def output(self, offset: int) -> bytes:
         """The task's raw log from ``offset`` on, at most a few MiB."""
@@ -120,7 +120,7 @@ class TaskFiles:
     def _boot(self) -> str:
         return (self._transport.get(BOOT_ID) or b"").decode().strip()
 
-    def _ended(self, status: int | None, why: str, size_bytes: int, sha256: str) -> TaskEnd:
+    def _make_end(self, status: int | None, why: str, size_bytes: int, sha256: str) -> TaskEnd:
         went = self._words("go")
         return TaskEnd(
             node=self._task.node,

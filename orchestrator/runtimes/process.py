@@ -81,7 +81,7 @@ class ProcessRuntime:
             end = files.end()  # it may have ended between the two looks
             if end is None:
                 why = "rebooted" if files.rebooted(supervisor) else "lost"
-                return TaskState("lost", files.lost(why))
+                return TaskState("lost", files.make_lost_end(why))
         return TaskState("ended", end)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:

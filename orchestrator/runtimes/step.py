@@ -50,7 +50,7 @@ class StepFiles:
         if supervisor is None:
             return TaskState("absent")
         if files.has("gone"):
-            return TaskState("lost", files.lost("lost"))
+            return TaskState("lost", files.make_lost_end("lost"))
         return TaskState("running" if files.let_through() else "waiting")
 
 

@@ -176,7 +176,7 @@ class Fanout:
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
         """The states of tasks, by their nodes' runtimes, and the sizes of their logs."""
         tasks = {task.node: task for task in attempt.tasks}
-        return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
+        return ask_all(list(tasks), lambda node: self._inspect(attempt, tasks[node]))
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
         """Read a file, again if the connection was lost."""
@@ -254,7 +254,7 @@ class Fanout:
         with self._lock:
             self._taken.update((seat.node, port) for seat in seats)
 
-    def _seen(self, attempt: Attempt, task: Task) -> Seen:
+    def _inspect(self, attempt: Attempt, task: Task) -> Seen:
         state = self._runtimes[task.node].inspect(attempt, task)
         path = f"{attempt.folder(task)}/r{task.node_rank}.log"
         done = self._fleet.transports[task.node].run(("wc", "-c", path), timeout_s=COMMAND_S)

@@ -77,7 +77,7 @@ class GangStep:
             command = ("sh", f"{folder}/step.sh", folder)
             words = self.words((f"--cpus-per-task={cpus}", *options), command)
             # Files: srun may outlive this program, and end where it writes to a pipe unread.
-            with open(self._said, "wb") as said, open(self._looks, "wb") as looks:
+            with open(self._output_path, "wb") as said, open(self._looks, "wb") as looks:
                 self._srun = subprocess.Popen(
                     words,
                     stdin=subprocess.PIPE,
@@ -140,7 +140,7 @@ class GangStep:
     def printed(self) -> bytes:
         """Read what srun and Slurm's daemons printed; tasks print into their own logs."""
         with contextlib.suppress(FileNotFoundError):
-            return self._said.read_bytes()
+            return self._output_path.read_bytes()
         return b""
 
     def open(self) -> bool:
@@ -246,10 +246,10 @@ class GangStep:
 
     @property
     def _looks(self) -> Path:
-        return self._said.with_suffix(".looks")
+        return self._output_path.with_suffix(".looks")
 
     @property
-    def _said(self) -> Path:
+    def _output_path(self) -> Path:
         return Path(self._attempt.folder(self._attempt.tasks[0])) / "srun.err"
 
     def _is_absent(self) -> bool:
@@ -262,7 +262,7 @@ class GangStep:
             with contextlib.suppress(errors.LocalError):
                 self._absent = 0 if self._ids() else self._absent + 1
                 jobs = slurm_queue.jobs(ids=(self._attempt.handle,)) if self._absent else ()
-                if self._absent and all(job.ended for job in jobs):
+                if self._absent and all(job.is_over for job in jobs):
                     self._absent = ABSENT
             return self._absent >= ABSENT
 

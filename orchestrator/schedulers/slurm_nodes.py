@@ -91,7 +91,7 @@ def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> fro
         LeftoverError: a container that an earlier gang left cannot be ended.
         NodeError: a node does not answer.
     """
-    live = " ".join(found.id for found in slurm_queue.jobs() if not found.ended)
+    live = " ".join(found.id for found in slurm_queue.jobs() if not found.is_over)
     docker = {name: " ".join(engine.command) for name, engine in fleet.engines.items()}
     argv = {
         name: ("sh", "-c", READY, "sh", job, f"{job} {live}", docker.get(name, ""))
@@ -104,7 +104,7 @@ def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> fro
         answer.node: answer.checked().stdout.decode(errors="replace").splitlines()
         for answer in answers
     }
-    _left(said, request)
+    _check_leftovers(said, request)
     return listening(line for lines in said.values() for line in lines)
 
 
@@ -142,7 +142,7 @@ def are_down(listed: str) -> bool:
     return bool(states) and all(map(is_down, states.values()))
 
 
-def _left(said: dict[str, list[str]], request: Request) -> None:
+def _check_leftovers(said: dict[str, list[str]], request: Request) -> None:
     """Log what was ended; refuse nodes on which something is left."""
     for node, lines in said.items():
         for line in lines:

@@ -57,7 +57,7 @@ class Job:
     batch_host: str = ""
 
     @property
-    def ended(self) -> bool:
+    def is_over(self) -> bool:
         """Return True if the job is over for good."""
         return self.state in ENDED
 

@@ -69,17 +69,17 @@ class SlurmTasks:
         down = slurm_nodes.is_down(gang.state(task.node))
         gone_s = gang.gone_s()
         if gone_s is None:
-            return state if not down else self._lost(attempt, task, "node-down")
+            return state if not down else self._make_lost_state(attempt, task, "node-down")
         state = self._files.state(attempt, task)  # it may have ended between the two looks
         if state.phase == "ended":
             return state
         if down:
-            return self._lost(attempt, task, "node-down")
+            return self._make_lost_state(attempt, task, "node-down")
         if refusal := self.refusal(attempt, task):
             raise refusal
         if gone_s < LAST_WORDS_S:
             return TaskState("running" if state.phase == "absent" else state.phase)
-        return self._lost(attempt, task, "lost")
+        return self._make_lost_state(attempt, task, "lost")
 
     def ended(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
         """Correct an ended gang's reason by what Slurm reports: node-down or oom.
@@ -163,8 +163,8 @@ class SlurmTasks:
         said = self._gang(attempt).printed().decode(errors="replace")
         return container_starts.refusal(files, said, task)
 
-    def _lost(self, attempt: Attempt, task: Task, why: str) -> TaskState:
-        return TaskState("lost", self._files.of(attempt, task).lost(why))
+    def _make_lost_state(self, attempt: Attempt, task: Task, why: str) -> TaskState:
+        return TaskState("lost", self._files.of(attempt, task).make_lost_end(why))
 
     def _gang(self, attempt: Attempt) -> GangStep:
         key = attempt.sweep, attempt.trial, attempt.number

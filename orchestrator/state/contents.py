@@ -45,7 +45,7 @@ def survey(sweep: Sweep) -> Survey:
     Raises:
         LocalError: STORE-RIGHTS, a folder cannot be listed.
     """
-    given = cache(partial(_given, sweep))  # an attempt has many files and one record
+    given = cache(partial(_list_given_files, sweep))  # an attempt has many files and one record
     files, left_out, missing = list[str](), list[str](), dict[str, str]()
     root = Path(os.path.realpath(sweep.folder))
     for path, real, problem in walk(sweep.folder, "STORE-RIGHTS", outside=False):
@@ -102,7 +102,7 @@ def _secret(path: str, given: Callable[[str, int], frozenset[str] | None]) -> st
     return GIVEN if name in names else ""
 
 
-def _given(sweep: Sweep, trial: str, number: int) -> frozenset[str] | None:
+def _list_given_files(sweep: Sweep, trial: str, number: int) -> frozenset[str] | None:
     """Return the names of files given to an attempt's tasks; None if its record is damaged."""
     try:
         attempt = sweep.attempt(trial, number)

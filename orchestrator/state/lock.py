@@ -62,7 +62,7 @@ class Lock:
             StoreError: LOCKED, by whom and since when.
         """
         with _ours(self._path):
-            self._handle = self._opened()
+            self._handle = self._open()
         try:
             self._take()
             self._sign(f"{own(self._folder).record()}\n".encode())
@@ -104,7 +104,7 @@ class Lock:
             return None
         return holder
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         make_folder(self._path.parent)
         return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
@@ -135,7 +135,7 @@ class Lock:
 class MachineLock(Lock):
     """A lock shared by all users of this machine, in a folder that all can write to."""
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         with contextlib.suppress(FileExistsError):
             made = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, EVERYBODYS)

@@ -188,16 +188,16 @@ def _damage(sweep: Sweep) -> errors.DlperfError | None:
 def _refuse_newer(newest: Sweep | None, unreadable: Mapping[str, errors.DlperfError]) -> None:
     made = _age(newest)[0] if newest else ""
     for sweep_id, error in unreadable.items():
-        if _made(sweep_id) >= made[:19]:
+        if _parse_time(sweep_id) >= made[:19]:
             raise error
 
 
 def _age(sweep: Sweep) -> tuple[str, str]:
-    """When its record was made, by the record: file times change when a folder is copied."""
+    """Return the record's time and the id; a copy of the folder has other file times."""
     return (sweep.record().created, sweep.id)
 
 
-def _made(sweep_id: str) -> str:
-    """When a sweep was made, to the second, by its id; empty if the id has another form."""
+def _parse_time(sweep_id: str) -> str:
+    """Return when a sweep was made, from its id; empty if the id has another form."""
     named = SWEEP_ID.fullmatch(sweep_id)
     return "{}-{}-{}T{}:{}:{}".format(*named.groups()[1:]) if named else ""

@@ -73,7 +73,7 @@ class Sweep:
             content = read(path)
             if content is None:
                 raise ValueError("it is gone")
-            return _checked(content, self.id)
+            return _parse_record(content, self.id)
         except ValueError as error:
             raise _damaged(path, error) from error
 
@@ -235,7 +235,7 @@ def _cut_torn_line(file: BinaryIO) -> None:
 
 
 @cache  # a command lists all sweeps several times
-def _checked(content: bytes, sweep_id: str) -> SweepRecord:
+def _parse_record(content: bytes, sweep_id: str) -> SweepRecord:
     document = records.document(content)
     version = records.version(document)
     if version == records.VERSION:

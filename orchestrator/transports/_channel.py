@@ -116,4 +116,4 @@ class ChannelStream:
             NodeUnreachable: the connection is lost.
         """
         if not self._link.alive and self._channel.exit_status == -1:
-            raise self._link.lost(self._node, "a transfer")
+            raise self._link.explain_loss(self._node, "a transfer")

@@ -74,7 +74,7 @@ def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) ->
     )
 
 
-def lost(node: str, wire: Wire, spoken: Spoken, doing: str) -> errors.NodeUnreachable:
+def explain_loss(node: str, wire: Wire, spoken: Spoken, doing: str) -> errors.NodeUnreachable:
     """The error for a connection that ended while something was under way."""
     cause = {
         "closed": "the node closed the SSH connection",

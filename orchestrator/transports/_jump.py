@@ -107,7 +107,9 @@ class _Gate:
         except (paramiko.SSHException, OSError, EOFError) as error:
             if "Timeout" in str(error):
                 link.hang_up()
-            raise self._stopped(target, link.lost(target.name, "the way through")) from error
+            raise self._stopped(
+                target, link.explain_loss(target.name, "the way through")
+            ) from error
         return channel
 
     def _refused(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:

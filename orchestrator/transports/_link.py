@@ -12,7 +12,7 @@ from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, LAST_WORDS_S
 from orchestrator.retries import CONNECT
 from orchestrator.transports import known_hosts
-from orchestrator.transports._failures import lost, unspoken
+from orchestrator.transports._failures import explain_loss, unspoken
 from orchestrator.transports._identity import private_key
 from orchestrator.transports._paramiko import Spoken
 from orchestrator.transports._target import SshTarget
@@ -96,12 +96,12 @@ class Link:
 
     def hang_up(self) -> None:
         """End a silent connection at once, also for every thread that waits for it."""
-        self._wire.ended("silent")
+        self._wire.note_end("silent")
         self._wire.close()
 
-    def lost(self, node: str, doing: str) -> errors.NodeUnreachable:
+    def explain_loss(self, node: str, doing: str) -> errors.NodeUnreachable:
         """The error for what was under way when it ended."""
-        return lost(node, self._wire, self.transport, doing)
+        return explain_loss(node, self._wire, self.transport, doing)
 
     def close(self) -> None:
         """End it, close its descriptor, and leave the jump host."""

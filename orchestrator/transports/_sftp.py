@@ -45,7 +45,7 @@ class Sftp:
 
     def read(self, path: str, offset: int, most: int) -> bytes:
         """The bytes of a file from ``offset`` on, at most so many."""
-        with _errors(), self._client.opened(path) as handle:
+        with _errors(), self._client.open_file(path) as handle:
             return b"".join(self._client.pieces(handle, offset, offset + most))
 
     def read_own(self, path: str, offset: int, most: int) -> bytes | None:
@@ -60,7 +60,7 @@ class Sftp:
                 before = self._client.lstat(path)
                 if not _is_plain(before, owner):  # opening a FIFO would wait for ever
                     return None
-                with self._client.opened(path) as handle:
+                with self._client.open_file(path) as handle:
                     opened = self._client.attributes(handle)
                     same = _grown(opened) == _grown(before)
                     after = before if same else self._client.lstat(path)
@@ -121,7 +121,7 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
     """
 
     @contextmanager
-    def opened(self, path: str) -> Iterator[bytes]:
+    def open_file(self, path: str) -> Iterator[bytes]:
         """Open a file for reading; closing it is not waited for."""
         handle = self._handle(path, sftp.SFTP_FLAG_READ, paramiko.SFTPAttributes())
         try:

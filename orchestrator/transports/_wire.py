@@ -79,10 +79,10 @@ class Wire:
         except OSError as error:
             if isinstance(error, TimeoutError) and error.errno != errno.ETIMEDOUT:
                 raise
-            self.ended("silent" if isinstance(error, TimeoutError) else "reset")
+            self.note_end("silent" if isinstance(error, TimeoutError) else "reset")
             return b""
         if not data:
-            self.ended("closed")
+            self.note_end("closed")
         elif len(self.greeting) < GREETING_BYTES:
             self.greeting += data[: GREETING_BYTES - len(self.greeting)]
         return data
@@ -98,9 +98,9 @@ class Wire:
             return self._pipe.send(data)
         except OSError as error:
             if not isinstance(error, TimeoutError):
-                self.ended("reset")
+                self.note_end("reset")
             elif error.errno == errno.ETIMEDOUT:
-                self.ended("silent")
+                self.note_end("silent")
                 raise ConnectionResetError(errno.ECONNRESET, "the connection timed out") from error
             raise
 
@@ -108,7 +108,7 @@ class Wire:
         """Limit how long one call may wait."""
         self._pipe.settimeout(seconds)
 
-    def ended(self, how: Ending) -> None:
+    def note_end(self, how: Ending) -> None:
         """Note how it ended; only the first call counts."""
         self.ending = self.ending or how
 

@@ -37,7 +37,7 @@ class Cached(Generic[T]):
         """
         with self._lock:
             before = self._future
-            if before and not (before.done() and not self._holds(before)):
+            if before and (not before.done() or self._holds(before)):
                 mine, future = False, before
             else:
                 mine, future = True, Future()

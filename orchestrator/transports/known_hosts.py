@@ -57,7 +57,7 @@ class Entry:
         Source: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT.
         """
         if self.hosts.startswith("|1|"):
-            return _hashed(self.hosts, name)
+            return _matches_hash(self.hosts, name)
         patterns = self.hosts.casefold().split(",")
         refused = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
         allowed = [pattern for pattern in patterns if not pattern.startswith("!")]
@@ -99,7 +99,7 @@ def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
     trusted = [entry for entry in entries if not entry.marker]
     if revoked:
         raise errors.NodeError(
-            f"{revoked[0].where} revokes the host key {_shown(key)} of {name}",
+            f"{revoked[0].where} revokes the host key {_format_key(key)} of {name}",
             code="SSH-HOSTKEY-REVOKED",
             node=node,
             fix="give the node a new host key",
@@ -108,7 +108,7 @@ def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
         return
     if not trusted:
         raise errors.NodeError(
-            f"{name} is not in known_hosts yet; it shows the host key {_shown(key)}",
+            f"{name} is not in known_hosts yet; it shows the host key {_format_key(key)}",
             code="SSH-HOSTKEY-UNKNOWN",
             node=node,
             fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",
@@ -124,7 +124,7 @@ def changed(node: str, name: str, seen: Sequence[HostKey], fingerprint: str) -> 
         seen: the keys that it shows.
         fingerprint: of the inventory.
     """
-    shown = ", ".join(map(_shown, seen))
+    shown = ", ".join(map(_format_key, seen))
     return errors.NodeError(
         f"{name} shows the host key {shown}; the inventory says host_key: {fingerprint}",
         code="SSH-HOSTKEY-CHANGED",
@@ -195,7 +195,7 @@ def _entries(path: str, text: str) -> Iterator[Entry]:
         yield Entry(f"{path}:{number}", marker, words[0], HostKey(words[1], blob))
 
 
-def _hashed(hosts: str, name: str) -> bool:
+def _matches_hash(hosts: str, name: str) -> bool:
     _, _, salt, digest = [*hosts.split("|"), "", "", ""][:4]
     try:
         key = base64.b64decode(salt, validate=True)
@@ -211,14 +211,14 @@ def _any(patterns: Sequence[str], name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)
 
 
-def _shown(key: HostKey) -> str:
+def _format_key(key: HostKey) -> str:
     return f"{key.kind} {key.fingerprint}"
 
 
 def _changed(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> errors.NodeError:
     before = ", ".join(f"{entry.key.fingerprint} ({entry.where})" for entry in entries)
     return errors.NodeError(
-        f"the host key of {name} has changed: it shows {_shown(key)}; trusted is {before}",
+        f"the host key of {name} has changed: it shows {_format_key(key)}; trusted is {before}",
         code="SSH-HOSTKEY-CHANGED",
         node=node,
         fix="find out why; only then remove that line and run: dlperf-orch trust INVENTORY",
@@ -228,7 +228,7 @@ def _changed(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> er
 def _other_kind(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> errors.NodeError:
     kinds = ", ".join(f"{entry.key.kind} ({entry.where})" for entry in entries)
     return errors.NodeError(
-        f"{name} is trusted by {kinds} only and no longer offers that; it shows {_shown(key)}",
+        f"{name} is trusted by {kinds} only and no longer offers that; it shows {_format_key(key)}",
         code="SSH-HOSTKEY-TYPE",
         node=node,
         fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",

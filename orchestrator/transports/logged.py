@@ -70,12 +70,12 @@ class LoggedTransport:
             answer[:1] = []
         finally:
             took_ms = (time.monotonic() - began) * 1000
-            shown = " ".join(shlex.join(_redacted(words)).split())[:LONGEST]
+            shown = " ".join(shlex.join(_redact(words)).split())[:LONGEST]
             result = " ".join(answer)
             LOGGER.debug("%s %s %s: %s %.0f ms", self.node, action, shown, result, took_ms)
 
 
-def _redacted(words: Iterable[str]) -> Iterator[str]:
+def _redact(words: Iterable[str]) -> Iterator[str]:
     """Replace words of a command that may be secrets by dots."""
     follows = False
     for whole in words:

@@ -67,7 +67,7 @@ class SshTransport:
                     node=self.node,
                 ) from error
         if answer is None:
-            raise session.lost(argv[0])
+            raise session.explain_loss(argv[0])
         return Completed(*answer)
 
     def put(self, content: bytes, path: str) -> None:
