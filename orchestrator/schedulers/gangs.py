@@ -110,7 +110,11 @@ class Gangs:
         Raises:
             LeftoverError: names the tasks that could not be ended, after trying on every node.
         """
-        answers = self._answers(attempt, attempt.tasks, partial(self._remove, attempt))
+        answers = self._answers(
+            attempt,
+            attempt.tasks,
+            lambda task: REPEATABLE.call(lambda: self._at(task).remove(attempt, task)),
+        )
         self._close(attempt)
         left = [
             (task, answer)
@@ -119,9 +123,6 @@ class Gangs:
         ]
         if left:
             raise _leftover(attempt, left)
-
-    def _remove(self, attempt: Attempt, task: Task) -> None:
-        REPEATABLE.call(lambda: self._at(task).remove(attempt, task))
 
     def _at(self, task: Task) -> Runtime:
         return self._runtimes[task.node]

@@ -72,7 +72,9 @@ class _Gate:
     def __init__(self, target: SshTarget) -> None:
         self._target = target
         self._slots = Slots(MOST_AT_ONCE)
-        self._link = Cached(self._connected, lambda link: link.alive, Link.close)
+        self._link = Cached(
+            lambda: _link.connect(target, _straight), lambda link: link.alive, Link.close
+        )
         self.users = 0
 
     @contextmanager
@@ -93,9 +95,6 @@ class _Gate:
         """Close the connection."""
         self._link.drop()
 
-    def _connected(self) -> Link:
-        return _link.connect(self._target, _straight)
-
     def _channel(self, target: SshTarget, link: Link) -> Pipe:
         place = (target.address, target.port)
         try:
@@ -107,9 +106,8 @@ class _Gate:
         except (paramiko.SSHException, OSError, EOFError) as error:
             if "Timeout" in str(error):
                 link.hang_up()
-            raise self._stopped(
-                target, link.explain_loss(target.name, "the way through")
-            ) from error
+            lost = link.explain_loss(target.name, "the way through")
+            raise self._stopped(target, lost) from error
         return channel
 
     def _refused(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:

@@ -36,8 +36,11 @@ class SshTransport:
 
     def __init__(self, target: SshTarget) -> None:
         self.node = target.name
-        self._target = target
-        self._session = Cached(self._connected, lambda session: session.alive, Session.close)
+        self._session = Cached(
+            lambda: Session(target, _jump.connect(target)),
+            lambda session: session.alive,
+            Session.close,
+        )
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """Run ``argv`` with no terminal and no input, by /bin/sh.
@@ -149,9 +152,6 @@ class SshTransport:
     def close(self) -> None:
         """Close the connection; commands that run on the node go on."""
         self._session.drop()
-
-    def _connected(self) -> Session:
-        return Session(self._target, _jump.connect(self._target))
 
     def _reason(self, refused: Refused, script: str, *words: str) -> str:
         """Why the node refuses, from the last line of a shell that tries the same."""

@@ -121,7 +121,11 @@ class Steps:
             for node, question in group.items():
                 question.answer = answers.get(node) or _silent(node, why)
                 if isinstance(question.answer, Completed) and question.answer.exit_code == 124:
-                    question.answer = _late(question)
+                    question.answer = errors.CommandTimedOut(
+                        f"{question.argv[0]} gave no answer in {limit(limit_s)}",
+                        code="TIMEOUT",
+                        node=node,
+                    )
         except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
             for question in group.values():
                 question.answer = _silent(question.node, str(error))
@@ -186,12 +190,10 @@ def answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
         elif kind == "status" and value.isdecimal():
             status[node] = int(value)
     return {
-        node: Completed(status[node], *_streams(parts, node)) for node in nodes if node in status
+        node: Completed(status[node], parts.get((node, "out"), b""), parts.get((node, "err"), b""))
+        for node in nodes
+        if node in status
     }
-
-
-def _streams(parts: Mapping[tuple[str, str], bytes], node: str) -> Iterable[bytes]:
-    return parts.get((node, "out"), b""), parts.get((node, "err"), b"")
 
 
 class StepTransport:
@@ -273,12 +275,4 @@ def _silent(node: str, why: str) -> errors.NodeUnreachable:
         code="STEP",
         node=node,
         fix="see what `sinfo` and `squeue --me --steps` say of it",
-    )
-
-
-def _late(question: _Question) -> errors.CommandTimedOut:
-    return errors.CommandTimedOut(
-        f"{question.argv[0]} gave no answer in {limit(question.timeout_s)}",
-        code="TIMEOUT",
-        node=question.node,
     )
