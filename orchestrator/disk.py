@@ -100,7 +100,7 @@ def _below(
 def replacing(
     path: Path, gate: contextlib.AbstractContextManager[object] | None = None
 ) -> Iterator[BinaryIO]:
-    """A file that takes the place of ``path`` when the block ends well: synced, then renamed.
+    """Yield a file that replaces ``path`` when the block ends well: synced, then renamed.
 
     Whatever goes wrong leaves what was there. A folder in its place is moved aside, never removed.
 

@@ -13,7 +13,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def me() -> ProcessIdentity:
-    """This process."""
+    """Return the identity of this process."""
     started = _stat(os.getpid()).rpartition(b") ")[2].split()[19].decode()
     return ProcessIdentity(socket.gethostname(), os.getpid(), started, _boot())
 

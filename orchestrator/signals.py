@@ -53,7 +53,7 @@ class Signals:
                 signal.signal(number, self._come)
 
     def begin(self) -> None:
-        """A command begins.
+        """Note that a command begins.
 
         Raises:
             Stopped: a request came before.
@@ -75,7 +75,7 @@ class Signals:
         return bool(self.received)
 
     def leave(self) -> None:
-        """The work is over: a request changes nothing any more."""
+        """Note that the work is over; ignore further requests."""
         self._leaving, self._at = True, time.monotonic()
 
     def ignore(self) -> None:

@@ -117,7 +117,7 @@ class DialAdapter(UnixHTTPAdapter):  # type: ignore[misc] # the library has no t
         super().__init__("")
 
     def get_connection(self, *_: object) -> urllib3.HTTPConnectionPool:
-        """The node's own pool, whatever address the request has."""
+        """Return the node's own pool, whatever address the request has."""
         return self._streams
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ def verdict(
     container: ContainerState | None,
     containers: Containers,
 ) -> TaskState:
-    """The state of a task whose container has ended or does not exist."""
+    """Return the state of a task whose container has ended or does not exist."""
     end = files.end()
     if end is None and supervisor is None and container is None:
         return TaskState("absent")

@@ -14,7 +14,7 @@ from orchestrator.transports import Transport
 
 @cache
 def script() -> bytes:
-    """The supervisor's own program text."""
+    """Return the supervisor's own program text."""
     return resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_bytes()
 
 
@@ -48,7 +48,7 @@ class TaskFiles:
         return f"{self._base}.{name}"
 
     def supervisor(self) -> ProcessIdentity | None:
-        """The task's supervisor; None until it has started.
+        """Return the task's supervisor; None until it has started.
 
         Raises:
             NodeError: START; the pid file has another form.
@@ -69,7 +69,7 @@ class TaskFiles:
         return bool(self._words(name))
 
     def text(self, name: str) -> str:
-        """The words of a small file of the task, with single blanks; empty where there is none."""
+        """Return a small file's words, separated by single spaces; empty if there is no file."""
         return " ".join(self._words(name))
 
     def let_through(self) -> bool:
@@ -101,11 +101,11 @@ class TaskFiles:
             ) from error
 
     def make_lost_end(self, why: str, status: int | None = None) -> TaskEnd:
-        """The end of a task whose supervisor left no exit reason."""
+        """Return the end of a task whose supervisor left no exit reason."""
         return self._make_end(status, why, 0, "")
 
     def output(self, offset: int) -> bytes:
-        """The task's raw log from ``offset`` on, at most a few MiB."""
+        """Read the task's raw log from ``offset``, at most a few MiB."""
         return self._transport.get_own(self.path("log"), offset) or b""
 
     def alive(self, supervisor: ProcessIdentity, pid: str) -> bool:

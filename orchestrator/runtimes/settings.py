@@ -28,7 +28,7 @@ class ContainerSettings:
 
     @classmethod
     def of(cls, cluster: Cluster, image: str = "", owner: str = "") -> "ContainerSettings":
-        """The settings of an inventory.
+        """Return the settings of an inventory.
 
         Args:
             image: by id or reference; empty where only attempts, which name theirs, are run.

@@ -14,7 +14,7 @@ from orchestrator.transports import Transport
 
 @cache
 def holder() -> bytes:
-    """The text of the program that every task of a step runs."""
+    """Return the text of the program that every task of a step runs."""
     return resources.files("orchestrator.runtimes").joinpath("step.sh").read_bytes()
 
 
@@ -42,7 +42,7 @@ class StepFiles:
         return TaskFiles(self._transport, attempt, task)
 
     def state(self, attempt: Attempt, task: Task) -> TaskState:
-        """The state by its files alone; whether its step runs is not known here."""
+        """Determine the state from its files alone; whether its step runs is not known here."""
         files = self.of(attempt, task)
         end, supervisor = files.end(), files.supervisor()
         if end is not None:
@@ -55,7 +55,7 @@ class StepFiles:
 
 
 def task_script(attempt: Attempt, task: Task, limits: Limits, inherited: Mapping[str, str]) -> str:
-    """The script that becomes a task's supervisor, on its node."""
+    """Return the script that becomes a task's supervisor, on its node."""
     token, observing = attempt.token(task), observer.arguments(attempt, task, limits)
     env = {**inherited, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
     words = (

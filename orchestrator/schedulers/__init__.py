@@ -165,10 +165,10 @@ class Scheduler(Protocol):
         """
 
     def seen(self, attempt: Attempt) -> "list[Answer[Seen]]":
-        """The present state of every task, leader first; an error where a node does not answer."""
+        """Return each task's present state, leader first; an error where a node does not answer."""
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        """A file in a task's folder from ``offset`` on, at most a few MiB; None if there is none.
+        """Read a file in a task's folder from ``offset``, at most a few MiB; None if there is none.
 
         Raises:
             NodeError: the node does not answer.

@@ -40,7 +40,7 @@ def short_of_memory(said: bytes) -> frozenset[str]:
 
 
 def name_of(attempt: Attempt) -> str:
-    """The step's name, unique among all attempts: that of its tasks without their rank."""
+    """Return the step's unique name: the name of its tasks without their rank."""
     return f"dlp-{attempt.sweep}-{attempt.trial}-a{attempt.number}"
 
 
@@ -64,7 +64,7 @@ class GangStep:
         self._preempted: bool | None = None
 
     def create(self, cpus: int, options: Sequence[str] = ()) -> None:
-        """One more task's files are written; with those of the last one the step starts.
+        """Note that one more task's files are written; start the step after the last task's.
 
         Args:
             options: of srun, beside those of every gang.
@@ -112,7 +112,7 @@ class GangStep:
                 before = now
 
     def clean(self) -> Mapping[str, tuple[float, frozenset[int]]]:
-        """By node, when its task saw no process of any gang there, and the ports that were busy.
+        """Return, by node, when its task saw no process of any gang, and the busy ports.
 
         Of nodes alone on which nothing can have begun since: the step ended soon after.
         """
@@ -191,7 +191,7 @@ class GangStep:
             self._over.wait()
 
     def gone_s(self) -> float | None:
-        """For how long no step has run; None while one runs, or has not been started yet."""
+        """Return for how long no step has run; None while a step runs, or before it starts."""
         if self._gone_at:
             return time.monotonic() - self._gone_at
         if self._srun is None and self._created:
@@ -205,7 +205,7 @@ class GangStep:
         return time.monotonic() - self._gone_at
 
     def state(self, node: str) -> str:
-        """The state of a node as Slurm saw it a few seconds ago; empty where it does not say."""
+        """Return a node's state as Slurm saw it a few seconds ago; empty if it is unknown."""
         now = time.monotonic()
         with self._lock:
             fresh = NODE_STATE_S if not self._gone_at else LOOK_S
@@ -235,7 +235,7 @@ class GangStep:
             return self._preempted
 
     def short_of_memory(self) -> frozenset[str]:
-        """The nodes where Slurm's limit of memory ended some process; asked once all have ended."""
+        """List nodes where Slurm's memory limit ended a process; call it once all have ended."""
         if self._srun is not None:
             self._over.wait(ENDING_S)
         return short_of_memory(self.printed())

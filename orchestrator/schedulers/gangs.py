@@ -159,7 +159,7 @@ class Gangs:
         return [future.result() for future in futures]
 
     def _pool(self, attempt: Attempt) -> Pool:
-        """The attempt's own threads: a silent node of one attempt delays no other attempt's end."""
+        """Return the attempt's own threads: a silent node delays no other attempt's end."""
         with self._lock:
             # Two more than nodes, so that stopping tasks need not wait for a silent node.
             fresh = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))

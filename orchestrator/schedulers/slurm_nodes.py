@@ -54,7 +54,7 @@ class Looks:
     seen: dict[str, tuple[float, frozenset[int]]] = field(default_factory=dict)
 
     def take(self, nodes: Sequence[str]) -> frozenset[int] | None:
-        """Ports that are busy on some of these nodes; None if one of them has to be looked at."""
+        """Return the ports busy on any of these nodes; None if a node has to be inspected."""
         looks = [self.seen.pop(node, (-inf, frozenset[int]())) for node in nodes]
         oldest = min(at for at, _ in looks)
         if time.monotonic() - oldest > FRESH_S:
@@ -63,12 +63,12 @@ class Looks:
 
 
 def listening(lines: Iterable[str]) -> frozenset[int]:
-    """The ports of the kernel's tables at which somebody listens."""
+    """Parse the listening ports in lines of the kernel's tables."""
     return frozenset(int(found[1], 16) for line in lines if (found := _LISTENS.match(line)))
 
 
 def free_port(request: Request, nodes: Sequence[str], busy: Collection[int]) -> int:
-    """The first port of a request that is free.
+    """Return the first port of a request that is free.
 
     Raises:
         UnfitError: PORT-BUSY.
@@ -85,7 +85,7 @@ def free_port(request: Request, nodes: Sequence[str], busy: Collection[int]) -> 
 
 
 def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> frozenset[int]:
-    """The ports that are busy on some of these nodes, which are swept in the same step.
+    """Remove what earlier gangs left on these nodes; return ports busy on any of them.
 
     Raises:
         LeftoverError: a container that an earlier gang left cannot be ended.
@@ -109,7 +109,7 @@ def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> fro
 
 
 def node_states(nodes: Sequence[str]) -> dict[str, str]:
-    """The states of these nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
+    """Query the states of nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
     said = slurm_queue.call(
         "sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0
     )
@@ -118,7 +118,7 @@ def node_states(nodes: Sequence[str]) -> dict[str, str]:
 
 
 def health(job: Mapping[str, str], nodes: Sequence[str]) -> dict[str, str]:
-    """The states of these nodes; DOWN for one that Slurm has taken from the job.
+    """Query the states of nodes; DOWN for a node that Slurm has taken from the job.
 
     A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
 

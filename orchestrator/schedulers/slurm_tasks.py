@@ -34,7 +34,7 @@ class SlurmTasks:
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
 
     def patient(self, limits: Limits) -> Limits:
-        """With the time that containers take to start here: some unpack the image for each."""
+        """Allow more time to create tasks in containers: some unpack the image each time."""
         return replace(limits, create_s=UNPACKED_S) if self._way else limits
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
@@ -47,7 +47,7 @@ class SlurmTasks:
         return self._gang(attempt).open()
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """By its files; without an end file in them, by its step and by its node's state.
+        """Determine the state from its files; without an end file, from its step and node.
 
         Raises:
             NodeError: NODE-DOWN; Slurm has given up the node while the step still runs.
@@ -99,7 +99,7 @@ class SlurmTasks:
         return replace(gang, reason="oom", first=replace(short, why="oom"))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """The task's raw log from ``offset`` on, at most a few MiB."""
+        """Read the task's raw log from ``offset``, at most a few MiB."""
         return self._files.of(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:  # noqa: ARG002 - a gang ends as a whole
@@ -137,7 +137,7 @@ class SlurmTasks:
             # the job was cancelled or queued again, or has lost the node: Slurm ends all
 
     def clean(self, attempt: Attempt) -> Mapping[str, tuple[float, frozenset[int]]]:
-        """By node, when its task saw that no gang left anything, and the busy ports.
+        """Return, by node, when its task saw that no gang left anything, and the busy ports.
 
         Only plain processes say so: an engine's containers are outside of the step, and a task in
         a container may not see the whole node.
@@ -154,7 +154,7 @@ class SlurmTasks:
         return docker_in_step.script(attempt, task, limits, docker, request)
 
     def refusal(self, attempt: Attempt, task: Task) -> errors.DlperfError | None:
-        """Why a task whose step is gone never came into its container; None if it did."""
+        """Return why an ended step never put a task into its container; None if it did."""
         files = self._files.of(attempt, task)
         if self._containers:
             return docker_in_step.refusal(files, task)
@@ -175,7 +175,7 @@ class SlurmTasks:
 
 
 def options(way: image_files.ImageFiles | None, attempt: Attempt) -> tuple[str, ...]:
-    """Options of srun that put the tasks of an attempt into containers."""
+    """Return the options of srun that put the tasks of an attempt into containers."""
     return way.options(image_files.of_task(attempt, attempt.tasks[0])) if way else ()
 
 

@@ -90,7 +90,7 @@ def is_one(path: Path) -> bool:
 
 
 def unpack(path: Path, into: Path) -> Sweep:
-    """The sweep in an archive, its files written below ``into``, which is empty.
+    """Write an archive's files below ``into``, an empty folder; return its sweep.
 
     Raises:
         UsageError: ARCHIVE-DAMAGED, ARCHIVE-UNSAFE; some files may be written.
@@ -129,11 +129,11 @@ class _Stream(io.RawIOBase):
         self._more, self._left = _HEADER_BYTES, MOST_BYTES  # tarfile reads as it opens
 
     def allow(self, size: int) -> None:
-        """From now on, let this many bytes be read."""
+        """Allow this many more bytes to be read."""
         self._more = size
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, fewer only at the end.
+        """Read the next bytes, fewer only at the end.
 
         Raises:
             UsageError: ARCHIVE-UNSAFE; more than was allowed.

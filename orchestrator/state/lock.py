@@ -19,13 +19,13 @@ EVERYBODYS = 0o666
 
 
 def own(folder: Path) -> Holder:
-    """This process as the holder of a lock, with the state folder that it works in."""
+    """Return this process as the holder of a lock, with the state folder that it works in."""
     since = datetime.now(UTC).isoformat(timespec="milliseconds")
     return Holder(processes.me(), processes.user(), since, str(folder.resolve()))
 
 
 def refused(resource: str, holder: Holder | None, **where: str) -> errors.StoreError:
-    """The error LOCKED: who holds the resource, and how to end that process.
+    """Return the error LOCKED: who holds the resource, and how to end that process.
 
     Args:
         resource: such as ``cluster lab``; empty where ``where`` names a node.
@@ -114,9 +114,9 @@ class Lock:
             os.pwrite(self._handle, record, 0)
 
     def _take(self) -> None:
-        """A holder that has not written its name yet is looked for again, for ``PATIENCE_S``.
+        """Take the lock; try for ``PATIENCE_S`` while its holder's name is missing or changes.
 
-        So is one whose name is there: it may be of before, and another only asks, by flock.
+        The name may be stale, and another process may hold the lock only to test it.
         """
         deadline = time.monotonic() + PATIENCE_S
         before = None

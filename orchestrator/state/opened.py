@@ -32,7 +32,7 @@ class OpenedSweep:
 
 @contextlib.contextmanager
 def opened(store: Store, name: str | None) -> Iterator[OpenedSweep]:
-    """The sweep of that id, its beginning, folder, playbook or archive; None for the newest.
+    """Open a sweep by id, its beginning, folder, playbook or archive; the newest for None.
 
     An archive is unpacked into a folder that is removed when the block ends.
 

@@ -29,12 +29,12 @@ class Store:
         self.root = root
 
     def sweeps(self) -> list[Sweep]:
-        """All sweeps whose record can be read, newest first."""
+        """List the sweeps whose records can be read, newest first."""
         whole = [sweep for sweep in self._folders() if _damage(sweep) is None]
         return sorted(whole, key=_age, reverse=True)
 
     def unreadable(self) -> dict[str, errors.DlperfError]:
-        """By id, why the record of a sweep cannot be read; such sweeps stop no other."""
+        """Return, by id, why a sweep's record cannot be read; other sweeps are not affected."""
         damages = ((sweep.id, _damage(sweep)) for sweep in self._folders())
         return {sweep_id: error for sweep_id, error in damages if error is not None}
 
@@ -55,7 +55,7 @@ class Store:
         return frozenset((*(sweep.id for sweep in self.sweeps()), *self.unreadable()))
 
     def newest(self) -> Sweep:
-        """The newest sweep.
+        """Return the newest sweep.
 
         Raises:
             UsageError: there is none.
@@ -70,7 +70,7 @@ class Store:
         return newest
 
     def sweep(self, name: str) -> Sweep:
-        """The sweep of that id, path, playbook (its newest) or beginning of an id.
+        """Find a sweep by id, path, playbook (its newest) or beginning of an id.
 
         Raises:
             UsageError: there is none, or several ids begin so.
@@ -103,7 +103,7 @@ class Store:
         )
 
     def new_sweep(self, record: SweepRecord) -> Sweep:
-        """A new sweep, its folder named ``EXPERIMENT-YYYYMMDD-HHMMSS-xxxxxx``, its record written.
+        """Create a sweep: its record, in a folder ``EXPERIMENT-YYYYMMDD-HHMMSS-xxxxxx``.
 
         Tasks carry the id on their nodes, so it must be unique beyond this state folder.
         """
@@ -129,7 +129,7 @@ class Store:
             ]
 
     def lock(self, cluster: str) -> Lock:
-        """The lock that a process holds while it measures on a cluster.
+        """Return the lock that a process holds while it measures on a cluster.
 
         Raises:
             UsageError: STATE-NAME; the folder's path is not UTF-8, which the lock's file needs.
@@ -151,7 +151,7 @@ class Store:
         return [holder for name in names if (holder := self.lock(name).holder()) is not None]
 
     def site(self, cluster: str) -> bytes | None:
-        """The site that provisioning kept of a cluster, as JSON; None without one."""
+        """Return the site that provisioning kept of a cluster, as JSON, or None."""
         return read(self.root / "sites" / f"{cluster}.json")
 
     def keep_site(self, cluster: str, content: bytes) -> Path:
@@ -162,7 +162,7 @@ class Store:
         return path
 
     def sites(self) -> Iterator[bytes]:
-        """The sites of all clusters as JSON, the file written last first.
+        """Return the sites of all clusters as JSON, the file written last first.
 
         Raises:
             LocalError: a file cannot be read.

@@ -51,7 +51,7 @@ class ChannelStream:
             view = view[sent:]
 
     def recv(self, size: int) -> bytes:
-        """At most so many bytes of the command's output; empty at its end.
+        """Read at most ``size`` bytes of the command's output; return none at its end.
 
         Raises:
             TimeoutError: nothing came within the time set.

@@ -23,7 +23,7 @@ FORBIDDEN = 1  # RFC 4254, 5.1: administratively prohibited
 
 
 def connect(target: SshTarget) -> Link:
-    """An authenticated connection to a machine.
+    """Open an authenticated connection to a machine.
 
     Raises:
         NodeError: it cannot be made; nothing was run.
@@ -39,7 +39,7 @@ def connect(target: SshTarget) -> Link:
 
 
 def offered_key(target: SshTarget) -> HostKey:
-    """The host key that a machine shows before a login.
+    """Return the host key that a machine shows before a login.
 
     Raises:
         NodeError: it shows none, or the jump host cannot be passed.
@@ -79,7 +79,7 @@ class _Gate:
 
     @contextmanager
     def dial(self, target: SshTarget) -> Iterator[Pipe]:
-        """A byte stream to a machine behind it, while one of its slots is held.
+        """Yield a byte stream to a machine behind it, while one of its slots is held.
 
         Raises:
             NodeError: the jump host cannot be passed, or the machine cannot be reached from it.
@@ -126,7 +126,7 @@ class _Gate:
         )
 
     def _stopped(self, target: SshTarget, error: errors.NodeError) -> errors.NodeError:
-        """The jump host's own error, as one of the node behind it."""
+        """Return the jump host's error as an error of the node behind it."""
         where = {"node": target.name, "jump": self._target.address}
         cause = f"by the jump host: {error.cause}"
         if isinstance(error, errors.NodeUnreachable):
@@ -135,7 +135,7 @@ class _Gate:
 
 
 def _enter(target: SshTarget, parting: ExitStack) -> _Gate:
-    """The jump host's gate, counted as used until ``parting``; the last to leave closes it."""
+    """Return the jump host's gate, used until ``parting``; its last user closes it."""
     with _lock:
         gate = _gates.setdefault(target, _Gate(target))
         gate.users += 1

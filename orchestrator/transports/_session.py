@@ -49,7 +49,7 @@ class Standing:
 
     @contextmanager
     def use(self) -> Iterator[Sftp]:
-        """The client, begun if need be; any error but ``Refused`` ends it."""
+        """Yield the client, started if need be; close it on any error but ``Refused``."""
         with self._lock:
             if self._now is None:
                 self._now = self._begin()
@@ -125,7 +125,7 @@ class Session:
 
     @contextmanager
     def files(self) -> Iterator[Sftp]:
-        """The SFTP client of the node.
+        """Yield the SFTP client of the node.
 
         Raises:
             Refused: the node refuses; the connection is good.
@@ -161,7 +161,7 @@ class Session:
             raise lacking or self._link.explain_loss(self._node, doing) from error
 
     def explain_loss(self, doing: str) -> errors.NodeError:
-        """The error for a command that left no exit status."""
+        """Return the error for a command that left no exit status."""
         if not self.alive:
             return self._link.explain_loss(self._node, doing)
         return errors.NodeError(
@@ -238,7 +238,7 @@ class Session:
         return ChannelStream(self._node, channel, self._link, self._slots.release)
 
     def _channel(self, began: float) -> Any:
-        """A fresh channel; if sshd allows no more, idle standing channels are closed."""
+        """Open a channel; close idle standing channels if sshd allows no more."""
         while True:
             with self.ours("opening a channel"):
                 try:

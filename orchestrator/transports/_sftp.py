@@ -44,7 +44,7 @@ class Sftp:
         self._folder = "", -1
 
     def read(self, path: str, offset: int, most: int) -> bytes:
-        """The bytes of a file from ``offset`` on, at most so many."""
+        """Read a file from ``offset``, at most so many bytes."""
         with _errors(), self._client.open_file(path) as handle:
             return b"".join(self._client.pieces(handle, offset, offset + most))
 
@@ -81,7 +81,7 @@ class Sftp:
         return self._folder[1]
 
     def create(self, path: str, content: bytes, mode: int) -> None:
-        """A new file; one that is already there, or a link, is refused.
+        """Create a file; an existing file or link is refused.
 
         After ``Refused`` a part of the file may be there.
         """
@@ -149,7 +149,7 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
             return
 
     def create(self, path: str, content: bytes, mode: int) -> None:
-        """A file that has its mode from the beginning, and is whole when it is closed."""
+        """Create a file that has its mode from the beginning, and is whole when it is closed."""
         attributes = paramiko.SFTPAttributes()
         attributes.st_mode = mode
         handle = self._handle(path, CREATE, attributes)

@@ -30,7 +30,7 @@ class Pipe(Protocol):
     """A socket, or a channel through a jump host."""
 
     def recv(self, size: int, /) -> bytes:
-        """At most ``size`` bytes; empty at its end."""
+        """Read at most ``size`` bytes; return none at its end."""
 
     def send(self, data: bytes, /) -> int:
         """Send some of the bytes; return how many."""
@@ -58,7 +58,7 @@ class Wire:
         self.reader: threading.Thread | None = None
 
     def recv(self, size: int) -> bytes:
-        """At most ``size`` bytes; empty once it ended, for whatever reason.
+        """Read at most ``size`` bytes; return none once it ended, for whatever reason.
 
         Raises:
             TimeoutError: nothing came yet.
@@ -133,7 +133,7 @@ class Slots:
 
     @contextmanager
     def knock(self, address: str, port: int) -> Iterator[socket.socket]:
-        """A connected socket, while a slot is held; slow TCP connections wait without a slot.
+        """Yield a connected socket while a slot is held; slow TCP connections wait without a slot.
 
         Raises:
             OSError: no connection; TimeoutError without an answer.
@@ -153,13 +153,13 @@ class Slots:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """A slot, held."""
+        """Hold a slot during the block."""
         with self._free:
             yield
 
 
 def _dial(address: str, port: int) -> "Future[socket.socket]":
-    """A connection made by a thread: the look-up of the name, too, may hang."""
+    """Connect in a thread: the look-up of the name, too, may hang."""
     future: Future[socket.socket] = Future()
 
     def dial() -> None:

@@ -30,7 +30,7 @@ class Cached(Generic[T]):
         self._future: Future[T] | None = None
 
     def get(self) -> T:
-        """The value.
+        """Return the value, made now if there is none.
 
         Raises:
             Exception: what making it raised.

@@ -65,12 +65,12 @@ class Entry:
 
 
 def called(address: str, port: int) -> str:
-    """The name of an sshd in the file: its address, or ``[address]:port`` if that is not 22."""
+    """Return an sshd's name in the file: its address, or ``[address]:port`` if that is not 22."""
     return address.casefold() if port == 22 else f"[{address.casefold()}]:{port}"
 
 
 def about(path: str, name: str) -> tuple[Entry, ...]:
-    """The lines about a host; empty without a file.
+    """Return the lines about a host; empty if there is no file.
 
     Raises:
         LocalError: it cannot be read.
@@ -118,7 +118,7 @@ def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
 
 
 def changed(node: str, name: str, seen: Sequence[HostKey], fingerprint: str) -> errors.NodeError:
-    """The error for a node whose host keys do not have the inventory's fingerprint.
+    """Return the error for a node whose host keys do not have the inventory's fingerprint.
 
     Args:
         seen: the keys that it shows.
@@ -178,7 +178,7 @@ class _Entries:
 
 @lru_cache(maxsize=8)
 def _read(file: Path, path: str, _state: tuple[int, int]) -> _Entries:
-    """The file's entries; one that was changed is another."""
+    """Read the file's entries; a changed file is read again."""
     return _Entries(tuple(_entries(path, file.read_text(errors="replace"))))
 
 

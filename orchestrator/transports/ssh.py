@@ -93,7 +93,7 @@ class SshTransport:
             ) from refused
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """The bytes of a file from ``offset`` on, at most 4 MiB; None if there is none.
+        """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
 
         Raises:
             UnfitError: the file is there and cannot be read.
@@ -154,7 +154,7 @@ class SshTransport:
         self._session.drop()
 
     def _reason(self, refused: Refused, script: str, *words: str) -> str:
-        """Why the node refuses, from the last line of a shell that tries the same."""
+        """Find why the node refuses, from the last line of a shell that tries the same."""
         script = f"export LC_ALL=C\n{script}"
         tried = self.run(("sh", "-c", script, "sh", *words), timeout_s=COMMAND_S)
         lines = tried.stderr.decode(errors="replace").strip().splitlines()
@@ -162,7 +162,7 @@ class SshTransport:
 
 
 def offered_key(target: SshTarget) -> HostKey:
-    """The host key that a node shows, trusted or not; there is no login.
+    """Return the host key that a node shows, trusted or not; there is no login.
 
     Raises:
         NodeError: it shows none, or the jump host cannot be passed.

@@ -79,7 +79,7 @@ class Steps:
         return (*SRUN, f"--jobid={self.job}", *listed, *more)
 
     def ask(self, node: str, argv: tuple[str, ...], timeout_s: float) -> Completed:
-        """A command's answer on one node; those that others ask just now share its step.
+        """Run a command on one node; commands that others ask for at the time share its step.
 
         Raises:
             NodeUnreachable: the step did not start there.
@@ -178,7 +178,7 @@ def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
 
 
 def answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
-    """The whole answers in a step's output, by node; lines of several nodes may alternate."""
+    """Parse the complete answers in a step's output, by node; nodes' lines may alternate."""
     parts: dict[tuple[str, str], bytes] = {}
     status: dict[str, int] = {}
     for line in output.splitlines():
@@ -227,7 +227,7 @@ class StepTransport:
             raise errors.LocalError(f"cannot write {path}: {said}", code="WRITE", node=self.node)
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """The bytes of a file from ``offset`` on, at most 4 MiB; None if there is none."""
+        """Read a file from ``offset``, at most 4 MiB; return None if there is no file."""
         if self._is_shared(path):
             return self._local.get(path, offset)
         return self._got(path, offset, "any")
