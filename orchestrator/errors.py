@@ -57,7 +57,7 @@ class DlperfError(Exception):
         return f"ERROR {self.code}{where}: {_sentence(self.cause)}{fix}"
 
     def documents(self) -> list[dict[str, object]]:
-        """Its problems for programs: code, message, what to do, and where as an object."""
+        """Return its problems for programs: code, message, what to do, and where as an object."""
         problem = {"code": self.code, "message": self.cause, "fix": self.fix}
         return [{**problem, "where": dict(self.where), **self.where}]
 

@@ -158,7 +158,7 @@ def ask_all(
 
 
 def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
-    """Equal errors of several nodes as one, its node such as ``vs[001-004]``.
+    """Merge equal errors of several nodes into one, its node such as ``vs[001-004]``.
 
     Errors are equal in class, code and cause.
     """
@@ -192,7 +192,7 @@ def settled(answers: Sequence[Answer[T]]) -> None:
 
 
 def _steps(shared: Path | None) -> Callable[[Node], Transport]:
-    """Nodes of the job that this program runs in, which share its steps."""
+    """Return a function that makes nodes' transports, which share steps of this program's job."""
     from orchestrator.transports.steps import Steps, StepTransport
 
     steps = Steps(os.environ.get("SLURM_JOB_ID", ""))

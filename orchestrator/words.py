@@ -71,7 +71,7 @@ def count(number: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``H:MM:SS``, or ``M:SS`` below an hour."""
+    """Format a duration as ``H:MM:SS``, or ``M:SS`` below an hour."""
     whole = int(seconds)
     hours, minutes = whole // 3600, whole % 3600 // 60
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
@@ -95,7 +95,7 @@ def size(size_bytes: int) -> str:
 
 
 def sizes(seen_bytes: int, needed_bytes: int) -> tuple[str, str]:
-    """Both for a person, exactly in MiB where they would read the same."""
+    """Format two sizes, exactly in MiB where they would read the same."""
     both = size(seen_bytes), size(needed_bytes)
     if both[0] != both[1]:
         return both

@@ -21,7 +21,7 @@ _ENDED = "received SIG"  # a node whose container was being made when another's 
 
 
 def not_started(said: str) -> tuple[str, str] | None:
-    """Node and cause of the first container that did not start; None if pyxis tells of none.
+    """Return node and cause of the first container that did not start, if pyxis names one.
 
     Args:
         said: standard error of srun. The node is empty where it names none.

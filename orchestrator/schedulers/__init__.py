@@ -56,7 +56,7 @@ class Scheduler(Protocol):
         """Number of nodes, without those lost for good."""
 
     def __enter__(self) -> "Scheduler":
-        """Itself."""
+        """Return itself."""
 
     def __exit__(self, *_: object) -> None:
         """Close connections; gangs go on."""
@@ -102,7 +102,7 @@ class Scheduler(Protocol):
         """
 
     def allocate(self, request: Request) -> Allocation | None:
-        """Nodes and a port for an attempt; None while they are taken.
+        """Take nodes and a port for an attempt; return None while they are taken.
 
         After None it is called again several times a second, unless the sweep is stopped. An error
         ends the sweep once the other lanes are done.
@@ -197,7 +197,7 @@ class Scheduler(Protocol):
         """
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
-        """Trials and numbers of attempts that have a folder elsewhere than in the state folder."""
+        """List attempts, by trial and number, with folders elsewhere than in the state folder."""
 
     def ask(
         self, argv: Mapping[str, tuple[str, ...]], timeout_s: float

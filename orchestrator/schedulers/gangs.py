@@ -43,7 +43,7 @@ class Gangs:
         self.close()
 
     def also(self, runtimes: Mapping[str, Runtime]) -> "Gangs":
-        """Itself, which then knows these nodes too."""
+        """Add these nodes; return itself."""
         with self._lock:
             self._runtimes = {**self._runtimes, **runtimes}
         return self

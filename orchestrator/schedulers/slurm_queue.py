@@ -186,7 +186,7 @@ def cancel(target: str, *more: str) -> None:
 
 
 def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Addresses by name of the nodes of the job that this program runs in, in Slurm's order.
+    """Return the addresses of this program's job's nodes, by name, in Slurm's order.
 
     Raises:
         LocalError, UnfitError: Slurm does not say.
@@ -236,7 +236,7 @@ def job_id(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def time_left_s(job: Mapping[str, str]) -> int | None:
-    """Seconds until a job's time limit; None where there is none."""
+    """Return the seconds until a job's time limit; None if it has no limit."""
     limit_s, run_s = seconds(job.get("TimeLimit", "")), seconds(job.get("RunTime", ""))
     return None if limit_s is None or run_s is None else limit_s - run_s
 

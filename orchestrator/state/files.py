@@ -20,7 +20,7 @@ def now() -> str:
 
 
 def dumps(document: JSON, *, indent: int | None = 1) -> str:
-    """JSON without NaN, in the order in which the document was made."""
+    """Serialize a document to JSON without NaN, in the document's own order."""
     return json.dumps(document, allow_nan=False, ensure_ascii=False, indent=indent)
 
 

@@ -119,7 +119,7 @@ class Store:
         return Sweep(self.root / "sweeps" / sweep_id)
 
     def _folders(self) -> list[Sweep]:
-        """Folders of sweeps; one without any file of ours was killed before it began."""
+        """List the folders of sweeps; skip those of sweeps that were killed before they began."""
         place = self.root / "sweeps"
         with ours(place):
             return [

@@ -71,7 +71,7 @@ class _Terms:
         self.judge(HostKey(key.get_name(), key.asbytes()))
 
     def transport(self, wire: Wire, **_: object) -> Spoken:
-        """paramiko's transport with these terms."""
+        """Make paramiko's transport with these terms."""
         spoken = Spoken(wire)
         wire.reader = spoken
         spoken.handshake_timeout = ANSWER_S
