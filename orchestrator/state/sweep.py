@@ -139,7 +139,7 @@ class Sweep:
         self._gate.acquire()
 
     def attempts(self) -> list[tuple[str, int]]:
-        """List the attempts that have a folder here, by trial and number, whatever the events say."""
+        """List attempts with a folder here, by trial and number, whatever the events say."""
         place = self.folder / "attempts"
         folders = list[Path]()
         with ours(place):
