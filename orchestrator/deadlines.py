@@ -60,7 +60,7 @@ DATA_INSIST_S = 20.0  # between asking a preparation to end and seeing to it
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a Docker engine may keep us waiting.
+    """Limits on the time that a Docker engine may take.
 
     Args:
         answer_s: for the answer to a short question.

@@ -37,10 +37,10 @@ def on_disk(path: Path, code: str = "LOCAL-FILE", fix: str = "") -> Iterator[Non
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file or folder; unlike pathlib's since 3.13, not when it cannot be asked.
+    """Return whether a file or folder exists; where pathlib may answer False, raise an error.
 
     Raises:
-        OSError: nobody knows.
+        OSError: the file system cannot answer.
     """
     try:
         path.stat()
@@ -50,10 +50,10 @@ def is_there(path: Path) -> bool:
 
 
 def listed(folder: Path) -> list[Path]:
-    """What lies in a folder, by name; nothing without one.
+    """List a folder's entries, sorted by name; return an empty list if there is no folder.
 
     Raises:
-        OSError: nobody knows.
+        OSError: the file system cannot answer.
     """
     try:
         return sorted(Path(folder, name) for name in os.listdir(folder))
@@ -100,7 +100,7 @@ def _below(
 def replacing(
     path: Path, gate: contextlib.AbstractContextManager[object] | None = None
 ) -> Iterator[BinaryIO]:
-    """A file that takes the place of ``path`` when the block ends well: synced, then renamed.
+    """Yield a file that replaces ``path`` when the block ends well: synced, then renamed.
 
     Whatever goes wrong leaves what was there. A folder in its place is moved aside, never removed.
 
@@ -144,10 +144,10 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """What was made, renamed or removed in a folder outlives a power cut from now on.
+    """Make a folder's entries, as created, renamed or removed so far, survive a power cut.
 
     Raises:
-        OSError: nobody knows whether it does.
+        OSError: the file system cannot answer.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

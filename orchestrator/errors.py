@@ -9,7 +9,7 @@ PRECEDENCE = (7, 130, 143, 6, 4, 5, 3, 2, 1, 0)
 
 
 def joined(codes: Iterable[int]) -> int:
-    """The exit code that counts among several, by ``PRECEDENCE``; 0 for none."""
+    """Return the exit code that counts among several, by ``PRECEDENCE``; 0 for none."""
     return min(codes, key=PRECEDENCE.index, default=0)
 
 
@@ -57,7 +57,7 @@ class DlperfError(Exception):
         return f"ERROR {self.code}{where}: {_sentence(self.cause)}{fix}"
 
     def documents(self) -> list[dict[str, object]]:
-        """Its problems for programs: code, message, what to do, and where as an object."""
+        """Return its problems for programs: code, message, what to do, and where as an object."""
         problem = {"code": self.code, "message": self.cause, "fix": self.fix}
         return [{**problem, "where": dict(self.where), **self.where}]
 
@@ -79,7 +79,7 @@ class ConfigError(DlperfError):
         return "\n".join(str(mistake) for mistake in self.mistakes)
 
     def documents(self) -> list[dict[str, object]]:
-        """One for each mistake."""
+        """Return a document for each mistake."""
         return [
             {
                 "code": self.code,
@@ -178,7 +178,7 @@ class Interrupted(DlperfError):
 
 
 def gravest(failures: Sequence[DlperfError]) -> DlperfError:
-    """The error whose exit code counts, by ``PRECEDENCE``; the first of equals.
+    """Return the error whose exit code counts, by ``PRECEDENCE``; the first of equals.
 
     Args:
         failures: at least one.

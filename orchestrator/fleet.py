@@ -43,7 +43,7 @@ class Answer(Generic[T]):
     at_s: float
 
     def checked(self) -> T:
-        """The answer's value.
+        """Return the answer's value.
 
         Raises:
             DlperfError: the error in its place.
@@ -63,7 +63,7 @@ class Fleet:
 
     @classmethod
     def of(cls, cluster: Cluster, shared: Path | None = None) -> "Fleet":
-        """The nodes of a cluster; no packet is sent before the first question to one.
+        """Return the nodes of a cluster; no packet is sent before the first question to a node.
 
         Args:
             shared: a folder that Slurm's nodes see at the same path.
@@ -119,7 +119,7 @@ class Fleet:
         return ProcessRuntime(self.transports[name], owner)
 
     def containers_on(self, name: str, settings: ContainerSettings) -> "DockerRuntime":
-        """The runtime of a node with an engine, for containers with these settings."""
+        """Return the runtime of a node with an engine, for containers with these settings."""
         from orchestrator.runtimes.docker import DockerRuntime
 
         return DockerRuntime(self.transports[name], self.engines[name], settings)
@@ -158,7 +158,7 @@ def ask_all(
 
 
 def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
-    """Equal errors of several nodes as one, its node such as ``vs[001-004]``.
+    """Merge equal errors of several nodes into one, its node such as ``vs[001-004]``.
 
     Errors are equal in class, code and cause.
     """
@@ -192,7 +192,7 @@ def settled(answers: Sequence[Answer[T]]) -> None:
 
 
 def _steps(shared: Path | None) -> Callable[[Node], Transport]:
-    """Nodes of the job that this program runs in, which share its steps."""
+    """Return a function that makes nodes' transports, which share steps of this program's job."""
     from orchestrator.transports.steps import Steps, StepTransport
 
     steps = Steps(os.environ.get("SLURM_JOB_ID", ""))

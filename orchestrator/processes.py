@@ -13,13 +13,13 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def me() -> ProcessIdentity:
-    """This process."""
+    """Return the identity of this process."""
     started = _stat(os.getpid()).rpartition(b") ")[2].split()[19].decode()
     return ProcessIdentity(socket.gethostname(), os.getpid(), started, _boot())
 
 
 def user() -> str:
-    """Who runs this program; by number where it has no name, as in a container with ``--user``."""
+    """Return the user's name, or number where it has none, as in a container with ``--user``."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # the second from Python 3.13 on
@@ -27,12 +27,12 @@ def user() -> str:
 
 
 def is_here(process: ProcessIdentity) -> bool:
-    """Whether it is, or was, a process of this machine, by host name."""
+    """Return whether a process, running or ended, belongs to this machine, by host name."""
     return process.host == socket.gethostname()
 
 
 def runs(process: ProcessIdentity) -> bool:
-    """Whether it is a process of this machine that has not ended; False for other machines'."""
+    """Return whether a process runs on this machine; False for those of other machines."""
     return is_here(process) and process.is_shown_by(_stat(process.pid), _boot())
 
 

@@ -21,7 +21,7 @@ CONNECTION_LOST = (
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How often one kind of call is made.
+    """A rule for which errors a call is repeated, how often and after which pauses.
 
     Args:
         tries: by the error's code, how often in all; other errors are not tried again.
@@ -36,7 +36,7 @@ class Policy:
     within_s: float
 
     def call(self, work: Callable[[], T]) -> T:
-        """What ``work`` returns, from the first try that succeeds.
+        """Call ``work`` until a try succeeds; return its result.
 
         Raises:
             DlperfError: of the last try.

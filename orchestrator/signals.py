@@ -53,7 +53,7 @@ class Signals:
                 signal.signal(number, self._come)
 
     def begin(self) -> None:
-        """A command begins.
+        """Note that a command begins.
 
         Raises:
             Stopped: a request came before.
@@ -71,11 +71,11 @@ class Signals:
         self._in_order = False
 
     def stopping(self) -> bool:
-        """Whether a request has come."""
+        """Return whether a request to stop has been received."""
         return bool(self.received)
 
     def leave(self) -> None:
-        """The work is over: a request changes nothing any more."""
+        """Note that the work is over; ignore further requests."""
         self._leaving, self._at = True, time.monotonic()
 
     def ignore(self) -> None:

@@ -12,7 +12,7 @@ _SECRET = re.compile(r"(?i:passw|passphrase|secret|credential)|(?i:token)(?![a-z
 
 
 def shown(value: object) -> str:
-    """The value as a message shows it."""
+    """Format a value for a message."""
     match value:
         case None:
             return "nothing"
@@ -27,17 +27,17 @@ def shown(value: object) -> str:
 
 
 def cut(text: str) -> str:
-    """The text's beginning, with dots where it was longer."""
+    """Cut a text, with dots where it was longer."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped, so that a terminal obeys none."""
+    """Escape a text's control characters, so that a terminal obeys none."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def path(steps: Iterable[str | int]) -> str:
-    """The steps as a message writes them, such as ``nodes[1].name``."""
+    """Format the steps for a message, such as ``nodes[1].name``."""
     return "".join(map(_step, steps)).removeprefix(".")
 
 
@@ -50,40 +50,40 @@ def _step(step: str | int) -> str:
 
 
 def is_secret(steps: Iterable[str | int]) -> bool:
-    """Whether a key on the way is named like a secret; ``tokenizer`` and ``tokens`` are not."""
+    """Return whether any key in the path is named like a secret; ``tokenizer`` is not."""
     return any(isinstance(step, str) and _SECRET.search(step) for step in steps)
 
 
 def any_of(options: Iterable[str]) -> str:
-    """The options in a row, each once, with ``or`` before the last."""
+    """Join the options, each once, with ``or`` before the last."""
     *most, last = dict.fromkeys(options)
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def one_of(options: Sequence[str]) -> str:
-    """The options after ``one of``; a single one stands alone."""
+    """Join the options after ``one of``; a single option has no such words."""
     return options[0] if len(options) == 1 else f"one of {', '.join(options)}"
 
 
 def count(number: int, noun: str) -> str:
-    """So many of a thing: ``1 node``, ``4 nodes``."""
+    """Format a count: ``1 node``, ``4 nodes``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def duration(seconds: float) -> str:
-    """``H:MM:SS``, or ``M:SS`` below an hour."""
+    """Format a duration as ``H:MM:SS``, or ``M:SS`` below an hour."""
     whole = int(seconds)
     hours, minutes = whole // 3600, whole % 3600 // 60
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
 def limit(seconds: float) -> str:
-    """A limit of time for a person: ``1.5 s``, ``900 s``; from an hour on ``4:00:00``."""
+    """Format a time limit: ``1.5 s``, ``900 s``; from an hour on ``4:00:00``."""
     return duration(seconds) if seconds >= 3600 else f"{seconds:g} s"
 
 
 def size(size_bytes: int) -> str:
-    """So much data for a person: ``512 B``, ``1.5 KiB``, ``377 GiB``; three digits that count."""
+    """Format a size to three significant digits: ``512 B``, ``1.5 KiB``, ``377 GiB``."""
     amount, units = float(size_bytes), ("B", "KiB", "MiB", "GiB", "TiB")
     for unit in units:
         if amount < 999.5 or unit == units[-1]:
@@ -95,7 +95,7 @@ def size(size_bytes: int) -> str:
 
 
 def sizes(seen_bytes: int, needed_bytes: int) -> tuple[str, str]:
-    """Both for a person, exactly in MiB where they would read the same."""
+    """Format two sizes, exactly in MiB where they would read the same."""
     both = size(seen_bytes), size(needed_bytes)
     if both[0] != both[1]:
         return both
@@ -112,7 +112,7 @@ def apart(
 
 
 def moment(text: str) -> str:
-    """A time of a record for a person: ``2026-11-24 10:24:13 UTC``; as it is where it is none."""
+    """Format a record's time: ``2026-11-24 10:24:13 UTC``; return what is no time unchanged."""
     try:
         return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     except ValueError:
@@ -120,17 +120,17 @@ def moment(text: str) -> str:
 
 
 def by_clock(nanoseconds: int) -> str:
-    """A time since 1970 by a clock of an unknown zone: ``2020-12-16 07:23:31``."""
+    """Format a time since 1970 by a clock of an unknown zone: ``2020-12-16 07:23:31``."""
     return f"{datetime.fromtimestamp(nanoseconds // 10**9, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """What versions sort by: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
+    """Return a sort key for versions: 4.9-0.1.7.0 is older than 5.3-1.0.0.1."""
     return tuple(int(number) for number in re.findall("[0-9]+", version))
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A question that offers the most similar of the names; empty when none is similar."""
+    """Ask whether the most similar of the names was meant; empty when none is similar."""
     plain = {_plain(candidate): candidate for candidate in names}
     similar = difflib.get_close_matches(_plain(name), plain, n=1)
     return f"did you mean {shown(plain[similar[0]])}?" if similar else ""

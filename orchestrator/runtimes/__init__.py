@@ -36,10 +36,10 @@ class Runtime(Protocol):
         """Open the task's gate; False if nothing waits there."""
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """The present state of the task."""
+        """Return the present state of the task."""
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """The task's raw log from ``offset`` on, as far as it is there; at most a few MiB."""
+        """Read the task's raw log from ``offset``, as far as it is written; at most a few MiB."""
 
     def stop(self, attempt: Attempt, task: Task) -> None:
         """Ask the task to end; returns at once, ``inspect`` says when it has."""

@@ -109,7 +109,7 @@ _RLIMIT = re.compile(r"rlimit type (\d+)")
 
 
 def refusal(text: str, node: str, otherwise: str) -> errors.DlperfError:
-    """The error for an engine's message.
+    """Return the error for an engine's message.
 
     Args:
         text: the message.
@@ -130,7 +130,7 @@ def _with_name(match: re.Match[str]) -> str:
 
 
 def silence(text: str, node: str, user: str, sudo: bool) -> errors.UnfitError:
-    """The error for a docker command that could not reach its engine.
+    """Return the error for a docker command that could not reach its engine.
 
     Args:
         text: its standard error.

@@ -64,7 +64,7 @@ class _Socket:
             self._stream.close()
 
     def idles(self) -> bool:
-        """Whether the stream is still open and holds no unread byte."""
+        """Return whether the stream is still open and holds no unread byte."""
         self._stream.settimeout(0.0)
         try:
             self._stream.recv(1)
@@ -117,7 +117,7 @@ class DialAdapter(UnixHTTPAdapter):  # type: ignore[misc] # the library has no t
         super().__init__("")
 
     def get_connection(self, *_: object) -> urllib3.HTTPConnectionPool:
-        """The node's own pool, whatever address the request has."""
+        """Return the node's own pool, whatever address the request has."""
         return self._streams
 
     def close(self) -> None:

@@ -16,14 +16,14 @@ def verdict(
     container: ContainerState | None,
     containers: Containers,
 ) -> TaskState:
-    """The state of a task whose container has ended or does not exist."""
+    """Return the state of a task whose container has ended or does not exist."""
     end = files.end()
     if end is None and supervisor is None and container is None:
         return TaskState("absent")
     if end is None:
         why = _why(files, supervisor, container, containers)
         status = container.exit_code if container and why != "lost" else None
-        return TaskState("lost", files.lost(why, status))
+        return TaskState("lost", files.make_lost_end(why, status))
     # A rank that the kernel ended for want of memory, while the program went on and exits with 0.
     if container is not None and container.oom_killed:
         return TaskState("ended", replace(end, why="oom"))

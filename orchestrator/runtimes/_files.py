@@ -14,7 +14,7 @@ from orchestrator.transports import Transport
 
 @cache
 def script() -> bytes:
-    """The supervisor's own program text."""
+    """Return the supervisor's own program text."""
     return resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_bytes()
 
 
@@ -44,11 +44,11 @@ class TaskFiles:
         self._base = f"{attempt.folder(task)}/r{task.node_rank}"
 
     def path(self, name: str) -> str:
-        """Where a file of the task lies on the node: pid, gate, go, log, exit, end or err."""
+        """Return a task file's path; ``name`` is pid, gate, go, log, exit, end or err."""
         return f"{self._base}.{name}"
 
     def supervisor(self) -> ProcessIdentity | None:
-        """The task's supervisor; None until it has started.
+        """Return the task's supervisor; None until it has started.
 
         Raises:
             NodeError: START; the pid file has another form.
@@ -65,19 +65,19 @@ class TaskFiles:
         return ProcessIdentity(self._task.node, int(words[0]), *words[1:])
 
     def has(self, name: str) -> bool:
-        """Whether a file of the task is there and has content."""
+        """Return whether a file of the task exists and has content."""
         return bool(self._words(name))
 
     def text(self, name: str) -> str:
-        """The words of a small file of the task, with single blanks; empty where there is none."""
+        """Return a small file's words, separated by single spaces; empty if there is no file."""
         return " ".join(self._words(name))
 
     def let_through(self) -> bool:
-        """Whether the task's gate has opened."""
+        """Return whether the task has passed its gate."""
         return bool(self._words("go"))
 
     def end(self, why: str = "") -> TaskEnd | None:
-        """How the task ended; None until then.
+        """Return how the task ended, or None if it has not.
 
         Args:
             why: instead of the supervisor's exit reason.
@@ -91,7 +91,7 @@ class TaskFiles:
         ended = self._words("exit")
         try:
             (status, reason), (size, sha256) = ended, end
-            return self._ended(int(status), why or reason, int(size), sha256)
+            return self._make_end(int(status), why or reason, int(size), sha256)
         except ValueError as error:
             raise errors.NodeError(
                 f"{self.path('exit')} and {self.path('end')}: {ended} and {end};"
@@ -100,27 +100,27 @@ class TaskFiles:
                 node=self._task.node,
             ) from error
 
-    def lost(self, why: str, status: int | None = None) -> TaskEnd:
-        """The end of a task whose supervisor left no exit reason."""
-        return self._ended(status, why, 0, "")
+    def make_lost_end(self, why: str, status: int | None = None) -> TaskEnd:
+        """Return the end of a task whose supervisor left no exit reason."""
+        return self._make_end(status, why, 0, "")
 
     def output(self, offset: int) -> bytes:
-        """The task's raw log from ``offset`` on, at most a few MiB."""
+        """Read the task's raw log from ``offset``, at most a few MiB."""
         return self._transport.get_own(self.path("log"), offset) or b""
 
     def alive(self, supervisor: ProcessIdentity, pid: str) -> bool:
-        """Whether the node's process ``pid`` is this supervisor and has not ended."""
+        """Return whether the node's process ``pid`` is this supervisor and has not ended."""
         stat = self._transport.get(f"/proc/{pid}/stat") or b""
         return supervisor.is_shown_by(stat, self._boot())
 
     def rebooted(self, supervisor: ProcessIdentity) -> bool:
-        """Whether the node was rebooted since the task started."""
+        """Return whether the node has rebooted since the task started."""
         return self._boot() != supervisor.boot
 
     def _boot(self) -> str:
         return (self._transport.get(BOOT_ID) or b"").decode().strip()
 
-    def _ended(self, status: int | None, why: str, size_bytes: int, sha256: str) -> TaskEnd:
+    def _make_end(self, status: int | None, why: str, size_bytes: int, sha256: str) -> TaskEnd:
         went = self._words("go")
         return TaskEnd(
             node=self._task.node,

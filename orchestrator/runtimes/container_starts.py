@@ -21,7 +21,7 @@ _ENDED = "received SIG"  # a node whose container was being made when another's 
 
 
 def not_started(said: str) -> tuple[str, str] | None:
-    """Node and cause of the first container that did not start; None if pyxis tells of none.
+    """Return node and cause of the first container that did not start, if pyxis names one.
 
     Args:
         said: standard error of srun. The node is empty where it names none.
@@ -41,7 +41,7 @@ def not_started(said: str) -> tuple[str, str] | None:
 
 
 def blamed(said: str) -> tuple[str, str]:
-    """The node and the cause where srun's program is in a container, or nothing.
+    """Return the node and the cause that srun's error output names for a failed container.
 
     Args:
         said: standard error of srun. The node is empty where it names none, or several.
@@ -52,7 +52,7 @@ def blamed(said: str) -> tuple[str, str]:
 
 
 def first_error(said: str) -> str:
-    """The first line of standard error that is no remark; the first of all else."""
+    """Return the first error in standard error; its first line if no line is marked as one."""
     if fatal := _FATAL.search(said):
         return fatal[1]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -61,7 +61,7 @@ def first_error(said: str) -> str:
 
 
 def refusal(files: TaskFiles, said: str, task: Task) -> errors.UnfitError | None:
-    """Why a task of a step that is gone never had a container; None if it had one.
+    """Return why an ended step never started a task's container; None if it did.
 
     Args:
         said: standard error of the step's srun.

@@ -43,7 +43,7 @@ class ContainerState:
 
     @property
     def finished(self) -> bool:
-        """Whether its first process has ended, or never will be."""
+        """Return whether the container has exited, or will never start."""
         return self.status in FINISHED
 
 
@@ -54,7 +54,7 @@ class Containers:
         self._engine = engine
 
     def find(self, name: str) -> ContainerState | None:
-        """The present state of a container; None if none has that name."""
+        """Return the present state of a container, or None if no container has that name."""
         try:
             answer = self._engine.ask(lambda client: client.inspect_container(name))
         except docker.errors.NotFound:
@@ -70,7 +70,7 @@ class Containers:
         )
 
     def labelled(self, *labels: str) -> tuple[ListedContainer, ...]:
-        """Every container that has all these labels (``name`` or ``name=value``), ended or not."""
+        """List containers with all these labels (``name`` or ``name=value``), ended or not."""
         answers = self._engine.ask(
             lambda client: client.containers(all=True, filters={"label": list(labels)})
         )
@@ -157,7 +157,7 @@ class Containers:
         return True
 
     def output(self, name: str) -> tuple[bytes, bytes]:
-        """The standard output and the standard error of a container, separately.
+        """Return the standard output and the standard error of a container, separately.
 
         Raises:
             UnfitError: CONTAINER-GONE.
@@ -173,7 +173,7 @@ class Containers:
             raise self.gone(name) from error
 
     def gone(self, name: str) -> errors.UnfitError:
-        """The error for a container of ours that somebody removed."""
+        """Return the error for a container of ours that somebody removed."""
         return errors.UnfitError(
             f"container {name} was removed while it ran",
             code="CONTAINER-GONE",
@@ -181,7 +181,7 @@ class Containers:
         )
 
     def restarted_since(self, container: ContainerState) -> bool:
-        """Whether the engine was restarted after it had started this container.
+        """Return whether the engine has restarted since it started this container.
 
         The engine keeps its last 256 events in memory only: if it has fewer, and the container's
         start is not among them, it has been restarted since.

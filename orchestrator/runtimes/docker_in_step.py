@@ -35,7 +35,7 @@ def script(
     docker: Sequence[str],
     request: tuple[Mapping[str, Any], Mapping[str, Any]],
 ) -> str:
-    """The script that becomes the docker command of a task, on its node.
+    """Return the script that becomes the docker command of a task, on its node.
 
     Args:
         docker: how the docker command is called there.
@@ -58,7 +58,7 @@ def script(
 
 
 def refusal(files: TaskFiles, task: Task) -> errors.DlperfError | None:
-    """Why the engine made no container, by what the docker command left; None if it made one."""
+    """Return why the engine made no container, from the docker command's files; None if it did."""
     if files.supervisor() is not None or files.text("gone") not in REFUSED:
         return None
     return _causes.refusal(files.text("err"), task.node, "DOCKER-REFUSED")

@@ -38,7 +38,7 @@ BROKEN = (
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What an engine has for GPUs; ``api_version`` is the one that we use with it."""
+    """An engine's version and support for GPUs; ``api_version`` is the one used with it."""
 
     server_version: str
     api_version: str
@@ -76,7 +76,7 @@ class Engine:
         self._clients: dict[float, Any] = {}
 
     def facts(self) -> EngineFacts:
-        """What the engine says of itself, asked now."""
+        """Query the engine's version and its support for GPUs."""
         info = self.ask(lambda client: client.info())
         return EngineFacts(
             server_version=info["ServerVersion"],
@@ -119,7 +119,7 @@ class Engine:
         return ENGINE.call(lambda: self.ask_once(question, within_s=within_s))
 
     def ask_once(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
-        """As ``ask``, for a question that must not run twice.
+        """Call the engine once, without the retry of ``ask``, where a second call would do harm.
 
         Raises:
             UnfitError, docker.errors.NotFound: as ``ask``.
@@ -130,7 +130,7 @@ class Engine:
 
     @contextmanager
     def asking(self, within_s: float | None = None) -> Iterator[Any]:
-        """The engine's API client, with its errors turned into ours."""
+        """Yield the engine's API client; translate its errors."""
         limit_s = within_s or self.patience.answer_s
         with self._slots:
             try:
@@ -157,7 +157,7 @@ class Engine:
             raise _causes.refusal(text, self.node, "DOCKER-REFUSED")
 
     def refusal(self, error: Any) -> errors.DlperfError:
-        """The engine's own error as one of ours."""
+        """Return the engine's own error as one of ours."""
         text = str(error.explanation or error)
         return _causes.refusal(text, self.node, "DOCKER-REFUSED")
 
@@ -169,7 +169,7 @@ class Engine:
             self._clients.clear()
 
     def _connected(self, within_s: float) -> Any:
-        """A client with that time limit; all clients share their streams."""
+        """Return a client with a time limit; all clients share their streams."""
         with self._connecting:
             if not self._version:
                 first_s = min(within_s, self.patience.answer_s)
@@ -229,7 +229,7 @@ class Engine:
             raise _causes.silence(stderr, self.node, self._whose(), self._sudo)
 
     def _hung(self, limit_s: float) -> errors.UnfitError:
-        """The error for an engine that is silent on a node which is not.
+        """Return the error for an engine that is silent on a node which is not.
 
         Raises:
             NodeError: the node is silent too.
@@ -251,7 +251,7 @@ class Engine:
 
 
 def _client(adapter: DialAdapter, version: str, within_s: float) -> Any:
-    """An API client that takes nothing from this machine: no proxy, no log-in, no header.
+    """Make an API client that uses nothing from this machine: no proxy, no login, no header.
 
     Args:
         version: any will do until the engine has said which it speaks; none would dial at once.

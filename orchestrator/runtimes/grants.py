@@ -68,7 +68,7 @@ class Grants:
     def host_config(
         self, mounts: tuple[Mount, ...], *, gpus: bool, capabilities: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """``HostConfig`` of Docker's API for a container.
+        """Build ``HostConfig`` of Docker's API for a container.
 
         Args:
             capabilities: that it needs beyond those of the settings.
@@ -95,7 +95,7 @@ class Grants:
         return config
 
     def environment(self, home: str, *, gpus: bool) -> dict[str, str]:
-        """Environment variables for the container's user and for GPUs.
+        """Return environment variables for the container's user and for GPUs.
 
         Args:
             home: ``HOME`` of a user whom the image does not know.

@@ -46,7 +46,7 @@ done
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """What a container of a task is made of.
+    """The image, mounts and GPUs of a task's container.
 
     Args:
         image: the file, by its absolute path: pyxis takes any other word for a name in a registry.
@@ -60,7 +60,7 @@ class Contained:
 
     @property
     def all_mounts(self) -> tuple[Mount, ...]:
-        """With the task's own folder, and that of the image, where the program lies."""
+        """All mounts, with the task's own folder and the image's, which contains the program."""
         beside = posixpath.dirname(self.image)
         ours = (Mount(beside, beside, read_only=True), Mount(beside, INSIDE, read_only=True))
         return (*ours, Mount(self.folder, self.folder, read_only=False), *self.mounts)
@@ -68,7 +68,7 @@ class Contained:
 
 @dataclass(frozen=True, slots=True)
 class ImageFiles:
-    """How containers are made of an image file.
+    """The commands that import an image file and start containers from it.
 
     Args:
         importing: the command that writes an image into a file: registry, name there, path.
@@ -85,7 +85,7 @@ class ImageFiles:
 
 
 def enroot_import(host: str, name: str, path: str) -> tuple[str, ...]:
-    """Enroot means Docker Hub where no registry is named.
+    """Return enroot's import command; a name without a registry means Docker Hub.
 
     Source: enroot 4.1.2, doc/cmd/import.md.
     """
@@ -94,7 +94,7 @@ def enroot_import(host: str, name: str, path: str) -> tuple[str, ...]:
 
 
 def pyxis(wanted: Contained) -> tuple[str, ...]:
-    """Options of srun; of the user's environment only what a login has comes in.
+    """Return options of srun; of the user's environment only login variables are passed in.
 
     Source: pyxis 0.24.0, README.md; Slurm 22.05, `man srun`.
     """
@@ -114,12 +114,12 @@ def pyxis(wanted: Contained) -> tuple[str, ...]:
 
 
 def apptainer_pull(host: str, name: str, path: str) -> tuple[str, ...]:
-    """Source: apptainer 1.3, `apptainer pull --help`."""
+    """Return the pull command. Source: apptainer 1.3, `apptainer pull --help`."""
     return ("apptainer", "pull", path, f"docker://{host}/{name}")
 
 
 def apptainer(wanted: Contained) -> tuple[str, ...]:
-    """The node's devices are there; its environment and the user's home are not.
+    """Return words that run a program with the node's devices, without its environment or home.
 
     The program is no member of apptainer's process group: a supervisor signals its own whole one,
     and before 1.4.5 the image's file system is served by a process of that group.
@@ -146,12 +146,12 @@ WAYS = {
 
 
 def of_task(attempt: Attempt, task: Task) -> Contained:
-    """The container of a task."""
+    """Return the container of a task."""
     return Contained(attempt.image, attempt.folder(task), task.mounts, bool(task.gpus))
 
 
 def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str:
-    """The script that becomes a task's supervisor, in its container."""
+    """Return the script that becomes a task's supervisor, in its container."""
     folder, token = attempt.folder(task), attempt.token(task)
     env = {"HOME": folder, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
     # A supervisor counts from its own start, and others may unpack their image for long after it;
@@ -190,5 +190,5 @@ def remove_left(
 
 
 def proved(image: str) -> tuple[str, ...]:
-    """What stands before a program that must run in a container of the image, and nowhere else."""
+    """Return the words put before a program so that it refuses to run outside of the image."""
     return ("sh", "-c", PROVED, "sh", f"{INSIDE}/{posixpath.basename(image)}")

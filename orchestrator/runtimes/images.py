@@ -55,7 +55,7 @@ class Images:
         self._engine = engine
 
     def find(self, reference: str) -> ImageFacts | None:
-        """The image of that name, digest or id; None if the engine has none."""
+        """Return the image of that name, digest or id; None if the engine has none."""
         try:
             answer = self._engine.ask(lambda client: client.inspect_image(reference))
         except docker.errors.NotFound:
@@ -78,7 +78,7 @@ class Images:
         return {name: image.get("Labels") or {} for image in images for name in _names(image)}
 
     def digest(self, reference: str, credentials: Credentials | None) -> str:
-        """The digest that the registry has for a name now, asked by the node's engine.
+        """Return the digest that the registry has for a name now, asked by the node's engine.
 
         Raises:
             ImageError: the registry has no such image, or does not answer.
@@ -173,7 +173,7 @@ class Images:
         return image.id
 
     def save(self, reference: str) -> Iterator[bytes]:
-        """The image as the tar that ``load`` takes, piece by piece.
+        """Yield the image, in pieces of the tar that ``load`` takes.
 
         Raises:
             ImageError: there is no such image.
@@ -267,7 +267,7 @@ class Images:
     def _words(
         self, path: str, wait_s: float | tuple[float, float], **request: Any
     ) -> Iterator[Iterator[Mapping[str, Any]]]:
-        """The JSON lines that the engine sends while it works; each may take ``wait_s``."""
+        """Yield the JSON lines that the engine sends while it works; each may take ``wait_s``."""
         with self._engine.asking() as client:
             url = f"{client.base_url}/v{client.api_version}{path}"
             with closing(client._post(url, stream=True, timeout=wait_s, **request)) as answer:
@@ -304,13 +304,13 @@ class Images:
 
 
 def _error(word: Mapping[str, Any]) -> str:
-    """The engine's error in a line of its answer; `error` is deprecated since API 1.48."""
+    """Return the error in a line of the engine's answer; `error` is deprecated since API 1.48."""
     detail = word.get("errorDetail") or {}
     return str(detail.get("message") or word.get("error") or "")
 
 
 def _names(listed: Mapping[str, Any]) -> list[str]:
-    """An image's names, or its id; Docker lists a missing name as ``<none>:<none>``."""
+    """Return an image's names, or its id; Docker lists a missing name as ``<none>:<none>``."""
     names = [name for name in listed.get("RepoTags") or () if not name.startswith("<none>")]
     return names or [str(listed["Id"])]
 

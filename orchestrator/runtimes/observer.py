@@ -14,7 +14,7 @@ from orchestrator.transports import Transport
 
 @cache
 def script() -> str:
-    """The observer's own program text."""
+    """Return the observer's own program text."""
     return resources.files("orchestrator.runtimes").joinpath("observe.sh").read_text()
 
 

@@ -25,7 +25,7 @@ exec setsid -f env -i "$@" </dev/null >/dev/null 2>"$err"
 
 
 def inherited_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables of ``INHERITED`` that are set; by default in this program's environment."""
+    """Return the variables of ``INHERITED`` that are set, by default in this program."""
     return {name: environ[name] for name in INHERITED if name in environ}
 
 
@@ -70,7 +70,7 @@ class ProcessRuntime:
         return self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """The present state, by the task's files and the process table."""
+        """Determine the present state from the task's files and the process table."""
         files = self._files(attempt, task)
         end, supervisor = files.end(), files.supervisor()
         if end is None and supervisor is None:
@@ -81,11 +81,11 @@ class ProcessRuntime:
             end = files.end()  # it may have ended between the two looks
             if end is None:
                 why = "rebooted" if files.rebooted(supervisor) else "lost"
-                return TaskState("lost", files.lost(why))
+                return TaskState("lost", files.make_lost_end(why))
         return TaskState("ended", end)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """The task's raw log from ``offset`` on, at most a few MiB."""
+        """Read the task's raw log from ``offset``, at most a few MiB."""
         return self._files(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:

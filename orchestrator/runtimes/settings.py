@@ -1,4 +1,4 @@
-"""How containers are started on a node, as its inventory says."""
+"""Settings that a node's containers start with, from the inventory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from orchestrator.model.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class ContainerSettings:
-    """How containers are started on a node, as its inventory says.
+    """Settings that a node's containers start with, from the inventory.
 
     Args:
         image: by id or reference, for containers of no attempt; it must be there.
@@ -28,7 +28,7 @@ class ContainerSettings:
 
     @classmethod
     def of(cls, cluster: Cluster, image: str = "", owner: str = "") -> "ContainerSettings":
-        """The settings of an inventory.
+        """Return the settings of an inventory.
 
         Args:
             image: by id or reference; empty where only attempts, which name theirs, are run.

@@ -14,7 +14,7 @@ from orchestrator.transports import Transport
 
 @cache
 def holder() -> bytes:
-    """The text of the program that every task of a step runs."""
+    """Return the text of the program that every task of a step runs."""
     return resources.files("orchestrator.runtimes").joinpath("step.sh").read_bytes()
 
 
@@ -25,7 +25,7 @@ class StepFiles:
         self._transport = transport
 
     def write(self, attempt: Attempt, task: Task, text: str) -> None:
-        """What a task is started from.
+        """Write the files that start a task.
 
         Args:
             text: a script that becomes the task's supervisor, or what stands for it.
@@ -38,11 +38,11 @@ class StepFiles:
         self._transport.put(text.encode(), f"{folder}/r{task.node_rank}.task")
 
     def of(self, attempt: Attempt, task: Task) -> TaskFiles:
-        """What its supervisor leaves."""
+        """Return the files that the task's supervisor writes."""
         return TaskFiles(self._transport, attempt, task)
 
     def state(self, attempt: Attempt, task: Task) -> TaskState:
-        """The state by its files alone; whether its step runs is not known here."""
+        """Determine the state from its files alone; whether its step runs is not known here."""
         files = self.of(attempt, task)
         end, supervisor = files.end(), files.supervisor()
         if end is not None:
@@ -50,12 +50,12 @@ class StepFiles:
         if supervisor is None:
             return TaskState("absent")
         if files.has("gone"):
-            return TaskState("lost", files.lost("lost"))
+            return TaskState("lost", files.make_lost_end("lost"))
         return TaskState("running" if files.let_through() else "waiting")
 
 
 def task_script(attempt: Attempt, task: Task, limits: Limits, inherited: Mapping[str, str]) -> str:
-    """The script that becomes a task's supervisor, on its node."""
+    """Return the script that becomes a task's supervisor, on its node."""
     token, observing = attempt.token(task), observer.arguments(attempt, task, limits)
     env = {**inherited, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
     words = (

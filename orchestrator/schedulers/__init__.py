@@ -49,14 +49,14 @@ class Scheduler(Protocol):
 
     @property
     def lanes(self) -> int:
-        """How many attempts may run at once."""
+        """Number of attempts that may run at once."""
 
     @property
     def nodes(self) -> int:
-        """How many nodes it has, without those that it has lost for good."""
+        """Number of nodes, without those lost for good."""
 
     def __enter__(self) -> "Scheduler":
-        """Itself."""
+        """Return itself."""
 
     def __exit__(self, *_: object) -> None:
         """Close connections; gangs go on."""
@@ -102,7 +102,7 @@ class Scheduler(Protocol):
         """
 
     def allocate(self, request: Request) -> Allocation | None:
-        """Nodes and a port for an attempt; None while they are taken.
+        """Take nodes and a port for an attempt; return None while they are taken.
 
         After None it is called again several times a second, unless the sweep is stopped. An error
         ends the sweep once the other lanes are done.
@@ -143,7 +143,7 @@ class Scheduler(Protocol):
         """Watch the gang until all of it has ended; the first that fails ends the others."""
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task passed its gate: then the gang is running or has ended.
+        """Return whether every task passed its gate, so that the gang is running or has ended.
 
         Raises:
             NodeError: a node does not answer; what it runs is not known.
@@ -165,10 +165,10 @@ class Scheduler(Protocol):
         """
 
     def seen(self, attempt: Attempt) -> "list[Answer[Seen]]":
-        """The present state of every task, leader first; an error where a node does not answer."""
+        """Return each task's present state, leader first; an error where a node does not answer."""
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        """A file in a task's folder from ``offset`` on, at most a few MiB; None if there is none.
+        """Read a file in a task's folder from ``offset``, at most a few MiB; None if there is none.
 
         Raises:
             NodeError: the node does not answer.
@@ -197,7 +197,7 @@ class Scheduler(Protocol):
         """
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
-        """Trials and numbers of attempts that have a folder elsewhere than in the state folder."""
+        """List attempts, by trial and number, with folders elsewhere than in the state folder."""
 
     def ask(
         self, argv: Mapping[str, tuple[str, ...]], timeout_s: float

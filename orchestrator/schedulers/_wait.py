@@ -125,7 +125,7 @@ class Wait:
             self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
 
     def _ask(self, watched: _Watched) -> tuple[bytes, TaskState]:
-        """The state before the log: what an ended task has written is then there."""
+        """Read the state before the log, so that the log of an ended task is complete."""
         if watched.unheard_since is None:  # it may have waited for its turn among many
             watched.unheard_since = time.monotonic()
         task, runtime = watched.task, self._runtimes[watched.task.node]

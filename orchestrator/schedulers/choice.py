@@ -22,7 +22,7 @@ _QUOTED, _ASKING = f"'--user={_ASKED}'", f'--user="{_ASKED}"'
 
 
 def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Scheduler:
-    """The scheduler of a cluster; no packet is sent before its first use.
+    """Return the scheduler of a cluster; no packet is sent before its first use.
 
     Args:
         state: the state folder.
@@ -37,7 +37,7 @@ def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Schedu
 
 
 def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """The seats that a cluster could give, for plans and --dry-run; opens no connection."""
+    """Return the seats of a cluster, for plans and --dry-run; open no connection."""
     return slurm.seats(cluster, state) if cluster.slurm else places(cluster, state)
 
 

@@ -60,7 +60,7 @@ class Fanout:
 
     @classmethod
     def of(cls, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> "Fanout":
-        """The nodes of an inventory."""
+        """Return the nodes of an inventory."""
         return cls(Fleet.of(cluster), state, stopping)
 
     def __enter__(self) -> "Fanout":
@@ -96,16 +96,16 @@ class Fanout:
 
     @property
     def lanes(self) -> int:
-        """One per machine; nodes that are this machine share one."""
+        """Number of machines; nodes that are this machine count once."""
         return len(self._seats) - max(len(self._here) - 1, 0)
 
     @property
     def nodes(self) -> int:
-        """Those of the inventory: one without an answer may be back for the next attempt."""
+        """Number of nodes in the inventory: a silent node may be back for the next attempt."""
         return len(self._seats)
 
     def allocate(self, request: Request) -> Allocation | None:
-        """The first nodes that fit and are free; a port that nobody listens at on any of them."""
+        """Take the first free nodes that fit, and a port that is free on all of them."""
         if len(request.seated(self._seats)) < request.nodes:
             raise errors.UnfitError(
                 f"{request.nodes} nodes with {request.gpus_per_node} GPUs are needed;"
@@ -128,7 +128,7 @@ class Fanout:
         return Allocation(given, port)
 
     def reclaim(self, attempt: Attempt) -> Attempt:
-        """The attempt without tasks on nodes that the inventory or --nodes leaves out."""
+        """Take the attempt's nodes again, without those left out by the inventory or --nodes."""
         known = {seat.node: seat.address for seat in self._seats}
         for seat in attempt.seats:
             now = known.get(seat.node, seat.address)
@@ -148,7 +148,7 @@ class Fanout:
         return replace(attempt, tasks=tasks, seats=kept)
 
     def release(self, allocation: Allocation) -> None:
-        """The nodes are free again."""
+        """Free the attempt's nodes."""
         with self._lock:
             for seat in allocation.seats:
                 self._taken.pop(seat.node, None)
@@ -158,11 +158,11 @@ class Fanout:
         return self._gangs.launch(attempt, limits)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """A node that gives no answer for 12 s is given up; see ``Gangs.wait``."""
+        """Wait for the gang; give up a node after 12 s of silence; see ``Gangs.wait``."""
         return self._gangs.wait(attempt, limits, watch)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task passed its gate."""
+        """Return whether every task passed its gate."""
         return self._gangs.adoptable(attempt)
 
     def clear(self, attempt: Attempt) -> None:
@@ -174,9 +174,9 @@ class Fanout:
         return strays.end(self._fleet, self._seats, tuple(sweeps)) if sweeps else {}
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
-        """The states of tasks, by their nodes' runtimes, and the sizes of their logs."""
+        """Return the states of tasks, by their nodes' runtimes, and the sizes of their logs."""
         tasks = {task.node: task for task in attempt.tasks}
-        return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
+        return ask_all(list(tasks), lambda node: self._inspect(attempt, tasks[node]))
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
         """Read a file, again if the connection was lost."""
@@ -214,7 +214,7 @@ class Fanout:
         self._fleet.ask({task.node: _forget(attempt, task, fetched) for task in tasks}, REMOVE_S)
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
-        """The attempts with a folder or a container on any node that answers."""
+        """List attempts with a folder or a container on any node that answers."""
         argv = {
             seat.node: ("sh", "-c", ATTEMPTS, "sh", f"{seat.root}/{sweep}/attempts")
             for seat in self._seats
@@ -257,7 +257,7 @@ class Fanout:
         with self._lock:
             self._taken.update((seat.node, port) for seat in seats)
 
-    def _seen(self, attempt: Attempt, task: Task) -> Seen:
+    def _inspect(self, attempt: Attempt, task: Task) -> Seen:
         state = self._runtimes[task.node].inspect(attempt, task)
         path = f"{attempt.folder(task)}/r{task.node_rank}.log"
         done = self._fleet.transports[task.node].run(("wc", "-c", path), timeout_s=COMMAND_S)
@@ -265,7 +265,7 @@ class Fanout:
         return Seen(state.phase, int(size[0]) if size and done.exit_code == 0 else 0)
 
     def _free_port(self, request: Request, seats: Sequence[Seat], ports: Sequence[int]) -> int:
-        """The first port that nobody listens at on any node.
+        """Return the first port that nobody listens at on any node.
 
         Every node's, since OneFlow and the sshd of mpirun listen at it on all of them.
         """

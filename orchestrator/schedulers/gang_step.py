@@ -40,7 +40,7 @@ def short_of_memory(said: bytes) -> frozenset[str]:
 
 
 def name_of(attempt: Attempt) -> str:
-    """The step's name, unique among all attempts: that of its tasks without their rank."""
+    """Return the step's unique name: the name of its tasks without their rank."""
     return f"dlp-{attempt.sweep}-{attempt.trial}-a{attempt.number}"
 
 
@@ -64,7 +64,7 @@ class GangStep:
         self._preempted: bool | None = None
 
     def create(self, cpus: int, options: Sequence[str] = ()) -> None:
-        """One more task's files are written; with those of the last one the step starts.
+        """Note that one more task's files are written; start the step after the last task's.
 
         Args:
             options: of srun, beside those of every gang.
@@ -77,7 +77,7 @@ class GangStep:
             command = ("sh", f"{folder}/step.sh", folder)
             words = self.words((f"--cpus-per-task={cpus}", *options), command)
             # Files: srun may outlive this program, and end where it writes to a pipe unread.
-            with open(self._said, "wb") as said, open(self._looks, "wb") as looks:
+            with open(self._output_path, "wb") as said, open(self._looks, "wb") as looks:
                 self._srun = subprocess.Popen(
                     words,
                     stdin=subprocess.PIPE,
@@ -112,7 +112,7 @@ class GangStep:
                 before = now
 
     def clean(self) -> Mapping[str, tuple[float, frozenset[int]]]:
-        """By node, when its task saw no process of any gang there, and the ports that were busy.
+        """Return, by node, when its task saw no process of any gang, and the busy ports.
 
         Of nodes alone on which nothing can have begun since: the step ended soon after.
         """
@@ -138,9 +138,9 @@ class GangStep:
         return self._steps.words(self._attempt.nodes, *more, *options, *command, ranked=True)
 
     def printed(self) -> bytes:
-        """What srun, and Slurm on the nodes, printed; its tasks print into their logs."""
+        """Read what srun and Slurm's daemons printed; tasks print into their own logs."""
         with contextlib.suppress(FileNotFoundError):
-            return self._said.read_bytes()
+            return self._output_path.read_bytes()
         return b""
 
     def open(self) -> bool:
@@ -191,7 +191,7 @@ class GangStep:
             self._over.wait()
 
     def gone_s(self) -> float | None:
-        """For how long no step has run; None while one runs, or has not been started yet."""
+        """Return for how long no step has run; None while a step runs, or before it starts."""
         if self._gone_at:
             return time.monotonic() - self._gone_at
         if self._srun is None and self._created:
@@ -205,7 +205,7 @@ class GangStep:
         return time.monotonic() - self._gone_at
 
     def state(self, node: str) -> str:
-        """The state of a node as Slurm saw it a few seconds ago; empty where it does not say."""
+        """Return a node's state as Slurm saw it a few seconds ago; empty if it is unknown."""
         now = time.monotonic()
         with self._lock:
             fresh = NODE_STATE_S if not self._gone_at else LOOK_S
@@ -235,25 +235,25 @@ class GangStep:
             return self._preempted
 
     def short_of_memory(self) -> frozenset[str]:
-        """The nodes where Slurm's limit of memory ended some process; asked once all have ended."""
+        """List nodes where Slurm's memory limit ended a process; call it once all have ended."""
         if self._srun is not None:
             self._over.wait(ENDING_S)
         return short_of_memory(self.printed())
 
     def any_down(self) -> bool:
-        """Whether Slurm counts on some node of the gang no more."""
+        """Return whether Slurm considers any of the gang's nodes down."""
         return any(slurm_nodes.is_down(self.state(node)) for node in self._attempt.nodes)
 
     @property
     def _looks(self) -> Path:
-        return self._said.with_suffix(".looks")
+        return self._output_path.with_suffix(".looks")
 
     @property
-    def _said(self) -> Path:
+    def _output_path(self) -> Path:
         return Path(self._attempt.folder(self._attempt.tasks[0])) / "srun.err"
 
     def _is_absent(self) -> bool:
-        """Whether squeue shows no such step, several times running: for one that was found."""
+        """Return whether squeue, several times in a row, no longer lists a step that it listed."""
         now = time.monotonic()
         with self._lock:
             if now - self._looked_at < LOOK_S:
@@ -262,7 +262,7 @@ class GangStep:
             with contextlib.suppress(errors.LocalError):
                 self._absent = 0 if self._ids() else self._absent + 1
                 jobs = slurm_queue.jobs(ids=(self._attempt.handle,)) if self._absent else ()
-                if self._absent and all(job.ended for job in jobs):
+                if self._absent and all(job.is_over for job in jobs):
                     self._absent = ABSENT
             return self._absent >= ABSENT
 

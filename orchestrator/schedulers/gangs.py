@@ -43,7 +43,7 @@ class Gangs:
         self.close()
 
     def also(self, runtimes: Mapping[str, Runtime]) -> "Gangs":
-        """Itself, which then knows these nodes too."""
+        """Add these nodes; return itself."""
         with self._lock:
             self._runtimes = {**self._runtimes, **runtimes}
         return self
@@ -88,7 +88,7 @@ class Gangs:
         return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Whether every task passed its gate: then the gang is running or has ended.
+        """Return whether every task passed its gate, so that the gang is running or has ended.
 
         Raises:
             NodeError: a node does not answer; what it runs is not known.
@@ -110,7 +110,11 @@ class Gangs:
         Raises:
             LeftoverError: names the tasks that could not be ended, after trying on every node.
         """
-        answers = self._answers(attempt, attempt.tasks, partial(self._remove, attempt))
+        answers = self._answers(
+            attempt,
+            attempt.tasks,
+            lambda task: REPEATABLE.call(lambda: self._at(task).remove(attempt, task)),
+        )
         self._close(attempt)
         left = [
             (task, answer)
@@ -119,9 +123,6 @@ class Gangs:
         ]
         if left:
             raise _leftover(attempt, left)
-
-    def _remove(self, attempt: Attempt, task: Task) -> None:
-        REPEATABLE.call(lambda: self._at(task).remove(attempt, task))
 
     def _at(self, task: Task) -> Runtime:
         return self._runtimes[task.node]
@@ -158,7 +159,7 @@ class Gangs:
         return [future.result() for future in futures]
 
     def _pool(self, attempt: Attempt) -> Pool:
-        """The attempt's own threads: a silent node of one attempt delays no other attempt's end."""
+        """Return the attempt's own threads: a silent node delays no other attempt's end."""
         with self._lock:
             # Two more than nodes, so that stopping tasks need not wait for a silent node.
             fresh = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))

@@ -73,7 +73,7 @@ class Locks:
 
     @property
     def are_lost(self) -> bool:
-        """Whether ``check`` raises."""
+        """Return whether any lock was lost, so that ``check`` raises."""
         return bool(self._lost)
 
     def check(self) -> None:

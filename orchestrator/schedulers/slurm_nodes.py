@@ -45,7 +45,7 @@ FRESH_S = 2.0  # in which what was seen of a node at the end of a gang holds for
 
 @dataclass(slots=True)
 class Looks:
-    """What steps of gangs saw of their nodes at their own end: each counts once, and not for long.
+    """Busy ports of nodes, as seen at the end of a gang's step; each is used once, while fresh.
 
     Args:
         seen: by node, when nothing of any gang ran there, and the ports that were busy.
@@ -54,7 +54,7 @@ class Looks:
     seen: dict[str, tuple[float, frozenset[int]]] = field(default_factory=dict)
 
     def take(self, nodes: Sequence[str]) -> frozenset[int] | None:
-        """Ports that are busy on some of these nodes; None if one of them has to be looked at."""
+        """Return the ports busy on any of these nodes; None if a node has to be inspected."""
         looks = [self.seen.pop(node, (-inf, frozenset[int]())) for node in nodes]
         oldest = min(at for at, _ in looks)
         if time.monotonic() - oldest > FRESH_S:
@@ -63,12 +63,12 @@ class Looks:
 
 
 def listening(lines: Iterable[str]) -> frozenset[int]:
-    """The ports of the kernel's tables at which somebody listens."""
+    """Parse the listening ports in lines of the kernel's tables."""
     return frozenset(int(found[1], 16) for line in lines if (found := _LISTENS.match(line)))
 
 
 def free_port(request: Request, nodes: Sequence[str], busy: Collection[int]) -> int:
-    """The first port of a request that is free.
+    """Return the first port of a request that is free.
 
     Raises:
         UnfitError: PORT-BUSY.
@@ -85,13 +85,13 @@ def free_port(request: Request, nodes: Sequence[str], busy: Collection[int]) -> 
 
 
 def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> frozenset[int]:
-    """The ports that are busy on some of these nodes, which are swept in the same step.
+    """Remove what earlier gangs left on these nodes; return ports busy on any of them.
 
     Raises:
         LeftoverError: a container that an earlier gang left cannot be ended.
         NodeError: a node does not answer.
     """
-    live = " ".join(found.id for found in slurm_queue.jobs() if not found.ended)
+    live = " ".join(found.id for found in slurm_queue.jobs() if not found.is_over)
     docker = {name: " ".join(engine.command) for name, engine in fleet.engines.items()}
     argv = {
         name: ("sh", "-c", READY, "sh", job, f"{job} {live}", docker.get(name, ""))
@@ -104,12 +104,12 @@ def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> fro
         answer.node: answer.checked().stdout.decode(errors="replace").splitlines()
         for answer in answers
     }
-    _left(said, request)
+    _check_leftovers(said, request)
     return listening(line for lines in said.values() for line in lines)
 
 
 def node_states(nodes: Sequence[str]) -> dict[str, str]:
-    """The states of these nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
+    """Query the states of nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
     said = slurm_queue.call(
         "sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0
     )
@@ -118,7 +118,7 @@ def node_states(nodes: Sequence[str]) -> dict[str, str]:
 
 
 def health(job: Mapping[str, str], nodes: Sequence[str]) -> dict[str, str]:
-    """The states of these nodes; DOWN for one that Slurm has taken from the job.
+    """Query the states of nodes; DOWN for a node that Slurm has taken from the job.
 
     A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
 
@@ -131,7 +131,7 @@ def health(job: Mapping[str, str], nodes: Sequence[str]) -> dict[str, str]:
 
 
 def is_down(state: str) -> bool:
-    """Whether nothing that is started on a node of this state can be relied on."""
+    """Return whether a node in this state cannot be relied on to run a task."""
     return state.startswith(_DOWN) or state.endswith("*")
 
 
@@ -142,7 +142,7 @@ def are_down(listed: str) -> bool:
     return bool(states) and all(map(is_down, states.values()))
 
 
-def _left(said: dict[str, list[str]], request: Request) -> None:
+def _check_leftovers(said: dict[str, list[str]], request: Request) -> None:
     """Log what was ended; refuse nodes on which something is left."""
     for node, lines in said.items():
         for line in lines:

@@ -57,7 +57,7 @@ class Job:
     batch_host: str = ""
 
     @property
-    def ended(self) -> bool:
+    def is_over(self) -> bool:
         """Return True if the job is over for good."""
         return self.state in ENDED
 
@@ -83,7 +83,7 @@ class Job:
 
 
 def call(*argv: str, patience_s: float = QUEUE_S) -> str:
-    """What a command of Slurm's prints; asked again while slurmctld does not answer.
+    """Run a Slurm command, again while slurmctld does not answer; return its output.
 
     Raises:
         LocalError: SLURM-MISSING, SLURM-SILENT; it cannot be asked.
@@ -126,7 +126,7 @@ def call(*argv: str, patience_s: float = QUEUE_S) -> str:
 
 
 def jobs(*, ids: Collection[str] = (), name: str = "", patience_s: float = QUEUE_S) -> list[Job]:
-    """The user's jobs of that name, or with these ids, also those that ended just now.
+    """List the user's jobs with a name, or with these ids, also jobs that ended just now.
 
     One that is not among them may be over, or not yet known: nothing follows from that alone.
     """
@@ -144,7 +144,7 @@ def jobs(*, ids: Collection[str] = (), name: str = "", patience_s: float = QUEUE
 
 
 def shown(job: str, patience_s: float = QUEUE_S) -> dict[str, str]:
-    """A job's fields by the names that scontrol gives them, such as ``RunTime``.
+    """Query a job's fields, by scontrol's names such as ``RunTime``.
 
     Raises:
         UnfitError: there is no such job any more.
@@ -157,7 +157,7 @@ def shown(job: str, patience_s: float = QUEUE_S) -> dict[str, str]:
 
 
 def steps(job: str) -> dict[str, str]:
-    """Names of the steps of a job that run, by id such as ``7.12``."""
+    """Query the names of a job's running steps, by id such as ``7.12``."""
     try:
         said = call("squeue", "-h", "-s", "-j", job, "-o", "%i|%j")
     except errors.UnfitError as error:
@@ -186,7 +186,7 @@ def cancel(target: str, *more: str) -> None:
 
 
 def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Addresses by name of the nodes of the job that this program runs in, in Slurm's order.
+    """Return the addresses of this program's job's nodes, by name, in Slurm's order.
 
     Raises:
         LocalError, UnfitError: Slurm does not say.
@@ -231,18 +231,18 @@ def names(listed: str) -> tuple[str, ...]:
 
 
 def job_id(environ: Mapping[str, str] = os.environ) -> str:
-    """The job that this program runs in; empty outside of one."""
+    """Return the job that this program runs in; empty outside of one."""
     return environ.get("SLURM_JOB_ID", "")
 
 
 def time_left_s(job: Mapping[str, str]) -> int | None:
-    """Seconds until a job's time limit; None where there is none."""
+    """Return the seconds until a job's time limit; None if it has no limit."""
     limit_s, run_s = seconds(job.get("TimeLimit", "")), seconds(job.get("RunTime", ""))
     return None if limit_s is None or run_s is None else limit_s - run_s
 
 
 def seconds(words: str) -> int | None:
-    """A duration as Slurm prints it: ``1-02:03:04``, ``02:03:04``, ``03:04``; None for others."""
+    """Parse a duration of Slurm's: ``1-02:03:04``, ``02:03:04`` or ``03:04``; None for others."""
     days, _, clock = words.rpartition("-")
     parts = clock.split(":")
     if not all(part.isdecimal() for part in parts) or (days and not days.isdecimal()):

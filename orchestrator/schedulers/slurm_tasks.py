@@ -34,7 +34,7 @@ class SlurmTasks:
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
 
     def patient(self, limits: Limits) -> Limits:
-        """With the time that containers take to start here: some unpack the image for each."""
+        """Allow more time to create tasks in containers: some unpack the image each time."""
         return replace(limits, create_s=UNPACKED_S) if self._way else limits
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
@@ -47,7 +47,7 @@ class SlurmTasks:
         return self._gang(attempt).open()
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """By its files; without an end file in them, by its step and by its node's state.
+        """Determine the state from its files; without an end file, from its step and node.
 
         Raises:
             NodeError: NODE-DOWN; Slurm has given up the node while the step still runs.
@@ -69,20 +69,20 @@ class SlurmTasks:
         down = slurm_nodes.is_down(gang.state(task.node))
         gone_s = gang.gone_s()
         if gone_s is None:
-            return state if not down else self._lost(attempt, task, "node-down")
+            return state if not down else self._make_lost_state(attempt, task, "node-down")
         state = self._files.state(attempt, task)  # it may have ended between the two looks
         if state.phase == "ended":
             return state
         if down:
-            return self._lost(attempt, task, "node-down")
+            return self._make_lost_state(attempt, task, "node-down")
         if refusal := self.refusal(attempt, task):
             raise refusal
         if gone_s < LAST_WORDS_S:
             return TaskState("running" if state.phase == "absent" else state.phase)
-        return self._lost(attempt, task, "lost")
+        return self._make_lost_state(attempt, task, "lost")
 
     def ended(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
-        """How a gang ended, by what Slurm says of its step once all of its tasks have ended.
+        """Correct an ended gang's reason by what Slurm reports: node-down or oom.
 
         A process that its limit of memory ended counts also where the program went on, as in
         containers. Where a node is down, the others' ranks failed for want of their peer, often
@@ -99,7 +99,7 @@ class SlurmTasks:
         return replace(gang, reason="oom", first=replace(short, why="oom"))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """The task's raw log from ``offset`` on, at most a few MiB."""
+        """Read the task's raw log from ``offset``, at most a few MiB."""
         return self._files.of(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:  # noqa: ARG002 - a gang ends as a whole
@@ -137,7 +137,7 @@ class SlurmTasks:
             # the job was cancelled or queued again, or has lost the node: Slurm ends all
 
     def clean(self, attempt: Attempt) -> Mapping[str, tuple[float, frozenset[int]]]:
-        """By node, when its task saw that no gang left anything, and the busy ports.
+        """Return, by node, when its task saw that no gang left anything, and the busy ports.
 
         Only plain processes say so: an engine's containers are outside of the step, and a task in
         a container may not see the whole node.
@@ -154,7 +154,7 @@ class SlurmTasks:
         return docker_in_step.script(attempt, task, limits, docker, request)
 
     def refusal(self, attempt: Attempt, task: Task) -> errors.DlperfError | None:
-        """Why a task whose step is gone never came into its container; None if it did."""
+        """Return why an ended step never put a task into its container; None if it did."""
         files = self._files.of(attempt, task)
         if self._containers:
             return docker_in_step.refusal(files, task)
@@ -163,8 +163,8 @@ class SlurmTasks:
         said = self._gang(attempt).printed().decode(errors="replace")
         return container_starts.refusal(files, said, task)
 
-    def _lost(self, attempt: Attempt, task: Task, why: str) -> TaskState:
-        return TaskState("lost", self._files.of(attempt, task).lost(why))
+    def _make_lost_state(self, attempt: Attempt, task: Task, why: str) -> TaskState:
+        return TaskState("lost", self._files.of(attempt, task).make_lost_end(why))
 
     def _gang(self, attempt: Attempt) -> GangStep:
         key = attempt.sweep, attempt.trial, attempt.number
@@ -175,7 +175,7 @@ class SlurmTasks:
 
 
 def options(way: image_files.ImageFiles | None, attempt: Attempt) -> tuple[str, ...]:
-    """Options of srun that put the tasks of an attempt into containers."""
+    """Return the options of srun that put the tasks of an attempt into containers."""
     return way.options(image_files.of_task(attempt, attempt.tasks[0])) if way else ()
 
 
@@ -199,6 +199,6 @@ def pasted(
 
 
 def least_cpus(environ: Mapping[str, str]) -> int:
-    """How many CPUs every node of the job has for it: ``32(x3),16`` gives 16."""
+    """Return the number of CPUs that each node has for the job: 16 for ``32(x3),16``."""
     counts = environ.get("SLURM_JOB_CPUS_PER_NODE", "1").split(",")
     return min(int(count.partition("(")[0]) for count in counts)

@@ -79,7 +79,7 @@ def incomplete(sweep: Sweep, missing: Mapping[str, str]) -> errors.LocalError:
 
 
 def is_one(path: Path) -> bool:
-    """Whether a file is an archive, by its name or its first bytes."""
+    """Return whether a file is an archive, by its name or its first bytes."""
     try:
         if not path.is_file():
             return False
@@ -90,7 +90,7 @@ def is_one(path: Path) -> bool:
 
 
 def unpack(path: Path, into: Path) -> Sweep:
-    """The sweep in an archive, its files written below ``into``, which is empty.
+    """Write an archive's files below ``into``, an empty folder; return its sweep.
 
     Raises:
         UsageError: ARCHIVE-DAMAGED, ARCHIVE-UNSAFE; some files may be written.
@@ -119,7 +119,7 @@ def unpack(path: Path, into: Path) -> Sweep:
 
 
 class _Stream(io.RawIOBase):
-    """What an archive decompresses to, as far as it is allowed; its checksum is read as well."""
+    """A limited stream of an archive's decompressed bytes; checks the checksum too."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         super().__init__()
@@ -129,11 +129,11 @@ class _Stream(io.RawIOBase):
         self._more, self._left = _HEADER_BYTES, MOST_BYTES  # tarfile reads as it opens
 
     def allow(self, size: int) -> None:
-        """From now on, let this many bytes be read."""
+        """Allow this many more bytes to be read."""
         self._more = size
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, fewer only at the end.
+        """Read the next bytes, fewer only at the end.
 
         Raises:
             UsageError: ARCHIVE-UNSAFE; more than was allowed.
@@ -163,7 +163,6 @@ class _Stream(io.RawIOBase):
             raise _damaged(self._path, "something follows after its end")
 
     def _piece(self) -> bytes | None:
-        """What the next bytes of the file say; None at the end."""
         if self._frame.eof or not (piece := self._file.read(_IN_BYTES)):
             return None
         return self._frame.decompress(piece)

@@ -25,7 +25,7 @@ _NO_EVIDENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What lies in a sweep's folder, by paths within it.
+    """The files in a sweep's folder, by paths relative to it.
 
     Args:
         files: every file that is evidence, also behind links within the folder; sorted.
@@ -45,7 +45,7 @@ def survey(sweep: Sweep) -> Survey:
     Raises:
         LocalError: STORE-RIGHTS, a folder cannot be listed.
     """
-    given = cache(partial(_given, sweep))  # an attempt has many files and one record
+    given = cache(partial(_list_given_files, sweep))  # an attempt has many files and one record
     files, left_out, missing = list[str](), list[str](), dict[str, str]()
     root = Path(os.path.realpath(sweep.folder))
     for path, real, problem in walk(sweep.folder, "STORE-RIGHTS", outside=False):
@@ -75,7 +75,7 @@ def keep_sums(sweep: Sweep) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's bytes.
+    """Compute the SHA-256 of a file, in hexadecimal.
 
     Raises:
         LocalError: STORE-RIGHTS.
@@ -102,8 +102,8 @@ def _secret(path: str, given: Callable[[str, int], frozenset[str] | None]) -> st
     return GIVEN if name in names else ""
 
 
-def _given(sweep: Sweep, trial: str, number: int) -> frozenset[str] | None:
-    """What tasks of an attempt were given; None of a damaged one: nobody knows what is a key."""
+def _list_given_files(sweep: Sweep, trial: str, number: int) -> frozenset[str] | None:
+    """Return the names of files given to an attempt's tasks; None if its record is damaged."""
     try:
         attempt = sweep.attempt(trial, number)
     except errors.DlperfError:

@@ -15,12 +15,12 @@ Gate: TypeAlias = contextlib.AbstractContextManager[object]
 
 
 def now() -> str:
-    """The time as every file of ours writes it: UTC, ISO 8601, milliseconds."""
+    """Return the time in the form of all our files: UTC, ISO 8601, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def dumps(document: JSON, *, indent: int | None = 1) -> str:
-    """JSON without NaN, in the order in which the document was made."""
+    """Serialize a document to JSON without NaN, in the document's own order."""
     return json.dumps(document, allow_nan=False, ensure_ascii=False, indent=indent)
 
 
@@ -30,7 +30,7 @@ def ours(path: Path) -> contextlib.AbstractContextManager[None]:
 
 
 def read(path: Path) -> bytes | None:
-    """The bytes of a file of ours; None without one.
+    """Read a file of ours; return None if there is no file.
 
     Raises:
         LocalError: it cannot be read.
@@ -69,7 +69,7 @@ def keep(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, gate: Gate | None = None) -> Iterator[BinaryIO]:
-    """A file of ours that takes the place of ``path`` when the block ends well.
+    """Yield a file that replaces ``path`` when the block ends well.
 
     Args:
         gate: held while it does.

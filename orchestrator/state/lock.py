@@ -19,13 +19,13 @@ EVERYBODYS = 0o666
 
 
 def own(folder: Path) -> Holder:
-    """This process as the holder of a lock, with the state folder that it works in."""
+    """Return this process as the holder of a lock, with the state folder that it works in."""
     since = datetime.now(UTC).isoformat(timespec="milliseconds")
     return Holder(processes.me(), processes.user(), since, str(folder.resolve()))
 
 
 def refused(resource: str, holder: Holder | None, **where: str) -> errors.StoreError:
-    """The error LOCKED: who holds the resource, and how to end that process.
+    """Return the error LOCKED: who holds the resource, and how to end that process.
 
     Args:
         resource: such as ``cluster lab``; empty where ``where`` names a node.
@@ -62,7 +62,7 @@ class Lock:
             StoreError: LOCKED, by whom and since when.
         """
         with _ours(self._path):
-            self._handle = self._opened()
+            self._handle = self._open()
         try:
             self._take()
             self._sign(f"{own(self._folder).record()}\n".encode())
@@ -78,7 +78,7 @@ class Lock:
         os.close(self._handle)
 
     def holder(self) -> Holder | None:
-        """Who holds it, by the file's content; does not take the lock. None if free.
+        """Return the holder named in the file, or None if the lock is free; do not take it.
 
         A process of another machine counts as the holder: whether it runs is not known here.
         """
@@ -91,7 +91,7 @@ class Lock:
         return None if gone else holder
 
     def held_by(self) -> Holder | None:
-        """Who holds it; of a process of another machine the file system is asked, by flock.
+        """Return the holder, or None; test by flock if the file names a process of another machine.
 
         A process that ended without a word, as with its machine, left its name in the file. What
         cannot be asked counts as held.
@@ -104,7 +104,7 @@ class Lock:
             return None
         return holder
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         make_folder(self._path.parent)
         return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
@@ -114,9 +114,9 @@ class Lock:
             os.pwrite(self._handle, record, 0)
 
     def _take(self) -> None:
-        """A holder that has not written its name yet is looked for again, for ``PATIENCE_S``.
+        """Take the lock; try for ``PATIENCE_S`` while its holder's name is missing or changes.
 
-        So is one whose name is there: it may be of before, and another only asks, by flock.
+        The name may be stale, and another process may hold the lock only to test it.
         """
         deadline = time.monotonic() + PATIENCE_S
         before = None
@@ -135,7 +135,7 @@ class Lock:
 class MachineLock(Lock):
     """A lock shared by all users of this machine, in a folder that all can write to."""
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         with contextlib.suppress(FileExistsError):
             made = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, EVERYBODYS)

@@ -26,13 +26,13 @@ class OpenedSweep:
 
     @property
     def name(self) -> str:
-        """What to call it in messages."""
+        """Path to show in messages: the archive's, or the sweep's folder."""
         return str(self.archive or self.sweep.folder)
 
 
 @contextlib.contextmanager
 def opened(store: Store, name: str | None) -> Iterator[OpenedSweep]:
-    """The sweep of that id, its beginning, folder, playbook or archive; None for the newest.
+    """Open a sweep by id, its beginning, folder, playbook or archive; the newest for None.
 
     An archive is unpacked into a folder that is removed when the block ends.
 

@@ -29,7 +29,7 @@ WORDS = ("id", "created", "experiment", "cluster", "identity")
 
 
 def document(content: bytes) -> dict[str, JSON]:
-    """A JSON object that can be written again unchanged.
+    """Parse a JSON object that can be written again unchanged.
 
     Raises:
         ValueError: the content is not one, holds NaN or a lone surrogate, or is nested too deeply.
@@ -46,7 +46,7 @@ def document(content: bytes) -> dict[str, JSON]:
 
 
 def sweep_document(record: SweepRecord) -> dict[str, JSON]:
-    """A record as sweep.json has it, with the sha256 of the rest of it."""
+    """Return a record in the form of sweep.json, with the sha256 of the rest of it."""
     return _sealed(
         {
             "version": VERSION,
@@ -66,7 +66,7 @@ def sweep_document(record: SweepRecord) -> dict[str, JSON]:
 
 
 def version(record: Mapping[str, JSON]) -> int:
-    """The version of a sweep.json, whatever else it holds.
+    """Return the version of a sweep.json, whatever else it contains.
 
     Raises:
         ValueError: it has none.
@@ -78,7 +78,7 @@ def version(record: Mapping[str, JSON]) -> int:
 
 
 def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
-    """The record in a sweep.json of this version.
+    """Parse the record in a sweep.json of this version.
 
     Raises:
         ValueError: why it is damaged, or of another sweep.
@@ -106,13 +106,13 @@ def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
 
 
 def attempt_document(attempt: Attempt, inherited_env: Mapping[str, str]) -> dict[str, JSON]:
-    """An attempt as attempt.json has it, with the sha256 of the rest of it."""
+    """Return an attempt in the form of attempt.json, with the sha256 of the rest of it."""
     bound = shape(Attempt).dump_python(attempt, mode="json")
     return _sealed({"version": VERSION, **bound, "inherited_env": dict(inherited_env)})
 
 
 def attempt(content: bytes) -> Attempt:
-    """The attempt in an attempt.json of this version.
+    """Parse the attempt in an attempt.json of this version.
 
     Raises:
         ValueError: why it is damaged.
@@ -127,7 +127,7 @@ def attempt(content: bytes) -> Attempt:
 
 
 def event(line: bytes) -> Event | None:
-    """The event in a line of events.jsonl; None if it is of a kind that a later version writes.
+    """Parse a line of events.jsonl; return None for a kind of event that a later version writes.
 
     Raises:
         ValueError: it is not an event, or lacks what its kind must have.
@@ -159,12 +159,12 @@ def event(line: bytes) -> Event | None:
 
 
 def event_line(event: Event) -> dict[str, JSON]:
-    """An event as events.jsonl has it."""
+    """Return an event in the form of events.jsonl."""
     return {"at": event.at, "event": KINDS[type(event)], **asdict(event)}
 
 
 def _text(fields: Mapping[str, JSON], key: str) -> str:
-    """A field of an event; empty if it is missing or no text."""
+    """Return a field of an event; empty if it is missing or no text."""
     value = fields.get(key)
     return value if isinstance(value, str) else ""
 
@@ -202,7 +202,7 @@ def _refuse_deep(value: JSON, left: int) -> None:
 
 
 def _sealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The record with the sha256 of the rest of it, which shows damage that is still valid JSON."""
+    """Add the sha256 of the rest of a record, which detects damage that is still valid JSON."""
     bare = {key: value for key, value in record.items() if key != "sha256"}
     content = json.dumps(bare, sort_keys=True, allow_nan=False).encode()
     return {**bare, "sha256": hashlib.sha256(content).hexdigest()}

@@ -29,12 +29,12 @@ class Store:
         self.root = root
 
     def sweeps(self) -> list[Sweep]:
-        """All sweeps whose record can be read, newest first."""
+        """List the sweeps whose records can be read, newest first."""
         whole = [sweep for sweep in self._folders() if _damage(sweep) is None]
         return sorted(whole, key=_age, reverse=True)
 
     def unreadable(self) -> dict[str, errors.DlperfError]:
-        """By id, why the record of a sweep cannot be read; such sweeps stop no other."""
+        """Return, by id, why a sweep's record cannot be read; other sweeps are not affected."""
         damages = ((sweep.id, _damage(sweep)) for sweep in self._folders())
         return {sweep_id: error for sweep_id, error in damages if error is not None}
 
@@ -55,7 +55,7 @@ class Store:
         return frozenset((*(sweep.id for sweep in self.sweeps()), *self.unreadable()))
 
     def newest(self) -> Sweep:
-        """The newest sweep.
+        """Return the newest sweep.
 
         Raises:
             UsageError: there is none.
@@ -70,7 +70,7 @@ class Store:
         return newest
 
     def sweep(self, name: str) -> Sweep:
-        """The sweep of that id, path, playbook (its newest) or beginning of an id.
+        """Find a sweep by id, path, playbook (its newest) or beginning of an id.
 
         Raises:
             UsageError: there is none, or several ids begin so.
@@ -103,7 +103,7 @@ class Store:
         )
 
     def new_sweep(self, record: SweepRecord) -> Sweep:
-        """A new sweep, its folder named ``EXPERIMENT-YYYYMMDD-HHMMSS-xxxxxx``, its record written.
+        """Create a sweep: its record, in a folder ``EXPERIMENT-YYYYMMDD-HHMMSS-xxxxxx``.
 
         Tasks carry the id on their nodes, so it must be unique beyond this state folder.
         """
@@ -119,7 +119,7 @@ class Store:
         return Sweep(self.root / "sweeps" / sweep_id)
 
     def _folders(self) -> list[Sweep]:
-        """Folders of sweeps; one without any file of ours was killed before it began."""
+        """List the folders of sweeps; skip those of sweeps that were killed before they began."""
         place = self.root / "sweeps"
         with ours(place):
             return [
@@ -129,7 +129,7 @@ class Store:
             ]
 
     def lock(self, cluster: str) -> Lock:
-        """The lock that a process holds while it measures on a cluster.
+        """Return the lock that a process holds while it measures on a cluster.
 
         Raises:
             UsageError: STATE-NAME; the folder's path is not UTF-8, which the lock's file needs.
@@ -144,14 +144,14 @@ class Store:
         return Lock(self.root / "sites" / f"{cluster}.lock", f"cluster {cluster}", self.root)
 
     def cluster_holders(self) -> list[Holder]:
-        """Who measures on a cluster of this state folder, or prepares it."""
+        """List those who measure on a cluster of this state folder, or prepare it."""
         place = self.root / "sites"
         with ours(place):
             names = [path.stem for path in disk.listed(place) if path.suffix == ".lock"]
         return [holder for name in names if (holder := self.lock(name).holder()) is not None]
 
     def site(self, cluster: str) -> bytes | None:
-        """The site that provisioning kept of a cluster, as JSON; None without one."""
+        """Return the site that provisioning kept of a cluster, as JSON, or None."""
         return read(self.root / "sites" / f"{cluster}.json")
 
     def keep_site(self, cluster: str, content: bytes) -> Path:
@@ -162,7 +162,7 @@ class Store:
         return path
 
     def sites(self) -> Iterator[bytes]:
-        """The sites of all clusters as JSON, the file written last first.
+        """Return the sites of all clusters as JSON, the file written last first.
 
         Raises:
             LocalError: a file cannot be read.
@@ -188,16 +188,16 @@ def _damage(sweep: Sweep) -> errors.DlperfError | None:
 def _refuse_newer(newest: Sweep | None, unreadable: Mapping[str, errors.DlperfError]) -> None:
     made = _age(newest)[0] if newest else ""
     for sweep_id, error in unreadable.items():
-        if _made(sweep_id) >= made[:19]:
+        if _parse_time(sweep_id) >= made[:19]:
             raise error
 
 
 def _age(sweep: Sweep) -> tuple[str, str]:
-    """When its record was made, by the record: file times change when a folder is copied."""
+    """Return the record's time and the id; a copy of the folder has other file times."""
     return (sweep.record().created, sweep.id)
 
 
-def _made(sweep_id: str) -> str:
-    """When a sweep was made, to the second, by its id; empty if the id has another form."""
+def _parse_time(sweep_id: str) -> str:
+    """Return when a sweep was made, from its id; empty if the id has another form."""
     named = SWEEP_ID.fullmatch(sweep_id)
     return "{}-{}-{}T{}:{}:{}".format(*named.groups()[1:]) if named else ""

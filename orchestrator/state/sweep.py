@@ -55,7 +55,7 @@ class Sweep:
         return self.id.rsplit("-", 3)[0]
 
     def lock(self) -> Lock:
-        """The lock that a process holds while it runs this sweep."""
+        """Return the lock that a process holds while it runs this sweep."""
         return Lock(self.folder / "lock", f"sweep {self.id}", self.folder.parent.parent)
 
     def remove_unfinished(self) -> None:
@@ -63,7 +63,7 @@ class Sweep:
         disk.remove_unfinished(self.folder.rglob("*.new"))
 
     def record(self) -> SweepRecord:
-        """The sweep's record, sweep.json.
+        """Read the sweep's record, sweep.json.
 
         Raises:
             StoreError: it is damaged or gone, of another sweep, or of another version.
@@ -73,7 +73,7 @@ class Sweep:
             content = read(path)
             if content is None:
                 raise ValueError("it is gone")
-            return _checked(content, self.id)
+            return _parse_record(content, self.id)
         except ValueError as error:
             raise _damaged(path, error) from error
 
@@ -99,7 +99,7 @@ class Sweep:
                 disk.sync_folder(self.folder)
 
     def events(self) -> tuple[Event, ...]:
-        """Every event so far, without a last line that a crash cut short.
+        """Read all events so far, without a last line that a crash cut short.
 
         Raises:
             StoreError: another line is damaged; the file is left as it is.
@@ -114,7 +114,7 @@ class Sweep:
         return tuple(event for event in events if event is not None)
 
     def histories(self) -> dict[str, History]:
-        """By trial name, the history of its attempts.
+        """Return the history of attempts, by trial name.
 
         An attempt with a folder here but without an event counts as begun and open: its number is
         not used again, and its tasks are adopted or ended.
@@ -139,7 +139,7 @@ class Sweep:
         self._gate.acquire()
 
     def attempts(self) -> list[tuple[str, int]]:
-        """Trial and number of every attempt that has a folder here, whatever the events say."""
+        """List attempts with a folder here, by trial and number, whatever the events say."""
         place = self.folder / "attempts"
         folders = list[Path]()
         with ours(place):
@@ -154,7 +154,7 @@ class Sweep:
         ]
 
     def attempt(self, trial: str, number: int) -> Attempt:
-        """An attempt as it was bound.
+        """Read an attempt as it was bound.
 
         Raises:
             StoreError: attempt.json is damaged, or gone.
@@ -181,11 +181,11 @@ class Sweep:
         return self.attempt_folder(trial, number) / "attempt.json"
 
     def attempt_folder(self, trial: str, number: int) -> Path:
-        """Where an attempt's raw logs lie."""
+        """Return the folder of an attempt's raw logs."""
         return self.folder / "attempts" / trial / f"a{number}"
 
     def log(self, name: str) -> Path:
-        """The log of the attempt that counts, by its name in the plan."""
+        """Return the log of the attempt that counts, by its name in the plan."""
         return self.folder / "logs" / name
 
     def keep_log(self, name: str, source: Path) -> None:
@@ -199,7 +199,7 @@ class Sweep:
             shutil.copyfileobj(log, file, PIECE_BYTES)
 
     def outcome(self, name: str) -> tuple[Outcome, str] | None:
-        """The outcome that lies beside a log, and the sha256 of its bytes; None without one.
+        """Read the outcome beside a log, and the sha256 of its bytes; None if there is no outcome.
 
         Raises:
             StoreError: it is damaged.
@@ -235,7 +235,7 @@ def _cut_torn_line(file: BinaryIO) -> None:
 
 
 @cache  # a command lists all sweeps several times
-def _checked(content: bytes, sweep_id: str) -> SweepRecord:
+def _parse_record(content: bytes, sweep_id: str) -> SweepRecord:
     document = records.document(content)
     version = records.version(document)
     if version == records.VERSION:

@@ -33,7 +33,7 @@ OUTCOMES: dict[str, tuple[str, str]] = {
 
 @dataclass(slots=True)
 class _Seen:
-    """What was last heard of the job."""
+    """The last known state of the job."""
 
     job: slurm_queue.Job
     absent: int = 0
@@ -65,7 +65,7 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
         )
     code = _code(folder / f"{job.id}.code")
     _copy(folder / job.id, offsets)
-    return _told(seen.job, code, voice)
+    return _report(seen.job, code, voice)
 
 
 def _copy(job: Path, offsets: dict[str, int]) -> None:
@@ -78,7 +78,7 @@ def _copy(job: Path, offsets: dict[str, int]) -> None:
             offsets[ending] = file.tell()
 
 
-def _told(job: slurm_queue.Job, code: int | None, voice: Voice) -> int:
+def _report(job: slurm_queue.Job, code: int | None, voice: Voice) -> int:
     if code in NOT_RUN:
         raise _not_shared(job, sys.executable, "install dlperf-orch where all nodes see it")
     if code is None or code == KILLED:
@@ -110,13 +110,13 @@ def _over(seen: _Seen, folder: Path, voice: Voice) -> bool:
         return has_code or seen.absent >= ABSENT
     seen.absent, seen.job = 0, found[0]
     _say(seen, voice)
-    return seen.job.ended
+    return seen.job.is_over
 
 
 def _say(seen: _Seen, voice: Voice) -> None:
     """Say every new state until the job ends, and why it waits; end a job whose node died."""
     job = seen.job
-    if job.ended or job.state == "COMPLETING":
+    if job.is_over or job.state == "COMPLETING":
         return
     words = job.summary
     if job.state == "RUNNING" and not job.lost_host and _is_silent(job.batch_host):

@@ -20,7 +20,7 @@ AGAIN_S = 0.5
 def alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
     """Return the jobs of this state folder on a cluster that are not over."""
     name = script.job_name(cluster.name, str(store.root.resolve()))
-    return [job for job in _of_state(store) if job.name == name and not job.ended]
+    return [job for job in _of_state(store) if job.name == name and not job.is_over]
 
 
 def waiting(store: Store) -> list[slurm_queue.Job]:
@@ -111,7 +111,7 @@ def _wait_for_end(job: str) -> bool:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = slurm_queue.jobs(ids=(job,))
-        if not found or found[0].ended:
+        if not found or found[0].is_over:
             return True
         is_ending = found[0].state == "COMPLETING"
         if slurm_nodes.are_down(found[0].nodes if is_ending else found[0].batch_host):

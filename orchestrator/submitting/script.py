@@ -39,7 +39,7 @@ fi
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What one job runs, and where.
+    """The command of one job, and the resources that it asks for.
 
     Args:
         words: the command.
@@ -112,7 +112,7 @@ def job_name(cluster: str, state: str) -> str:
 
 
 def is_of(state: str, name: str, comment: str) -> bool:
-    """Whether a job of that name and comment is one of this state folder's, on any cluster."""
+    """Return whether a job belongs to this state folder, on any cluster."""
     ours = name.startswith("dlperf-") and comment.startswith("dlperf:")
     return ours and name.endswith(f"-{_digest(state)}")
 

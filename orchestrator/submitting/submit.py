@@ -116,7 +116,7 @@ def _settings(cluster: Cluster) -> Slurm:
 
 def _alive(submission: script.Submission) -> slurm_queue.Job | None:
     found = slurm_queue.jobs(name=submission.name)
-    lives = (job for job in found if not job.ended and job.state != "COMPLETING")
+    lives = (job for job in found if not job.is_over and job.state != "COMPLETING")
     return next((job for job in lives if job.comment == submission.comment), None)
 
 

@@ -24,7 +24,7 @@ class Stream(Protocol):
         """Write to its standard input, all of it."""
 
     def recv(self, size: int, /) -> bytes:
-        """At most ``size`` bytes of its standard output; empty at its end.
+        """Read at most ``size`` bytes of its standard output; return none at its end.
 
         Raises:
             TimeoutError: nothing came within the time set.
@@ -66,7 +66,7 @@ class Transport(Protocol):
         """
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """The bytes of a file from ``offset`` on, at most a few MiB; None if there is none.
+        """Read a file from ``offset``, at most a few MiB; return None if there is no file.
 
         Raises:
             LocalError, UnfitError: the file is there and cannot be read.
@@ -74,7 +74,7 @@ class Transport(Protocol):
         """
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a regular file that belongs to the login user; None for anything else.
+        """Read like ``get``; return None unless it is a regular file of the login user.
 
         For folders that a container can write to: no link is followed.
         """

@@ -22,7 +22,7 @@ class _Held(paramiko.AgentKey):  # type: ignore[misc]  # paramiko has no types
 
 
 def agent_key(target: SshTarget) -> Any:
-    """The agent's key whose public half lies beside the identity; without one, its only key.
+    """Return the agent's key that matches the identity's .pub file; without identity, its only key.
 
     Raises:
         LocalError: SSH-AGENT; there is no agent, or it does not hold that key.

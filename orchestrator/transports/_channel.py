@@ -51,7 +51,7 @@ class ChannelStream:
             view = view[sent:]
 
     def recv(self, size: int) -> bytes:
-        """At most so many bytes of the command's output; empty at its end.
+        """Read at most ``size`` bytes of the command's output; return none at its end.
 
         Raises:
             TimeoutError: nothing came within the time set.
@@ -63,7 +63,7 @@ class ChannelStream:
         return data
 
     def settimeout(self, seconds: float | None) -> None:
-        """How long one ``recv`` or ``sendall`` may wait."""
+        """Limit how long one ``recv`` or ``sendall`` may wait."""
         self._channel.settimeout(seconds)
 
     def close(self) -> None:
@@ -116,4 +116,4 @@ class ChannelStream:
             NodeUnreachable: the connection is lost.
         """
         if not self._link.alive and self._channel.exit_status == -1:
-            raise self._link.lost(self._node, "a transfer")
+            raise self._link.explain_loss(self._node, "a transfer")

@@ -26,7 +26,7 @@ def _where(target: SshTarget) -> dict[str, str]:
 
 
 def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
-    """The error for a TCP connection that cannot be had."""
+    """Return the error for a TCP connection that cannot be made."""
     if isinstance(error, ConnectionRefusedError):
         cause, code = "refuses the connection", "SSH-REFUSED"
         fix = "start sshd there, or correct port in the inventory"
@@ -51,7 +51,7 @@ def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
 
 
 def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) -> errors.NodeError:
-    """The error for a connection on which the handshake or the login failed."""
+    """Return the error for a connection on which the handshake or the login failed."""
     if b"SSH-" not in wire.greeting:
         return _no_banner(target, wire)
     hung_up = wire.ending and not spoken.farewell
@@ -74,8 +74,8 @@ def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) ->
     )
 
 
-def lost(node: str, wire: Wire, spoken: Spoken, doing: str) -> errors.NodeUnreachable:
-    """The error for a connection that ended while something was under way."""
+def explain_loss(node: str, wire: Wire, spoken: Spoken, doing: str) -> errors.NodeUnreachable:
+    """Return the error for a connection that ended while something was under way."""
     cause = {
         "closed": "the node closed the SSH connection",
         "reset": "the SSH connection was reset",

@@ -12,7 +12,7 @@ from orchestrator.transports._target import SshTarget
 
 
 def private_key(target: SshTarget) -> Any:
-    """The private key that the inventory names.
+    """Return the private key that the inventory names.
 
     Raises:
         LocalError: none is named, or it cannot be used.

@@ -23,7 +23,7 @@ FORBIDDEN = 1  # RFC 4254, 5.1: administratively prohibited
 
 
 def connect(target: SshTarget) -> Link:
-    """An authenticated connection to a machine.
+    """Open an authenticated connection to a machine.
 
     Raises:
         NodeError: it cannot be made; nothing was run.
@@ -39,7 +39,7 @@ def connect(target: SshTarget) -> Link:
 
 
 def offered_key(target: SshTarget) -> HostKey:
-    """The host key that a machine shows before a login.
+    """Return the host key that a machine shows before a login.
 
     Raises:
         NodeError: it shows none, or the jump host cannot be passed.
@@ -72,12 +72,14 @@ class _Gate:
     def __init__(self, target: SshTarget) -> None:
         self._target = target
         self._slots = Slots(MOST_AT_ONCE)
-        self._link = Cached(self._connected, lambda link: link.alive, Link.close)
+        self._link = Cached(
+            lambda: _link.connect(target, _straight), lambda link: link.alive, Link.close
+        )
         self.users = 0
 
     @contextmanager
     def dial(self, target: SshTarget) -> Iterator[Pipe]:
-        """A byte stream to a machine behind it, while one of its slots is held.
+        """Yield a byte stream to a machine behind it, while one of its slots is held.
 
         Raises:
             NodeError: the jump host cannot be passed, or the machine cannot be reached from it.
@@ -93,9 +95,6 @@ class _Gate:
         """Close the connection."""
         self._link.drop()
 
-    def _connected(self) -> Link:
-        return _link.connect(self._target, _straight)
-
     def _channel(self, target: SshTarget, link: Link) -> Pipe:
         place = (target.address, target.port)
         try:
@@ -107,7 +106,8 @@ class _Gate:
         except (paramiko.SSHException, OSError, EOFError) as error:
             if "Timeout" in str(error):
                 link.hang_up()
-            raise self._stopped(target, link.lost(target.name, "the way through")) from error
+            lost = link.explain_loss(target.name, "the way through")
+            raise self._stopped(target, lost) from error
         return channel
 
     def _refused(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:
@@ -126,7 +126,7 @@ class _Gate:
         )
 
     def _stopped(self, target: SshTarget, error: errors.NodeError) -> errors.NodeError:
-        """The jump host's own error, as one of the node behind it."""
+        """Return the jump host's error as an error of the node behind it."""
         where = {"node": target.name, "jump": self._target.address}
         cause = f"by the jump host: {error.cause}"
         if isinstance(error, errors.NodeUnreachable):
@@ -135,7 +135,7 @@ class _Gate:
 
 
 def _enter(target: SshTarget, parting: ExitStack) -> _Gate:
-    """The jump host's gate, counted as used until ``parting``; the last to leave closes it."""
+    """Return the jump host's gate, used until ``parting``; its last user closes it."""
     with _lock:
         gate = _gates.setdefault(target, _Gate(target))
         gate.users += 1

@@ -12,7 +12,7 @@ from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, LAST_WORDS_S
 from orchestrator.retries import CONNECT
 from orchestrator.transports import known_hosts
-from orchestrator.transports._failures import lost, unspoken
+from orchestrator.transports._failures import explain_loss, unspoken
 from orchestrator.transports._identity import private_key
 from orchestrator.transports._paramiko import Spoken
 from orchestrator.transports._target import SshTarget
@@ -71,7 +71,7 @@ class _Terms:
         self.judge(HostKey(key.get_name(), key.asbytes()))
 
     def transport(self, wire: Wire, **_: object) -> Spoken:
-        """paramiko's transport with these terms."""
+        """Make paramiko's transport with these terms."""
         spoken = Spoken(wire)
         wire.reader = spoken
         spoken.handshake_timeout = ANSWER_S
@@ -91,17 +91,17 @@ class Link:
 
     @property
     def alive(self) -> bool:
-        """Whether no loss of the connection has been noticed."""
+        """Return whether the connection is open, as far as is known."""
         return bool(self.transport.is_active()) and not self._wire.ending
 
     def hang_up(self) -> None:
         """End a silent connection at once, also for every thread that waits for it."""
-        self._wire.ended("silent")
+        self._wire.note_end("silent")
         self._wire.close()
 
-    def lost(self, node: str, doing: str) -> errors.NodeUnreachable:
-        """The error for what was under way when it ended."""
-        return lost(node, self._wire, self.transport, doing)
+    def explain_loss(self, node: str, doing: str) -> errors.NodeUnreachable:
+        """Return the error for what was under way when the connection ended."""
+        return explain_loss(node, self._wire, self.transport, doing)
 
     def close(self) -> None:
         """End it, close its descriptor, and leave the jump host."""
@@ -111,7 +111,7 @@ class Link:
 
 
 def connect(target: SshTarget, dial: Dial) -> Link:
-    """An authenticated connection to a machine whose host key is trusted.
+    """Open an authenticated connection to a machine whose host key is trusted.
 
     Raises:
         NodeError: there is none; nothing was run.
@@ -130,7 +130,7 @@ def connect(target: SshTarget, dial: Dial) -> Link:
 
 
 def offered_key(target: SshTarget, dial: Dial) -> HostKey:
-    """The host key that a machine shows before a login, if it can of a kind in known_hosts.
+    """Return a machine's host key, requested before login, if possible of a kind in known_hosts.
 
     Raises:
         NodeError: it shows none.
@@ -148,7 +148,7 @@ def offered_key(target: SshTarget, dial: Dial) -> HostKey:
 
 
 def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """The kinds of host key to request, those in known_hosts first."""
+    """Return the kinds of host key to request; those in known_hosts come first."""
     trusted = [
         entry.key.kind for entry in entries if not entry.marker and entry.key.kind in HOST_KEYS
     ]
@@ -156,7 +156,7 @@ def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _pinned(target: SshTarget, dial: Dial, identity: Any) -> Link:
-    """A connection whose host key has the inventory's fingerprint, of whatever kind it is."""
+    """Open a connection whose host key, of any kind, has the inventory's fingerprint."""
 
     def judge(key: HostKey) -> None:
         if key.fingerprint != target.host_key:
@@ -178,7 +178,7 @@ def _pinned(target: SshTarget, dial: Dial, identity: Any) -> Link:
 
 
 def _patiently(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
-    """A connection, tried again if the machine is only busy (``retries.CONNECT``)."""
+    """Open a connection; try again if the machine is only busy (``retries.CONNECT``)."""
     return CONNECT.call(lambda: _once(target, dial, terms))
 
 

@@ -10,8 +10,8 @@ from orchestrator.deadlines import ANSWER_S
 CHANNEL_CLOSE = 97  # RFC 4254, 9
 
 
-def _closed(channel: Any, message: Any) -> None:
-    """The other side has closed a channel; the owner's ``close`` answers.
+def _handle_close(channel: Any, message: Any) -> None:
+    """Handle the other side's close of a channel; the owner's ``close`` answers.
 
     paramiko itself answers at once, while another thread may be about to send on that channel.
     For a message to a channel that is gone sshd ends the whole connection, and by then its
@@ -26,7 +26,7 @@ def _closed(channel: Any, message: Any) -> None:
 
 
 class Answered(threading.Event):
-    """Whether sshd has answered a channel's request, for which paramiko would wait for ever."""
+    """An event set by sshd's answer to a channel request; paramiko alone would wait for ever."""
 
     def wait(self, timeout: float | None = ANSWER_S) -> bool:
         """Wait for the answer.
@@ -56,7 +56,7 @@ class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
     _agreed_pubkey_algorithm = ""
     _channel_handler_table = {  # noqa: RUF012  # paramiko's own, never changed
         **paramiko.Transport._channel_handler_table,
-        CHANNEL_CLOSE: _closed,
+        CHANNEL_CLOSE: _handle_close,
     }
 
     @property

@@ -49,7 +49,7 @@ class Standing:
 
     @contextmanager
     def use(self) -> Iterator[Sftp]:
-        """The client, begun if need be; any error but ``Refused`` ends it."""
+        """Yield the client, started if need be; close it on any error but ``Refused``."""
         with self._lock:
             if self._now is None:
                 self._now = self._begin()
@@ -87,7 +87,7 @@ class Session:
 
     @property
     def alive(self) -> bool:
-        """Whether no loss of the connection has been noticed."""
+        """Return whether the connection is open, as far as is known."""
         return self._link.alive
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class Session:
 
     @contextmanager
     def files(self) -> Iterator[Sftp]:
-        """The SFTP client of the node.
+        """Yield the SFTP client of the node.
 
         Raises:
             Refused: the node refuses; the connection is good.
@@ -149,7 +149,7 @@ class Session:
             yield
         except TimeoutError as error:
             self._link.hang_up()
-            raise self._link.lost(self._node, doing) from error
+            raise self._link.explain_loss(self._node, doing) from error
         except TooMuch as error:
             raise errors.UnfitError(
                 f"{doing} wrote more than {MOST_BYTES >> 20} MiB",
@@ -158,12 +158,12 @@ class Session:
             ) from error
         except (Lost, struct.error, OSError, EOFError, paramiko.SSHException) as error:
             lacking = open_files.lacking(error, self._node)
-            raise lacking or self._link.lost(self._node, doing) from error
+            raise lacking or self._link.explain_loss(self._node, doing) from error
 
-    def lost(self, doing: str) -> errors.NodeError:
-        """The error for a command that left no exit status."""
+    def explain_loss(self, doing: str) -> errors.NodeError:
+        """Return the error for a command that left no exit status."""
         if not self.alive:
-            return self._link.lost(self._node, doing)
+            return self._link.explain_loss(self._node, doing)
         return errors.NodeError(
             f"the shell that ran {doing} was killed; {doing} may still be running",
             code="SSH-KILLED",
@@ -205,7 +205,7 @@ class Session:
         """Return the error for a login shell that has started no command."""
         self.prove()
         if not self.alive:
-            return self._link.lost(self._node, "starting a command")
+            return self._link.explain_loss(self._node, "starting a command")
         if self._has_shell:
             cause = f"{SH} {ended}, though it has run commands before"
             return errors.CommandTimedOut(cause, code="TIMEOUT", node=self._node)
@@ -238,7 +238,7 @@ class Session:
         return ChannelStream(self._node, channel, self._link, self._slots.release)
 
     def _channel(self, began: float) -> Any:
-        """A fresh channel; if sshd allows no more, idle standing channels are closed."""
+        """Open a channel; close idle standing channels if sshd allows no more."""
         while True:
             with self.ours("opening a channel"):
                 try:

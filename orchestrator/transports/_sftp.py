@@ -44,8 +44,8 @@ class Sftp:
         self._folder = "", -1
 
     def read(self, path: str, offset: int, most: int) -> bytes:
-        """The bytes of a file from ``offset`` on, at most so many."""
-        with _errors(), self._client.opened(path) as handle:
+        """Read a file from ``offset``, at most so many bytes."""
+        with _errors(), self._client.open_file(path) as handle:
             return b"".join(self._client.pieces(handle, offset, offset + most))
 
     def read_own(self, path: str, offset: int, most: int) -> bytes | None:
@@ -60,7 +60,7 @@ class Sftp:
                 before = self._client.lstat(path)
                 if not _is_plain(before, owner):  # opening a FIFO would wait for ever
                     return None
-                with self._client.opened(path) as handle:
+                with self._client.open_file(path) as handle:
                     opened = self._client.attributes(handle)
                     same = _grown(opened) == _grown(before)
                     after = before if same else self._client.lstat(path)
@@ -71,7 +71,7 @@ class Sftp:
         return None
 
     def _owner(self, folder: str) -> int:
-        """Whose a folder is; the last answer is kept, since a task's is needed at each look."""
+        """Return a folder's owner; cache the last one, since each poll of a task needs it."""
         if self._folder[0] != folder:
             with _errors():
                 owner = self._client.lstat(folder).st_uid
@@ -81,7 +81,7 @@ class Sftp:
         return self._folder[1]
 
     def create(self, path: str, content: bytes, mode: int) -> None:
-        """A new file; one that is already there, or a link, is refused.
+        """Create a file; an existing file or link is refused.
 
         After ``Refused`` a part of the file may be there.
         """
@@ -89,7 +89,7 @@ class Sftp:
             self._client.create(path, content, mode)
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is a file or folder at ``path``."""
         try:
             with _errors():
                 self._client.stat(path)
@@ -121,7 +121,7 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
     """
 
     @contextmanager
-    def opened(self, path: str) -> Iterator[bytes]:
+    def open_file(self, path: str) -> Iterator[bytes]:
         """Open a file for reading; closing it is not waited for."""
         handle = self._handle(path, sftp.SFTP_FLAG_READ, paramiko.SFTPAttributes())
         try:
@@ -149,7 +149,7 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
             return
 
     def create(self, path: str, content: bytes, mode: int) -> None:
-        """A file that has its mode from the beginning, and is whole when it is closed."""
+        """Create a file that has its mode from the beginning, and is whole when it is closed."""
         attributes = paramiko.SFTPAttributes()
         attributes.st_mode = mode
         handle = self._handle(path, CREATE, attributes)

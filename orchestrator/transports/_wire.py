@@ -30,13 +30,13 @@ class Pipe(Protocol):
     """A socket, or a channel through a jump host."""
 
     def recv(self, size: int, /) -> bytes:
-        """At most ``size`` bytes; empty at its end."""
+        """Read at most ``size`` bytes; return none at its end."""
 
     def send(self, data: bytes, /) -> int:
-        """How many of the bytes went out."""
+        """Send some of the bytes; return how many."""
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """How long one call may wait."""
+        """Limit how long one call may wait."""
 
     def close(self) -> None:
         """Close it."""
@@ -58,7 +58,7 @@ class Wire:
         self.reader: threading.Thread | None = None
 
     def recv(self, size: int) -> bytes:
-        """At most ``size`` bytes; empty once it ended, for whatever reason.
+        """Read at most ``size`` bytes; return none once it ended, for whatever reason.
 
         Raises:
             TimeoutError: nothing came yet.
@@ -79,16 +79,16 @@ class Wire:
         except OSError as error:
             if isinstance(error, TimeoutError) and error.errno != errno.ETIMEDOUT:
                 raise
-            self.ended("silent" if isinstance(error, TimeoutError) else "reset")
+            self.note_end("silent" if isinstance(error, TimeoutError) else "reset")
             return b""
         if not data:
-            self.ended("closed")
+            self.note_end("closed")
         elif len(self.greeting) < GREETING_BYTES:
             self.greeting += data[: GREETING_BYTES - len(self.greeting)]
         return data
 
     def send(self, data: bytes) -> int:
-        """How many of the bytes went out.
+        """Send some of the bytes; return how many.
 
         Raises:
             TimeoutError: none could be sent yet.
@@ -98,17 +98,17 @@ class Wire:
             return self._pipe.send(data)
         except OSError as error:
             if not isinstance(error, TimeoutError):
-                self.ended("reset")
+                self.note_end("reset")
             elif error.errno == errno.ETIMEDOUT:
-                self.ended("silent")
+                self.note_end("silent")
                 raise ConnectionResetError(errno.ECONNRESET, "the connection timed out") from error
             raise
 
     def settimeout(self, seconds: float | None) -> None:
-        """How long one call may wait."""
+        """Limit how long one call may wait."""
         self._pipe.settimeout(seconds)
 
-    def ended(self, how: Ending) -> None:
+    def note_end(self, how: Ending) -> None:
         """Note how it ended; only the first call counts."""
         self.ending = self.ending or how
 
@@ -133,7 +133,7 @@ class Slots:
 
     @contextmanager
     def knock(self, address: str, port: int) -> Iterator[socket.socket]:
-        """A connected socket, while a slot is held; slow TCP connections wait without a slot.
+        """Yield a connected socket while a slot is held; slow TCP connections wait without a slot.
 
         Raises:
             OSError: no connection; TimeoutError without an answer.
@@ -153,13 +153,13 @@ class Slots:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """A slot, held."""
+        """Hold a slot during the block."""
         with self._free:
             yield
 
 
 def _dial(address: str, port: int) -> "Future[socket.socket]":
-    """A connection made by a thread: the look-up of the name, too, may hang."""
+    """Connect in a thread: the look-up of the name, too, may hang."""
     future: Future[socket.socket] = Future()
 
     def dial() -> None:

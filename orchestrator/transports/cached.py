@@ -30,14 +30,14 @@ class Cached(Generic[T]):
         self._future: Future[T] | None = None
 
     def get(self) -> T:
-        """The value.
+        """Return the value, made now if there is none.
 
         Raises:
             Exception: what making it raised.
         """
         with self._lock:
             before = self._future
-            if before and not (before.done() and not self._holds(before)):
+            if before and (not before.done() or self._holds(before)):
                 mine, future = False, before
             else:
                 mine, future = True, Future()

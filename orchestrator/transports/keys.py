@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives.serialization import PublicFormat as Public
 
 
 def generate() -> tuple[str, str]:
-    """A new Ed25519 pair: the private key, and the public one in a line without a comment."""
+    """Generate an Ed25519 pair: the private key, and the public key in a line without comment."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     public = key.public_key().public_bytes(Encoding.OpenSSH, Public.OpenSSH)

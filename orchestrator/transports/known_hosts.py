@@ -28,7 +28,7 @@ class HostKey:
 
     @property
     def fingerprint(self) -> str:
-        """As ``ssh-keygen -l`` prints it, ``SHA256:`` and 43 characters."""
+        """Fingerprint as ``ssh-keygen -l`` prints it: ``SHA256:`` and 43 characters."""
         digest = base64.b64encode(hashlib.sha256(self.blob).digest()).decode()
         return f"SHA256:{digest.rstrip('=')}"
 
@@ -49,7 +49,7 @@ class Entry:
     key: HostKey
 
     def speaks_of(self, name: str) -> bool:
-        """Whether the line is about a host.
+        """Return whether the line is about a host.
 
         Args:
             name: as ``called`` gives it.
@@ -57,7 +57,7 @@ class Entry:
         Source: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT.
         """
         if self.hosts.startswith("|1|"):
-            return _hashed(self.hosts, name)
+            return _matches_hash(self.hosts, name)
         patterns = self.hosts.casefold().split(",")
         refused = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
         allowed = [pattern for pattern in patterns if not pattern.startswith("!")]
@@ -65,12 +65,12 @@ class Entry:
 
 
 def called(address: str, port: int) -> str:
-    """The name of an sshd in the file: its address, or ``[address]:port`` if that is not 22."""
+    """Return an sshd's name in the file: its address, or ``[address]:port`` if that is not 22."""
     return address.casefold() if port == 22 else f"[{address.casefold()}]:{port}"
 
 
 def about(path: str, name: str) -> tuple[Entry, ...]:
-    """The lines about a host; empty without a file.
+    """Return the lines about a host; empty if there is no file.
 
     Raises:
         LocalError: it cannot be read.
@@ -99,7 +99,7 @@ def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
     trusted = [entry for entry in entries if not entry.marker]
     if revoked:
         raise errors.NodeError(
-            f"{revoked[0].where} revokes the host key {_shown(key)} of {name}",
+            f"{revoked[0].where} revokes the host key {_format_key(key)} of {name}",
             code="SSH-HOSTKEY-REVOKED",
             node=node,
             fix="give the node a new host key",
@@ -108,7 +108,7 @@ def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
         return
     if not trusted:
         raise errors.NodeError(
-            f"{name} is not in known_hosts yet; it shows the host key {_shown(key)}",
+            f"{name} is not in known_hosts yet; it shows the host key {_format_key(key)}",
             code="SSH-HOSTKEY-UNKNOWN",
             node=node,
             fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",
@@ -118,13 +118,13 @@ def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
 
 
 def changed(node: str, name: str, seen: Sequence[HostKey], fingerprint: str) -> errors.NodeError:
-    """The error for a node whose host keys do not have the inventory's fingerprint.
+    """Return the error for a node whose host keys do not have the inventory's fingerprint.
 
     Args:
         seen: the keys that it shows.
         fingerprint: of the inventory.
     """
-    shown = ", ".join(map(_shown, seen))
+    shown = ", ".join(map(_format_key, seen))
     return errors.NodeError(
         f"{name} shows the host key {shown}; the inventory says host_key: {fingerprint}",
         code="SSH-HOSTKEY-CHANGED",
@@ -171,14 +171,14 @@ class _Entries:
                 self._named[name].append(at)
 
     def about(self, name: str) -> tuple[Entry, ...]:
-        """Those about a host, in their order."""
+        """Return the entries about a host, in the order of the file."""
         others = (at for at in self._others if self._entries[at].speaks_of(name))
         return tuple(self._entries[at] for at in sorted({*self._named.get(name, ()), *others}))
 
 
 @lru_cache(maxsize=8)
 def _read(file: Path, path: str, _state: tuple[int, int]) -> _Entries:
-    """The file's entries; one that was changed is another."""
+    """Read the file's entries; a changed file is read again."""
     return _Entries(tuple(_entries(path, file.read_text(errors="replace"))))
 
 
@@ -195,7 +195,7 @@ def _entries(path: str, text: str) -> Iterator[Entry]:
         yield Entry(f"{path}:{number}", marker, words[0], HostKey(words[1], blob))
 
 
-def _hashed(hosts: str, name: str) -> bool:
+def _matches_hash(hosts: str, name: str) -> bool:
     _, _, salt, digest = [*hosts.split("|"), "", "", ""][:4]
     try:
         key = base64.b64decode(salt, validate=True)
@@ -211,14 +211,14 @@ def _any(patterns: Sequence[str], name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)
 
 
-def _shown(key: HostKey) -> str:
+def _format_key(key: HostKey) -> str:
     return f"{key.kind} {key.fingerprint}"
 
 
 def _changed(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> errors.NodeError:
     before = ", ".join(f"{entry.key.fingerprint} ({entry.where})" for entry in entries)
     return errors.NodeError(
-        f"the host key of {name} has changed: it shows {_shown(key)}; trusted is {before}",
+        f"the host key of {name} has changed: it shows {_format_key(key)}; trusted is {before}",
         code="SSH-HOSTKEY-CHANGED",
         node=node,
         fix="find out why; only then remove that line and run: dlperf-orch trust INVENTORY",
@@ -228,7 +228,7 @@ def _changed(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> er
 def _other_kind(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> errors.NodeError:
     kinds = ", ".join(f"{entry.key.kind} ({entry.where})" for entry in entries)
     return errors.NodeError(
-        f"{name} is trusted by {kinds} only and no longer offers that; it shows {_shown(key)}",
+        f"{name} is trusted by {kinds} only and no longer offers that; it shows {_format_key(key)}",
         code="SSH-HOSTKEY-TYPE",
         node=node,
         fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",

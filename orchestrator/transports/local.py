@@ -37,7 +37,7 @@ def _from(file: io.FileIO, offset: int) -> bytes:
 
 
 def _pieces(file: io.FileIO) -> Iterator[bytes]:
-    """Up to 4 MiB in small reads: the kernel refuses to read /proc/sys by the megabyte."""
+    """Yield up to 4 MiB in small reads: the kernel refuses large reads of /proc/sys."""
     for _ in range(MOST_BYTES // PIECE_BYTES):
         piece = file.read(PIECE_BYTES)
         if not piece:
@@ -53,7 +53,7 @@ def _make_folder(path: Path) -> None:
 
 
 def _created(path: Path) -> int:
-    """The descriptor of a new file, with the folders above it.
+    """Create a file, with the folders above it; return its descriptor.
 
     Who forgets an attempt beside it removes folders that are empty, those just made among them.
     """
@@ -125,7 +125,7 @@ class LocalTransport:
             ) from error
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """The bytes of a file from ``offset`` on, at most 4 MiB; None if there is none.
+        """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
 
         Raises:
             LocalError: the file is there and cannot be read.
@@ -135,7 +135,7 @@ class LocalTransport:
         return None
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a regular file that belongs to the user; None for anything else.
+        """Read like ``get``; return None unless it is a regular file of the user.
 
         Raises:
             LocalError: the file is there and cannot be read.

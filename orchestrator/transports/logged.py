@@ -27,46 +27,39 @@ _LOGIN = re.compile(r"(://)[^\s/@]*@")
 
 
 class LoggedTransport:
-    """Another transport, logged; reading files is not, since polling would fill the log."""
+    """Wrap a transport and log its calls; reads are not logged: polling would fill the log."""
 
     def __init__(self, transport: Transport) -> None:
         self.node = transport.node
         self._transport = transport
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
-        """As the transport does."""
         with self._logged("run", argv) as answer:
             done = self._transport.run(argv, timeout_s=timeout_s)
             answer.append(f"exit {done.exit_code}")
             return done
 
     def put(self, content: bytes, path: str) -> None:
-        """As the transport does."""
         with self._logged("put", (path, f"({len(content)} bytes)")):
             self._transport.put(content, path)
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """As the transport does."""
         return self._transport.get(path, offset)
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As the transport does."""
         return self._transport.get_own(path, offset)
 
     def feed(self, path: str, line: bytes) -> bool:
-        """As the transport does."""
         with self._logged("feed", (path,)) as answer:
             heard = self._transport.feed(path, line)
             answer.append("heard" if heard else "no reader")
             return heard
 
     def open(self, argv: tuple[str, ...]) -> Stream:
-        """As the transport does."""
         with self._logged("open", argv):
             return self._transport.open(argv)
 
     def close(self) -> None:
-        """As the transport does."""
         self._transport.close()
 
     @contextmanager
@@ -77,13 +70,13 @@ class LoggedTransport:
             answer[:1] = []
         finally:
             took_ms = (time.monotonic() - began) * 1000
-            shown = " ".join(shlex.join(_redacted(words)).split())[:LONGEST]
+            shown = " ".join(shlex.join(_redact(words)).split())[:LONGEST]
             result = " ".join(answer)
             LOGGER.debug("%s %s %s: %s %.0f ms", self.node, action, shown, result, took_ms)
 
 
-def _redacted(words: Iterable[str]) -> Iterator[str]:
-    """The words of a command, with dots in the place of what may be secrets."""
+def _redact(words: Iterable[str]) -> Iterator[str]:
+    """Replace words of a command that may be secrets by dots."""
     follows = False
     for whole in words:
         word = whole[: 4 * LONGEST]  # more is not shown, and scripts may be long

@@ -26,7 +26,7 @@ def suffice(nodes: int) -> None:
 
 
 def lacking(error: Exception, node: str) -> errors.LocalError | None:
-    """The error for a call to a node that failed with EMFILE; None for other errors."""
+    """Return the error for a call that failed with EMFILE; None for other errors."""
     if not isinstance(error, OSError) or error.errno != errno.EMFILE:
         return None
     return errors.LocalError(
@@ -39,5 +39,5 @@ def lacking(error: Exception, node: str) -> errors.LocalError | None:
 
 
 def _allowed() -> int:
-    """The soft limit of open files; -1 for none."""
+    """Return the soft limit of open files; -1 for none."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

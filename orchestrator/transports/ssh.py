@@ -36,8 +36,11 @@ class SshTransport:
 
     def __init__(self, target: SshTarget) -> None:
         self.node = target.name
-        self._target = target
-        self._session = Cached(self._connected, lambda session: session.alive, Session.close)
+        self._session = Cached(
+            lambda: Session(target, _jump.connect(target)),
+            lambda session: session.alive,
+            Session.close,
+        )
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """Run ``argv`` with no terminal and no input, by /bin/sh.
@@ -67,7 +70,7 @@ class SshTransport:
                     node=self.node,
                 ) from error
         if answer is None:
-            raise session.lost(argv[0])
+            raise session.explain_loss(argv[0])
         return Completed(*answer)
 
     def put(self, content: bytes, path: str) -> None:
@@ -90,7 +93,7 @@ class SshTransport:
             ) from refused
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """The bytes of a file from ``offset`` on, at most 4 MiB; None if there is none.
+        """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
 
         Raises:
             UnfitError: the file is there and cannot be read.
@@ -99,7 +102,7 @@ class SshTransport:
         return self._read(path, offset, own=False)
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a regular file that belongs to the login user; None for anything else.
+        """Read like ``get``; return None unless it is a regular file of the login user.
 
         Raises:
             UnfitError: the file is there and cannot be read.
@@ -150,11 +153,8 @@ class SshTransport:
         """Close the connection; commands that run on the node go on."""
         self._session.drop()
 
-    def _connected(self) -> Session:
-        return Session(self._target, _jump.connect(self._target))
-
     def _reason(self, refused: Refused, script: str, *words: str) -> str:
-        """Why the node refuses, from the last line of a shell that tries the same."""
+        """Find why the node refuses, from the last line of a shell that tries the same."""
         script = f"export LC_ALL=C\n{script}"
         tried = self.run(("sh", "-c", script, "sh", *words), timeout_s=COMMAND_S)
         lines = tried.stderr.decode(errors="replace").strip().splitlines()
@@ -162,7 +162,7 @@ class SshTransport:
 
 
 def offered_key(target: SshTarget) -> HostKey:
-    """The host key that a node shows, trusted or not; there is no login.
+    """Return the host key that a node shows, trusted or not; there is no login.
 
     Raises:
         NodeError: it shows none, or the jump host cannot be passed.

@@ -79,7 +79,7 @@ class Steps:
         return (*SRUN, f"--jobid={self.job}", *listed, *more)
 
     def ask(self, node: str, argv: tuple[str, ...], timeout_s: float) -> Completed:
-        """A command's answer on one node; those that others ask just now share its step.
+        """Run a command on one node; commands that others ask for at the time share its step.
 
         Raises:
             NodeUnreachable: the step did not start there.
@@ -121,7 +121,11 @@ class Steps:
             for node, question in group.items():
                 question.answer = answers.get(node) or _silent(node, why)
                 if isinstance(question.answer, Completed) and question.answer.exit_code == 124:
-                    question.answer = _late(question)
+                    question.answer = errors.CommandTimedOut(
+                        f"{question.argv[0]} gave no answer in {limit(limit_s)}",
+                        code="TIMEOUT",
+                        node=node,
+                    )
         except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
             for question in group.values():
                 question.answer = _silent(question.node, str(error))
@@ -162,7 +166,7 @@ def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
 
 
 def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
-    """What every task of a step reads: its node's own command, and how to answer."""
+    """Build the script that each task of a step reads: its node's command, and how to answer."""
     nodes: dict[tuple[str, ...], list[str]] = {}
     for node, words in argv.items():
         nodes.setdefault(words, []).append(node)
@@ -174,7 +178,7 @@ def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
 
 
 def answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
-    """The whole answers in a step's output, by node; lines of several nodes may alternate."""
+    """Parse the complete answers in a step's output, by node; nodes' lines may alternate."""
     parts: dict[tuple[str, str], bytes] = {}
     status: dict[str, int] = {}
     for line in output.splitlines():
@@ -186,12 +190,10 @@ def answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
         elif kind == "status" and value.isdecimal():
             status[node] = int(value)
     return {
-        node: Completed(status[node], *_streams(parts, node)) for node in nodes if node in status
+        node: Completed(status[node], parts.get((node, "out"), b""), parts.get((node, "err"), b""))
+        for node in nodes
+        if node in status
     }
-
-
-def _streams(parts: Mapping[tuple[str, str], bytes], node: str) -> Iterable[bytes]:
-    return parts.get((node, "out"), b""), parts.get((node, "err"), b"")
 
 
 class StepTransport:
@@ -225,13 +227,13 @@ class StepTransport:
             raise errors.LocalError(f"cannot write {path}: {said}", code="WRITE", node=self.node)
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """The bytes of a file from ``offset`` on, at most 4 MiB; None if there is none."""
+        """Read a file from ``offset``, at most 4 MiB; return None if there is no file."""
         if self._is_shared(path):
             return self._local.get(path, offset)
         return self._got(path, offset, "any")
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """As ``get``, of a regular file that belongs to the user; None for anything else."""
+        """Read like ``get``; return None unless it is a regular file of the user."""
         if self._is_shared(path):
             return self._local.get_own(path, offset)
         return self._got(path, offset, "own")
@@ -273,12 +275,4 @@ def _silent(node: str, why: str) -> errors.NodeUnreachable:
         code="STEP",
         node=node,
         fix="see what `sinfo` and `squeue --me --steps` say of it",
-    )
-
-
-def _late(question: _Question) -> errors.CommandTimedOut:
-    return errors.CommandTimedOut(
-        f"{question.argv[0]} gave no answer in {limit(question.timeout_s)}",
-        code="TIMEOUT",
-        node=question.node,
     )
