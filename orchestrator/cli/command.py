@@ -96,7 +96,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What a command works with: the output and the state folder."""
+    """The output and the state folder of a command."""
 
     voice: "Voice"
     _shared: Shared

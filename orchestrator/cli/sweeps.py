@@ -234,7 +234,7 @@ def collect(
 
 
 def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:
-    """Whether the sweep submits itself to Slurm; of files that do not hold it says so later."""
+    """Return True if the sweep submits itself to Slurm; invalid files are reported later."""
     from orchestrator.console import Voice
     from orchestrator.inputs import sites, user_files
     from orchestrator.submitting import submit

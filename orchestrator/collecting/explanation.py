@@ -38,7 +38,7 @@ class RawLine:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How a trial's throughput follows from its log.
+    """The derivation of a trial's throughput from its log.
 
     Args:
         lines: that it stands on, in their order.
@@ -75,7 +75,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the logs of a report lie, and how they were read."""
+    """The folder of a report's logs and the settings they were read with."""
 
     folder: Path
     workload: Workload
@@ -84,7 +84,7 @@ class Source:
 
 
 def explained(sweep: Sweep, name: str) -> Explanation:
-    """How the number of the one case came to be that a name fits.
+    """Derive the number of the one case that fits a name.
 
     Raises:
         UsageError: NO-CASE, CASE-AMBIGUOUS.
@@ -101,7 +101,7 @@ def explained(sweep: Sweep, name: str) -> Explanation:
 
 
 def of_logs(report: Report, source: Source, name: str) -> Explanation:
-    """The same, of a case in a folder of logs that belong to no sweep.
+    """Derive the number of a case in a folder of logs that belong to no sweep.
 
     Raises:
         UsageError: as of ``explained``.

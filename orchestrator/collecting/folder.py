@@ -55,7 +55,7 @@ def begun(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
 
 
 def report_on(folder: Path, reading: Reading) -> Report:
-    """The same report at once."""
+    """Read every log below a folder and return the report on them."""
     with begun(folder, reading) as report:
         return report()
 
@@ -84,7 +84,7 @@ def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, Trainin
 def _cases(
     folder: Path, logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
 ) -> list[CaseOfLog]:
-    """Of each log; where a case is in two folders, it is of two campaigns.
+    """Return each log's case; one case in two folders counts as two campaigns.
 
     Each folder then has its own medians, while the folders that DLPerf's scripts make per
     precision belong together.
@@ -187,7 +187,7 @@ def _read_or_problem(path: Path, workload: Workload, window: tuple[int, int] | N
 
 
 def _series(path: Path) -> tuple[Path, str]:
-    """What the names of a case's repeats have in common."""
+    """Return the folder and the part of the name that all repeats of a case share."""
     return path.parent, path.name.rpartition("_")[0]
 
 

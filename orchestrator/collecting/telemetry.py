@@ -21,7 +21,7 @@ FILES = ("state", "gpus")
 
 
 def observed(folder: Path, ends: Sequence[TaskEnd]) -> tuple[NodeTelemetry, ...]:
-    """What was seen of each node beside an attempt, moment by moment; nodes without it are absent.
+    """Return the telemetry of each node during an attempt; nodes without telemetry are absent.
 
     Args:
         folder: of the attempt, on this machine.
@@ -76,7 +76,7 @@ def stated(
 def recorded(
     measurement: Measurement, log: TrainingLog, folder: Path, outcome: Outcome
 ) -> Measurement:
-    """As ``stated``, by an outcome; only marked where an observer's file was changed since."""
+    """Add the nodes' state, or only a mark if a telemetry file changed since the outcome."""
     if not outcome.observed:
         return measurement
     now = digests(folder, outcome.tasks)
@@ -89,7 +89,7 @@ def recorded(
 
 
 def of_machines(measurement: Measurement) -> tuple[Problem, ...]:
-    """Those marks that the state of its nodes gave it."""
+    """Return the marks of a measurement that come from the state of its nodes."""
     return tuple(mark for mark in measurement.marks if mark.code in MARKS)
 
 

@@ -25,14 +25,14 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """What holds between nodes: findings, and what data sets hold, by their name and node."""
+    """The findings between nodes, and the digests of data sets by name and node."""
 
     findings: tuple[Finding, ...]
     data: Mapping[str, Mapping[str, DataDigest]]
 
 
 def looked(fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recount: bool) -> Between:
-    """Whether nodes reach each other, and what their data sets hold.
+    """Check that nodes reach each other and that their data sets match.
 
     Args:
         facts: by node; what they do not show as present is no more looked at, lest it hang again.
@@ -64,7 +64,7 @@ class _Listening:
 
 
 def _unreached(fleet: Fleet) -> list[Finding]:
-    """Whether nodes reach each other where ranks will meet, by the calls of ``reach.peers``."""
+    """Check that nodes reach each other where ranks will connect, by calls of ``reach.peers``."""
     names = [node.name for node in fleet.cluster.members if not node.is_here]
     if len(names) < 2:
         return []

@@ -70,7 +70,7 @@ def download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> Bun
 
 
 def _told(pieces: Iterable[bytes], title: str, voice: Voice) -> Iterator[bytes]:
-    """The same pieces; how many bytes came so far is shown."""
+    """Yield the pieces unchanged, and show how many MiB came so far."""
     came = 0
     for piece in pieces:
         came += len(piece)

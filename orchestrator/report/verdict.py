@@ -37,7 +37,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How much of a report counts, and what to know of it, the gravest first.
+    """The share of a report that counts, and its known problems, the gravest first.
 
     Args:
         valid, trials: how many trials count, of all; logs that belong to no case are among them.

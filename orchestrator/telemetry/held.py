@@ -34,7 +34,7 @@ def held(
 
 
 def _held(moments: Sequence[GpuMoment]) -> list[GpuMoment]:
-    """Those at which a GPU's clocks were held down, or had been since the moment before."""
+    """Return moments at which a GPU's clocks were held down, or had been since the one before."""
     found = [moment for moment in moments if HARMFUL & {*(moment.limits or ())}]
     for of_gpu in by_gpu(moments):
         counted = [moment for moment in of_gpu if moment.slowed_s is not None]

@@ -24,7 +24,7 @@ def explain(store: Store, case: str, name: str | None, voice: Voice) -> int:
 
 
 def explain_logs(folder: Path, case: str, reading: Reading, voice: Voice) -> int:
-    """The same of a folder of logs that belong to no sweep; or of one of them that has no case.
+    """Explain a case in a folder of logs that belong to no sweep, or one log without a case.
 
     Raises:
         UsageError: as of ``explain``; NO-LOGS, NO-WORKLOAD, NO-RULE.

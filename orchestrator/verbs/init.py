@@ -30,7 +30,7 @@ _KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where hosts come from: the command line and other tools' lists.
+    """The sources of hosts: the command line and other tools' lists.
 
     Args:
         scontrol: a file, or ``-`` for standard input.
@@ -50,7 +50,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How nodes are reached that say nothing else of it."""
+    """The default login of nodes that do not give their own."""
 
     user: str | None = None
     port: int | None = None

@@ -62,7 +62,7 @@ class _Look:
 
     @property
     def over(self) -> bool:
-        """Whether neither a controller nor a task is left that may go on."""
+        """True if no controller runs and no task may still run."""
         return self.holder is None and all(row.phase in OVER for row in self.rows)
 
 

@@ -26,7 +26,7 @@ class _Shown:
 
     @property
     def name(self) -> str:
-        """What known_hosts calls the machine."""
+        """The machine's name in known_hosts."""
         return known_hosts.called(self.target.address, self.target.port)
 
 

@@ -16,7 +16,7 @@ _HATCH = 6
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a report shows of some of its numbers.
+    """A drawing of some of a report's numbers.
 
     Args:
         name: of its file, without an ending; unlike any other figure's.
