@@ -220,7 +220,7 @@ def collect(
     if logs is not None and how is not None:
         from orchestrator.collecting import folder
 
-        with folder.begun(logs, how) as report:  # other processes read while this one imports
+        with folder.start(logs, how) as report:  # other processes read while this one imports
             from orchestrator.collecting.show import Out
             from orchestrator.verbs.collect_logs import collect_logs
 

@@ -27,7 +27,7 @@ class LogExplanation:
     formula: str = ""
 
 
-def named(report: Report, name: str) -> LoneLog | None:
+def find_log(report: Report, name: str) -> LoneLog | None:
     """The one log of no case that has this path, or else this file name."""
     fitting = [lone for lone in report.lone if lone.path == name] or [
         lone for lone in report.lone if PurePath(lone.path).name == name

@@ -242,7 +242,8 @@ def raw_lines(path: Path, workload: Workload, log: TrainingLog, rule: Rule) -> t
             digest.update(line)
             is_row = is_mean and first < number < last and workload.progress(line) is not None
             if number in (first, last) or is_row:
-                found.append(_raw(number, line))
+                text = line.rstrip(b"\r\n")[:LONGEST_LINE].decode("utf-8", "backslashreplace")
+                found.append(RawLine(number, text))
     if digest.hexdigest() != log.sha256:
         raise errors.LocalError(
             f"{path} changed while its number was explained",
@@ -250,7 +251,3 @@ def raw_lines(path: Path, workload: Workload, log: TrainingLog, rule: Rule) -> t
             fix="run the command again",
         )
     return tuple(found if len(found) <= MOST_ROWS else (found[0], found[-1]))
-
-
-def _raw(number: int, line: bytes) -> RawLine:
-    return RawLine(number, line.rstrip(b"\r\n")[:LONGEST_LINE].decode("utf-8", "backslashreplace"))

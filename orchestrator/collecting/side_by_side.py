@@ -21,7 +21,7 @@ PORTIONS = 256
 
 
 @contextmanager
-def begun(paths: Sequence[Path], read: Callable[[Path], T]) -> Iterator[Callable[[], list[T]]]:
+def start(paths: Sequence[Path], read: Callable[[Path], T]) -> Iterator[Callable[[], list[T]]]:
     """Other processes begin to read files; what comes reads with them, and returns all results.
 
     These are what ``read`` makes of the files, in their order. What a process of its own could not

@@ -14,7 +14,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS, NodeTelemetry
 from orchestrator.telemetry import judge, periods
-from orchestrator.telemetry.held import held
+from orchestrator.telemetry.held import find_held
 from orchestrator.telemetry.read import telemetry
 
 FILES = ("state", "gpus")
@@ -61,7 +61,7 @@ def stated(
             )
             unplaced = (Problem("NOT-PLACED", f"{words}; the machines' state is of the whole run"),)
     seen = [(node, periods.period(node, went[node.node], inside)) for node in nodes]
-    clocks = (held(node, went[node.node], inside) for node in nodes)
+    clocks = (find_held(node, went[node.node], inside) for node in nodes)
     beside = [judge.beside(node, seen) for node, _ in seen]
     marks = (judge.marks(*pair, kin) for pair, kin in zip(seen, beside, strict=True))
     return replace(

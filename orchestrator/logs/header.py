@@ -65,7 +65,7 @@ def switch(text: str) -> bool:
     return text == "True"
 
 
-def named(read: Callable[[str], Value], *keys: str) -> Table:
+def keep(read: Callable[[str], Value], *keys: str) -> Table:
     """Return a table of arguments whose names are ours, too."""
     return {key: (key, read) for key in keys}
 

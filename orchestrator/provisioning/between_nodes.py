@@ -46,11 +46,11 @@ def looked(fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recoun
         probing.with_present_data(node, facts[node.name].data) for node in fleet.cluster.members
     ]
     digests, unreadable = _data(fleet, voice, nodes, fresh=recount)
-    between = _judged(digests)
+    between = _compare_digests(digests)
     if any(finding.severity == "error" for finding in between) and not recount:
         # The kept count may be from before the data set was repaired.
         digests, unreadable = _data(fleet, voice, nodes, fresh=True)
-        between = _judged(digests)
+        between = _compare_digests(digests)
     return Between((*unreached, *between, *unreadable), digests)
 
 
@@ -145,7 +145,7 @@ def _data(
     return digests, unreadable
 
 
-def _judged(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:
+def _compare_digests(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:
     return [digest for name, by_node in digests.items() for digest in checks.digests(name, by_node)]
 
 

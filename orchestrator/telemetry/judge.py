@@ -180,7 +180,9 @@ def _aliens(node: str, processes: Sequence[ProcessMoment]) -> Iterable[Problem]:
     for seen in processes:
         before = most.get((seen.kind, seen.pid))
         if seen.kind == "gpu" or seen.amount >= ALIEN_CPUS:
-            most[seen.kind, seen.pid] = seen if before is None else _larger(before, seen)
+            most[seen.kind, seen.pid] = (
+                replace(before, amount=max(before.amount, seen.amount)) if before else seen
+            )
     for (kind, pid), seen in most.items():
         amount = (
             f"{seen.amount:.0f} MiB of GPU memory" if kind == "gpu" else f"{seen.amount:.1f} CPUs"
@@ -189,10 +191,6 @@ def _aliens(node: str, processes: Sequence[ProcessMoment]) -> Iterable[Problem]:
             "ALIEN-PROCESS",
             f"node {node}: process {pid} ({seen.name}), which is not of the sweep, used {amount}",
         )
-
-
-def _larger(one: ProcessMoment, other: ProcessMoment) -> ProcessMoment:
-    return replace(one, amount=max(one.amount, other.amount))
 
 
 def _others_cpus(node: NodeTelemetry, over: Period, beside_cpus: float) -> float | None:
