@@ -27,7 +27,7 @@ CaseOfLog = tuple[Case, int] | None
 
 @contextmanager
 def start(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
-    """Other processes begin to read every log below a folder; what comes gives the report on them.
+    """Start to read every log below a folder; yield a function that returns the report on them.
 
     Logs of one case are its trials.
 

@@ -66,7 +66,7 @@ def switch(text: str) -> bool:
 
 
 def keep(read: Callable[[str], Value], *keys: str) -> Table:
-    """Return a table of arguments whose names are ours, too."""
+    """Return a table of arguments that keep their names in our header."""
     return {key: (key, read) for key in keys}
 
 
