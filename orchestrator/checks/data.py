@@ -71,7 +71,7 @@ def digests(name: str, by_node: Mapping[str, DataDigest]) -> Iterator[Finding]:
 
 
 def _is_imagenet(name: str) -> bool:
-    """Whether these are its images one by one, and not records of many."""
+    """Return True for ImageNet as single image files, False for record files."""
     return "imagenet" in name.casefold() and not name.endswith("record")
 
 

@@ -90,17 +90,14 @@ def _gpu_access(node: Node, facts: DockerFacts, container: Container) -> Iterato
 
 def _logs(node: Node, facts: DockerFacts) -> Iterator[Finding]:
     driver = facts.logging_driver
-    if driver not in _BOUNDED and not (driver == "json-file" and "max-size" in _opts(facts)):
+    is_bounded = driver == "json-file" and "max-size" in (facts.log_opts or ())
+    if driver not in _BOUNDED and not is_bounded:
         yield found(
             "DOCKER-LOGS",
             node.name,
             f"log driver {driver}, max-size not set",
             "logs of other containers bounded too",
         )
-
-
-def _opts(facts: DockerFacts) -> frozenset[str]:
-    return frozenset(facts.log_opts or ())
 
 
 def _versions(node: Node, facts: DockerFacts) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ def gpus(
 
 
 def older(version: str, needed: str) -> bool:
-    """Whether a dotted version is older than another: 418.87 is, than 440.33.01."""
+    """Return True if a dotted version is older than the needed one, as 418.87 is than 440.33.01."""
     return words.version_key(version) < words.version_key(needed)
 
 

@@ -56,7 +56,7 @@ def _width(node: Node, gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[Fin
 
 
 def _speed(node: Node, gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[Finding]:
-    """What it reaches is no saving; nor is what it uses in state P0 where most use more."""
+    """Report a GPU below the usual PCIe generation, unless power saving may explain it."""
     able, used = gpu.pcie_generation_max, gpu.pcie_generation
     most = max(_usual(other.pcie_generation_max for other in alike), _both_ends(gpu))
     in_p0 = [other.pcie_generation for other in alike if other.performance_state == "P0"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from orchestrator import words
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.findings import found
-from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts, NodeFacts, Severity, Site
 
 MOST_SKEW_S, WORST_SKEW_S = 1.0, 30.0
@@ -108,7 +107,8 @@ def _gpus(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]
     models = {name: _counted(gpu.models) for name, gpu in gpus.items()}
     for odd in deviants(models):
         # An inventory that names this node's model wants it to be another.
-        meant = _names_model(members[odd.node])
+        declared = members[odd.node].gpus
+        meant = declared is not None and declared.model is not None
         yield found(
             "HETEROGENEOUS",
             odd.node,
@@ -124,10 +124,6 @@ def _gpus(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]
     bios = {name: f"VBIOS {_once(gpu.vbios)}" for name, gpu in gpus.items() if any(gpu.vbios)}
     fix = "bring all GPUs to one VBIOS, or mention it with the result"
     yield from _differing("warning", "GPU-VBIOS", bios if same_models else {}, fix)
-
-
-def _names_model(node: Node) -> bool:
-    return node.gpus is not None and node.gpus.model is not None
 
 
 def _counted(models: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from orchestrator.model.site import Finding, ImageRecord
 
 
 def blocks_images(findings: Sequence[Finding]) -> bool:
-    """Whether nodes lack what images need: an engine that answers, and room."""
+    """Return True if an error rules images out: Docker does not work, or a disk is full."""
     return any(
         finding.severity == "error"
         and (finding.code == "DISK-FULL" or finding.code.startswith("DOCKER-"))
@@ -26,7 +26,7 @@ def unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
 
 
 def unprepared(error: errors.UnfitError) -> Finding:
-    """What stopped the preparing of images."""
+    """Return the error that stopped the preparation of images as a finding."""
     node, needed = error.where.get("node", "all"), "images on every node, and containers that start"
     return found(error.code, node, error.cause, needed, error.fix, severity="error")
 

@@ -65,7 +65,7 @@ def main() -> None:
         sys.exit(stopped_code(stopped, _wants_json(), None))
     except _WrongUsage as error:
         _wrong_usage(error)
-    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback on terminals
+    except Exception as error:  # noqa: BLE001 - a bug may raise anything; its traceback goes to a file
         from orchestrator import workloads
 
         path = _traceback(error)

@@ -59,12 +59,12 @@ class Shared:
             left: called after a signal; raises LeftoverError for tasks that may still run.
         """
         try:
-            code = self._worked(work)
+            code = self._work(work)
         except Stopped as stopped:
             code = stopped_code(stopped, self.as_json, left)
         raise typer.Exit(code)
 
-    def _worked(self, work: Callable[["Voice"], int]) -> int:
+    def _work(self, work: Callable[["Voice"], int]) -> int:
         from orchestrator.console import Voice
 
         voice = Voice(as_json=self.as_json)
@@ -96,7 +96,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What a command works with: the output and the state folder."""
+    """The output and the state folder of a command."""
 
     voice: "Voice"
     _shared: Shared

@@ -83,7 +83,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str | int], int]:
 
 
 def seconds(text: str | float) -> float:
-    """How long to wait between two looks.
+    """Parse the seconds to wait between two updates.
 
     Raises:
         BadParameter: it is no number, or none that makes sense.
@@ -184,7 +184,7 @@ def reading(
     between: str | None,
     rule: Rule | None,
 ) -> "Reading | None":
-    """How to read a folder of logs; None for a sweep.
+    """Return how to read a folder of logs, None for a sweep.
 
     Raises:
         BadParameter: options of the one beside the other.

@@ -220,7 +220,7 @@ def collect(
     if logs is not None and how is not None:
         from orchestrator.collecting import folder
 
-        with folder.begun(logs, how) as report:  # other processes read while this one imports
+        with folder.start(logs, how) as report:  # other processes read while this one imports
             from orchestrator.collecting.show import Out
             from orchestrator.verbs.collect_logs import collect_logs
 
@@ -234,7 +234,7 @@ def collect(
 
 
 def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:
-    """Whether the sweep submits itself to Slurm; of files that do not hold it says so later."""
+    """Return True if the sweep submits itself to Slurm; invalid files are reported later."""
     from orchestrator.console import Voice
     from orchestrator.inputs import sites, user_files
     from orchestrator.submitting import submit

@@ -59,7 +59,7 @@ def _first_error(text: bytes) -> list[bytes]:
 
 
 def _last_frame(lines: Iterable[bytes]) -> list[bytes]:
-    """Of a Traceback's lines; nothing where its error does not come."""
+    """Return the last frame and the error line of a traceback, nothing if it has no error line."""
     frame: list[bytes] = []
     for line in lines:
         if line.startswith(b"  File "):

@@ -26,7 +26,7 @@ class KeptOutcome:
 
     @property
     def valid(self) -> bool:
-        """Whether the trial need not be run again."""
+        """True if the trial has an intact valid outcome and needs no further run."""
         return self.outcome is not None and self.outcome.state == "valid" and not self.problems
 
 
@@ -108,7 +108,6 @@ def _with_sha256(end: TaskEnd, log: Path) -> TaskEnd:
 
 
 def _sha256(path: Path) -> str | None:
-    """Of a file; None if there is none that can be read."""
     try:
         status = path.stat()
         stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -27,7 +27,7 @@ class LogExplanation:
     formula: str = ""
 
 
-def named(report: Report, name: str) -> LoneLog | None:
+def find_log(report: Report, name: str) -> LoneLog | None:
     """The one log of no case that has this path, or else this file name."""
     fitting = [lone for lone in report.lone if lone.path == name] or [
         lone for lone in report.lone if PurePath(lone.path).name == name
@@ -36,7 +36,7 @@ def named(report: Report, name: str) -> LoneLog | None:
 
 
 def explained(report: Report, lone: LoneLog, source: Source) -> LogExplanation:
-    """How its number follows from its lines."""
+    """Derive the throughput of a log without a case from its lines."""
     if lone.throughput is None:
         return LogExplanation(report, lone)
     log = lone.log
@@ -53,7 +53,7 @@ def page(found: LogExplanation) -> list[str]:
 
 
 def document(found: LogExplanation) -> dict[str, JSON]:
-    """The same for programs, nothing cut."""
+    """Return the explanation as JSON, with every line and digit."""
     lone, log = found.lone, found.lone.log
     return {
         "logs": found.report.source,

@@ -23,7 +23,7 @@ def page(found: Explanation) -> list[str]:
 
 
 def document(found: Explanation) -> dict[str, JSON]:
-    """The same for programs, nothing rounded or cut."""
+    """Return the explanation as JSON, with every digit."""
     result, attempt = found.result, found.attempt
     task = attempt.tasks[attempt.log_rank] if attempt else None
     return {

@@ -38,7 +38,7 @@ class RawLine:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How a trial's throughput follows from its log.
+    """The derivation of a trial's throughput from its log.
 
     Args:
         lines: that it stands on, in their order.
@@ -75,7 +75,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the logs of a report lie, and how they were read."""
+    """The folder of a report's logs and the settings they were read with."""
 
     folder: Path
     workload: Workload
@@ -84,7 +84,7 @@ class Source:
 
 
 def explained(sweep: Sweep, name: str) -> Explanation:
-    """How the number of the one case came to be that a name fits.
+    """Derive the number of the one case that fits a name.
 
     Raises:
         UsageError: NO-CASE, CASE-AMBIGUOUS.
@@ -101,7 +101,7 @@ def explained(sweep: Sweep, name: str) -> Explanation:
 
 
 def of_logs(report: Report, source: Source, name: str) -> Explanation:
-    """The same, of a case in a folder of logs that belong to no sweep.
+    """Derive the number of a case in a folder of logs that belong to no sweep.
 
     Raises:
         UsageError: as of ``explained``.
@@ -242,7 +242,8 @@ def raw_lines(path: Path, workload: Workload, log: TrainingLog, rule: Rule) -> t
             digest.update(line)
             is_row = is_mean and first < number < last and workload.progress(line) is not None
             if number in (first, last) or is_row:
-                found.append(_raw(number, line))
+                text = line.rstrip(b"\r\n")[:LONGEST_LINE].decode("utf-8", "backslashreplace")
+                found.append(RawLine(number, text))
     if digest.hexdigest() != log.sha256:
         raise errors.LocalError(
             f"{path} changed while its number was explained",
@@ -250,7 +251,3 @@ def raw_lines(path: Path, workload: Workload, log: TrainingLog, rule: Rule) -> t
             fix="run the command again",
         )
     return tuple(found if len(found) <= MOST_ROWS else (found[0], found[-1]))
-
-
-def _raw(number: int, line: bytes) -> RawLine:
-    return RawLine(number, line.rstrip(b"\r\n")[:LONGEST_LINE].decode("utf-8", "backslashreplace"))

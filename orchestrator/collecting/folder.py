@@ -26,8 +26,8 @@ CaseOfLog = tuple[Case, int] | None
 
 
 @contextmanager
-def begun(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
-    """Other processes begin to read every log below a folder; what comes gives the report on them.
+def start(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
+    """Start to read every log below a folder; yield a function that returns the report on them.
 
     Logs of one case are its trials.
 
@@ -38,7 +38,7 @@ def begun(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
     workload = reading.resolved()
     paths = _log_files(folder)
     read_one = partial(_read_or_problem, workload=workload, window=reading.window)
-    with side_by_side.begun(paths, read_one) as contents:
+    with side_by_side.start(paths, read_one) as contents:
 
         def report() -> Report:
             logs = [*zip(paths, contents(), strict=True)]
@@ -55,8 +55,8 @@ def begun(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
 
 
 def report_on(folder: Path, reading: Reading) -> Report:
-    """The same report at once."""
-    with begun(folder, reading) as report:
+    """Read every log below a folder and return the report on them."""
+    with start(folder, reading) as report:
         return report()
 
 
@@ -65,7 +65,7 @@ def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, Trainin
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
     for (path, log), case_of_log in zip(logs, _cases(folder, logs, workload), strict=True):
-        name = shown(path.relative_to(above))
+        name = escape_path(path.relative_to(above))
         if case_of_log is None:
             lone.append(_lone(name, log))
             continue
@@ -84,7 +84,7 @@ def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, Trainin
 def _cases(
     folder: Path, logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
 ) -> list[CaseOfLog]:
-    """Of each log; where a case is in two folders, it is of two campaigns.
+    """Return each log's case; one case in two folders counts as two campaigns.
 
     Each folder then has its own medians, while the folders that DLPerf's scripts make per
     precision belong together.
@@ -106,7 +106,7 @@ def _cases(
 
 
 def _of_campaign(folder: Path, path: Path, case: Case) -> Case:
-    campaign = shown(Path(os.path.relpath(path.parent.parent, folder)))
+    campaign = escape_path(Path(os.path.relpath(path.parent.parent, folder)))
     return replace(case, params=(*case.params, ("folder", campaign)))
 
 
@@ -128,7 +128,7 @@ def _folder_report(
     folder: Path, workload: Workload, results: tuple[Result, ...], lone: Sequence[LoneLog]
 ) -> Report:
     return Report(
-        source=shown(folder),
+        source=escape_path(folder),
         title=workload.title,
         experiment="",
         workload=workload.name,
@@ -187,7 +187,7 @@ def _read_or_problem(path: Path, workload: Workload, window: tuple[int, int] | N
 
 
 def _series(path: Path) -> tuple[Path, str]:
-    """What the names of a case's repeats have in common."""
+    """Return the folder and the part of the name that all repeats of a case share."""
     return path.parent, path.name.rpartition("_")[0]
 
 
@@ -210,7 +210,7 @@ def _shared_headers(
     }
 
 
-def shown(path: Path | str) -> str:
+def escape_path(path: Path | str) -> str:
     """A path that every report can hold, whatever bytes its name is made of."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
@@ -219,7 +219,7 @@ def located(above: Path, name: str) -> Path:
     """The log below a folder that reports call so."""
     if (above / name).exists():
         return above / name
-    paths = (path for path in _log_files(above) if shown(path.relative_to(above)) == name)
+    paths = (path for path in _log_files(above) if escape_path(path.relative_to(above)) == name)
     return next(paths, above / name)
 
 

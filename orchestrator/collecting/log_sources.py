@@ -30,10 +30,10 @@ def of(measured: Report, logs: Logs, folder: Path) -> dict[str, LogSource]:
     Args:
         folder: of the page.
     """
-    return {path: _source(path, lines, logs, folder) for path, lines in _asked(measured)}
+    return {path: _source(path, lines, logs, folder) for path, lines in _list_evidence(measured)}
 
 
-def _asked(measured: Report) -> Iterable[tuple[str, tuple[int, int] | None]]:
+def _list_evidence(measured: Report) -> Iterable[tuple[str, tuple[int, int] | None]]:
     for trial in measured.trials:
         if trial.evidence:
             yield trial.evidence.log, trial.evidence.lines
@@ -69,7 +69,7 @@ def _lines(path: Path, numbers: tuple[int, int]) -> Iterable[tuple[int, str]]:
     except OSError:
         return
     if wanted and wanted[0] == first and rest:
-        yield first, _shown(rest)
+        yield first, _decode_line(rest)
 
 
 def _line(text: bytes, number: int) -> str:
@@ -77,9 +77,9 @@ def _line(text: bytes, number: int) -> str:
     for _ in range(number):
         begin = text.index(b"\n", begin) + 1
     end = text.find(b"\n", begin)
-    return _shown(text[begin : None if end < 0 else end])
+    return _decode_line(text[begin : None if end < 0 else end])
 
 
-def _shown(line: bytes) -> str:
+def _decode_line(line: bytes) -> str:
     text = line.decode("utf-8", "backslashreplace").rstrip("\r")
     return text if len(text) < LONGEST_LINE else text[:LONGEST_LINE] + "…"

@@ -15,7 +15,7 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read logs that belong to no sweep.
+    """The settings for reading logs that belong to no sweep.
 
     Args:
         workload: by its name.

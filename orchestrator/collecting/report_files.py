@@ -55,7 +55,7 @@ def contents(folder: Path, measured: Report, language: Language, logs: Logs) -> 
     sources = log_sources.of(measured, logs, folder)
     files = {name: dumps(document).encode() for name, document in report.exports(measured).items()}
     for other in report.LANGUAGES:
-        names = _markdown(other), html(other)
+        names = f"report{report.suffix(other)}.md", html(other)
         if other != language and not any((folder / name).exists() for name in names):
             continue
         figures = report.svg_files(measured, other)
@@ -64,10 +64,6 @@ def contents(folder: Path, measured: Report, language: Language, logs: Logs) -> 
         files |= {name: text.encode() for name, text in zip(names, texts, strict=True)}
     files["results.csv"] = report.csv_text(measured).encode()
     return {**files, RESULTS: dumps(report.document(measured)).encode()}
-
-
-def _markdown(language: Language) -> str:
-    return f"report{report.suffix(language)}.md"
 
 
 def _earlier(folder: Path) -> list[str]:

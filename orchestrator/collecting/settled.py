@@ -21,6 +21,6 @@ def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> fr
 
 
 def value(sweep: Sweep, trial: Trial, history: History) -> float | None:
-    """What a trial's outcome gave; None without one that counts."""
+    """Return the throughput of a trial's valid outcome, None without one."""
     kept = evidence.kept(sweep, trial, history)
     return kept.outcome.throughput if kept.valid and kept.outcome else None

@@ -20,7 +20,7 @@ MOST = 4
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """Where reports are written, None for nowhere, and in which language people read them.
+    """The folder that reports are written to, None for none, and their language.
 
     Args:
         linked: whether the logs stay where they are, so that a page may lead to them.

@@ -21,11 +21,11 @@ PORTIONS = 256
 
 
 @contextmanager
-def begun(paths: Sequence[Path], read: Callable[[Path], T]) -> Iterator[Callable[[], list[T]]]:
-    """Other processes begin to read files; what comes reads with them, and returns all results.
+def start(paths: Sequence[Path], read: Callable[[Path], T]) -> Iterator[Callable[[], list[T]]]:
+    """Start processes that read files; yield a function that helps them and returns all results.
 
-    These are what ``read`` makes of the files, in their order. What a process of its own could not
-    finish, whyever, is read here; so errors are raised here.
+    The results are those of ``read``, in the order of the files. Files that another process did
+    not finish, for any reason, are read here; so errors are raised here.
     """
     portions = _Portions(paths, read)
     others = min(len(os.sched_getaffinity(0)), len(paths) // FEW) - 1

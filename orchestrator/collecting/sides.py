@@ -40,7 +40,7 @@ def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
 
 
 def earlier(store: Store, *compared: Side) -> Iterator[Side]:
-    """What earlier sweeps of the state folder reported, newest first; damaged ones say nothing.
+    """Yield the reports of earlier sweeps in the state folder, newest first; skip damaged ones.
 
     Earlier than the newer of the sweeps that are compared, and neither of them.
     """

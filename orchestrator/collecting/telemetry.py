@@ -14,14 +14,14 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS, NodeTelemetry
 from orchestrator.telemetry import judge, periods
-from orchestrator.telemetry.held import held
+from orchestrator.telemetry.held import find_held
 from orchestrator.telemetry.read import telemetry
 
 FILES = ("state", "gpus")
 
 
 def observed(folder: Path, ends: Sequence[TaskEnd]) -> tuple[NodeTelemetry, ...]:
-    """What was seen of each node beside an attempt, moment by moment; nodes without it are absent.
+    """Return the telemetry of each node during an attempt; nodes without telemetry are absent.
 
     Args:
         folder: of the attempt, on this machine.
@@ -61,7 +61,7 @@ def stated(
             )
             unplaced = (Problem("NOT-PLACED", f"{words}; the machines' state is of the whole run"),)
     seen = [(node, periods.period(node, went[node.node], inside)) for node in nodes]
-    clocks = (held(node, went[node.node], inside) for node in nodes)
+    clocks = (find_held(node, went[node.node], inside) for node in nodes)
     beside = [judge.beside(node, seen) for node, _ in seen]
     marks = (judge.marks(*pair, kin) for pair, kin in zip(seen, beside, strict=True))
     return replace(
@@ -76,7 +76,7 @@ def stated(
 def recorded(
     measurement: Measurement, log: TrainingLog, folder: Path, outcome: Outcome
 ) -> Measurement:
-    """As ``stated``, by an outcome; only marked where an observer's file was changed since."""
+    """Add the nodes' state, or only a mark if a telemetry file changed since the outcome."""
     if not outcome.observed:
         return measurement
     now = digests(folder, outcome.tasks)
@@ -89,7 +89,7 @@ def recorded(
 
 
 def of_machines(measurement: Measurement) -> tuple[Problem, ...]:
-    """Those marks that the state of its nodes gave it."""
+    """Return the marks of a measurement that come from the state of its nodes."""
     return tuple(mark for mark in measurement.marks if mark.code in MARKS)
 
 

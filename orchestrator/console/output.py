@@ -23,7 +23,7 @@ class _Output(io.FileIO):
                 raise
             # What is still buffered would fail again at the end of the interpreter.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            raise _lost(str(error.strerror)) from error
+            raise _make_error(str(error.strerror)) from error
 
 
 def guard() -> None:
@@ -35,14 +35,14 @@ def guard() -> None:
     out = sys.stdout
     if out is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
-        raise _lost("it is closed")
+        raise _make_error("it is closed")
     if out is sys.__stdout__ and isinstance(out, io.TextIOWrapper):
         buffer = io.BufferedWriter(_Output(1, "wb", closefd=False))
         encoding, lines = out.encoding, out.line_buffering
         sys.stdout = io.TextIOWrapper(buffer, encoding, out.errors, line_buffering=lines)
 
 
-def _lost(why: str) -> errors.LocalError:
+def _make_error(why: str) -> errors.LocalError:
     return errors.LocalError(
         f"standard output cannot be written: {why}",
         code="STDOUT",

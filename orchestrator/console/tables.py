@@ -25,7 +25,7 @@ class Table:
         return [row[number] for row in self.rows]
 
     def of(self, numbers: Sequence[int]) -> "Table":
-        """The same with these columns alone."""
+        """Return a table with only these columns."""
         rows = [[row[number] for number in numbers] for row in self.rows]
         return Table(self.title, tuple(self.head[number] for number in numbers), rows)
 
@@ -121,7 +121,7 @@ def _least_width(table: Table) -> int:
 
 
 def _least(table: Table, number: int) -> int:
-    """How narrow a column can be: its longest word, or its longest cell where it holds numbers."""
+    """Return a column's minimum width: its longest word, or longest cell if it has numbers."""
     cells = table.column(number)
     whole = cells if _is_numbers(cells) else [word for cell in cells for word in cell.split()]
     return max(map(len, (*whole, *table.head[number].split())), default=0)

@@ -147,20 +147,20 @@ class View:
             if final:
                 self._final |= {row.number}
                 self._bad += state != "valid"
-            left = None if state == "interrupted" else self._left()
+            left = None if state == "interrupted" else self._estimate_remaining()
             self._line(row, text + (f", about {duration(left)} left" if left else ""))
 
     def _line(self, row: Row, text: str) -> None:
         if not self._over:  # a lane that nobody waits for has nothing to say
             self._say(f"[{row.number}/{self._total}] {text}")
 
-    def _done(self) -> int:
+    def _count_finished(self) -> int:
         return self._before + len(self._final)
 
-    def _left(self) -> float | None:
+    def _estimate_remaining(self) -> float | None:
         """Seconds by the trials that have ended, and what runs counts where several run at once."""
-        ended = self._done() - self._before
-        if not ended or self._done() >= self._total:
+        ended = self._count_finished() - self._before
+        if not ended or self._count_finished() >= self._total:
             return None
         done = ended + (self._running() if self._most > 1 else 0.0)
         left = max(self._total - self._before - done, 0.0)
@@ -170,14 +170,14 @@ class View:
         return sum(row.share for row in self._rows)
 
     def __rich__(self) -> Group:
-        left = self._left()
+        left = self._estimate_remaining()
         head = (
-            f"{self._name}: {self._done()} of {self._total} trials"
+            f"{self._name}: {self._count_finished()} of {self._total} trials"
             + (f", {self._bad} not valid" if self._bad else "")
             + f", {duration(time.monotonic() - self._began)} elapsed"
             + (f", about {duration(left)} left" if left else "")
         )
-        completed = min(self._done() + self._running(), self._total)
+        completed = min(self._count_finished() + self._running(), self._total)
         bar = ProgressBar(total=self._total, completed=completed)
         running = [Text(words) for row in self._rows if (words := str(row))]
         return Group(Text(head), *(running or [Text("")]), bar)

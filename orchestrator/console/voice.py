@@ -63,7 +63,7 @@ class Voice:
         return self._out.width if self._out.is_terminal else sys.maxsize
 
     def is_unheard(self, error: OSError) -> bool:
-        """Whether the error means that standard output has lost its reader or its terminal."""
+        """Return True if the error means that standard output lost its reader or terminal."""
         hung_up = error.errno == errno.EIO and self._on_terminal and not sys.stdout.isatty()
         return isinstance(error, BrokenPipeError) or hung_up
 

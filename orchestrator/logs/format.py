@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
     @property
     def evidence(self) -> bytes:
-        """What no other run prints: number and time, or the whole text without a time."""
+        """The bytes that no other run prints: number and time, or the text if it has no time."""
         return b"%d %s" % (self.number, self.stamp) if self.stamp else self.text
 
     @property

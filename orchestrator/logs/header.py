@@ -65,8 +65,8 @@ def switch(text: str) -> bool:
     return text == "True"
 
 
-def named(read: Callable[[str], Value], *keys: str) -> Table:
-    """Return a table of arguments whose names are ours, too."""
+def keep(read: Callable[[str], Value], *keys: str) -> Table:
+    """Return a table of arguments that keep their names in our header."""
     return {key: (key, read) for key in keys}
 
 

@@ -92,7 +92,7 @@ def of_program(
     if any(word in lines for word in BUSY_WORDS for lines in last_lines.values()):
         return "infra-lost", Problem("PORT-BUSY", f"port {port} was taken by another program")
     words = "\n".join(
-        f"{_where(end)}: exit status {_shown(end)}; "
+        f"{_where(end)}: exit status {_describe_status(end)}; "
         + last_lines[end.node_rank].decode(errors="replace")
         for end in failed
     )
@@ -114,7 +114,7 @@ def _signal(status: int | None) -> int | None:
     return number if 0 < number <= LAST_SIGNAL else None
 
 
-def _shown(end: TaskEnd) -> str:
+def _describe_status(end: TaskEnd) -> str:
     name = CRASHES.get(_signal(end.status) or 0)
     return f"{end.status} ({name})" if name else str(end.status)
 

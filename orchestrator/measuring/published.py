@@ -55,7 +55,7 @@ def of_case(
     rows_of_case = [
         row
         for row in publications
-        if _fits_any(row.framework, key.frameworks)
+        if any(fnmatch.fnmatchcase(row.framework, pattern) for pattern in key.frameworks)
         and (row.model, row.batch) == (key.model, batch)
         and row.precision in key.precision
         and (row.nodes, row.gpus_per_node) == (case.nodes, case.gpus_per_node)
@@ -85,10 +85,6 @@ def selected(
         and fnmatch.fnmatchcase(row.precision, precision)
         and fnmatch.fnmatchcase(row.hardware, on)
     )
-
-
-def _fits_any(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _version(image: str) -> str | None:

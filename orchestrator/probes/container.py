@@ -75,7 +75,7 @@ def data_mounts(node: Node, names: Collection[str]) -> tuple[Mount, ...]:
 
 
 def count_gpus(text: str) -> int:
-    """How many GPUs ``nvidia-smi -L`` lists; those of MIG are below one and not counted.
+    """Count the GPUs that ``nvidia-smi -L`` lists, without the MIG devices below them.
 
     Raises:
         LogError: it lists none and does not say that there are none.

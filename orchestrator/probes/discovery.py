@@ -143,7 +143,7 @@ def discovered(outputs: Mapping[str, Output]) -> Discovered:
 
 
 def _of_ibstat(output: Output) -> tuple[Port, ...]:
-    """The same from ``ibstat``, for machines that hide the kernel's files."""
+    """Read ports from ``ibstat`` on machines that hide the kernel's files."""
     facts = sections.read(output, infiniband.parse)
     if not isinstance(facts, InfinibandFacts):
         return ()

@@ -59,7 +59,7 @@ def section(name: str, path: str, *, contained: bool = False) -> Section:
 
 
 def state(output: Output) -> DataState:
-    """What lies there; ``hung`` if the look did not end in time."""
+    """Return the state of a data set, ``hung`` if the check did not end in time."""
     if output.exit_code is None:
         return "hung"
     states: tuple[DataState, ...] = ("present", "empty", "missing")

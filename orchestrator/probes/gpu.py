@@ -108,7 +108,7 @@ class _Element:
     problems: list[Problem] = field(default_factory=list)
 
     def text(self, needed: re.Pattern[str], *paths: str) -> str | None:
-        """What ``needed`` captures from the first of ``paths`` that the driver reports."""
+        """Return what ``needed`` captures from the first of ``paths`` that the driver reports."""
         for path in paths:
             value = (self.element.findtext(path) or "").strip()
             if value in _UNREPORTED:
@@ -121,7 +121,7 @@ class _Element:
         return None
 
     def number(self, needed: re.Pattern[str], *paths: str) -> int | None:
-        """As ``text``, a whole number."""
+        """Return the captured text as a whole number."""
         text = self.text(needed, *paths)
         return None if text is None else int(text)
 
@@ -239,7 +239,7 @@ def _uncorrected(reader: _Element, counter: str) -> int | None:
 
 
 def _sram_uncorrected(reader: _Element, total: int | None) -> int | None:
-    """Those of the aggregate ``total`` that nothing says to be errors of DRAM."""
+    """Return the aggregate errors without those that are reported as DRAM errors."""
     if total is None:
         return None
     dram = reader.number(_COUNT, *(f"ecc_errors/aggregate/{part}" for part in _ECC_DRAM)) or 0

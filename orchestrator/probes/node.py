@@ -52,7 +52,7 @@ ADAPTERS = (
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the program needs of a node beside what the inventory declares.
+    """The program's needs on a node beyond those that the inventory declares.
 
     Args:
         python: the interpreter whose modules are looked for.
@@ -81,7 +81,7 @@ def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
 
 
 def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
-    """What the node is asked; ``--dry-run`` shows their names."""
+    """Return the probes to run on a node; ``--dry-run`` shows their names."""
     selected = [
         Section(HOST, host.probe(needs.python, needs.folder, needs.modules).argv, limit_s=25)
     ]

@@ -95,7 +95,7 @@ class Heard:
 
 
 def peers(nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Whom nodes call: up to 16 nodes all others, of more those 1, 2, 4, 8, ... further on.
+    """Return whom each node calls: all others up to 16 nodes, else those 1, 2, 4, ... ahead.
 
     So each node calls, and is called, a number of times that grows with the logarithm only; and a
     node that cannot be called, or cannot call, is seen by any one of these.

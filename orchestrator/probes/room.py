@@ -59,7 +59,7 @@ class NoRoom:
 
     @property
     def fix(self) -> str:
-        """What to remove, or to mend."""
+        """The advice to remove files or to repair the file system."""
         if self.code == "WRITE":
             return f"mend the file system at {self.mount} (see `dmesg`), then run the same command"
         more = " (or raise the quota of its user)" if self.why == FULL[1] else ""

@@ -82,7 +82,7 @@ def _target(member: tarfile.TarInfo) -> str:
 
 
 def _climbs_late(target: str) -> bool:
-    """Whether ``..`` follows a name, which may be a link itself."""
+    """Return True if ``..`` follows a name, which may be a link itself."""
     steps = [step for step in target.split("/") if step not in ("", ".")]
     first_name = next((at for at, step in enumerate(steps) if step != ".."), len(steps))
     return ".." in steps[first_name:]

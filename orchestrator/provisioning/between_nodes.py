@@ -25,14 +25,14 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """What holds between nodes: findings, and what data sets hold, by their name and node."""
+    """The findings between nodes, and the digests of data sets by name and node."""
 
     findings: tuple[Finding, ...]
     data: Mapping[str, Mapping[str, DataDigest]]
 
 
 def looked(fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recount: bool) -> Between:
-    """Whether nodes reach each other, and what their data sets hold.
+    """Check that nodes reach each other and that their data sets match.
 
     Args:
         facts: by node; what they do not show as present is no more looked at, lest it hang again.
@@ -46,11 +46,11 @@ def looked(fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recoun
         probing.with_present_data(node, facts[node.name].data) for node in fleet.cluster.members
     ]
     digests, unreadable = _data(fleet, voice, nodes, fresh=recount)
-    between = _judged(digests)
+    between = _compare_digests(digests)
     if any(finding.severity == "error" for finding in between) and not recount:
         # The kept count may be from before the data set was repaired.
         digests, unreadable = _data(fleet, voice, nodes, fresh=True)
-        between = _judged(digests)
+        between = _compare_digests(digests)
     return Between((*unreached, *between, *unreadable), digests)
 
 
@@ -64,7 +64,7 @@ class _Listening:
 
 
 def _unreached(fleet: Fleet) -> list[Finding]:
-    """Whether nodes reach each other where ranks will meet, by the calls of ``reach.peers``."""
+    """Check that nodes reach each other where ranks will connect, by calls of ``reach.peers``."""
     names = [node.name for node in fleet.cluster.members if not node.is_here]
     if len(names) < 2:
         return []
@@ -145,7 +145,7 @@ def _data(
     return digests, unreadable
 
 
-def _judged(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:
+def _compare_digests(digests: Mapping[str, Mapping[str, DataDigest]]) -> list[Finding]:
     return [digest for name, by_node in digests.items() for digest in checks.digests(name, by_node)]
 
 

@@ -34,7 +34,7 @@ def image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> Bund
             code="IMAGE-MISSING",
             fix="provision again",
         )
-    seen = _written(_told(source.save(record.tag), f"save {record.tag}", voice), folder / file)
+    seen = _write(_watch(source.save(record.tag), f"save {record.tag}", voice), folder / file)
     return BundledImage(
         name=record.name,
         tag=record.tag,
@@ -65,12 +65,12 @@ def download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> Bun
     file = f"downloads/{sha256[7:23]}-{file_name(url).replace('+', '_')[-100:]}"
     source = kept.fetch(url, sha256)
     with disk.on_disk(source), open(source, "rb") as content:
-        seen = _written(iter(lambda: content.read(MIB), b""), folder / file)
+        seen = _write(iter(lambda: content.read(MIB), b""), folder / file)
     return BundledDownload(url=url, sha256=seen.sha256, file=file, size=seen.size)
 
 
-def _told(pieces: Iterable[bytes], title: str, voice: Voice) -> Iterator[bytes]:
-    """The same pieces; how many bytes came so far is shown."""
+def _watch(pieces: Iterable[bytes], title: str, voice: Voice) -> Iterator[bytes]:
+    """Yield the pieces unchanged, and show how many MiB came so far."""
     came = 0
     for piece in pieces:
         came += len(piece)
@@ -78,7 +78,7 @@ def _told(pieces: Iterable[bytes], title: str, voice: Voice) -> Iterator[bytes]:
         yield piece
 
 
-def _written(pieces: Iterable[bytes], path: Path) -> FileSeen:
+def _write(pieces: Iterable[bytes], path: Path) -> FileSeen:
     digest, size = hashlib.sha256(), 0
     disk.remove_unfinished(path.parent.glob(f"{path.name}.*.new"))
     with disk.on_disk(path), disk.replacing(path) as file:

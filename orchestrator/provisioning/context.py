@@ -17,7 +17,7 @@ _DOWNLOADS = "downloads"
 
 
 def files(folder: Path, scripts: Path) -> dict[str, bytes]:
-    """What of an image's folder goes into its build, by path in the folder.
+    """Return the files of an image's folder that go into its build, by path in the folder.
 
     Not image.yaml, whose values go in by themselves, nor pages, caches and hidden files: who edits
     a comment builds nothing anew.

@@ -71,22 +71,22 @@ def _reached(
         return user_files.judged_cluster(yaml_reader.document(text, "the hosts"))
     except errors.ConfigError as error:
         raise errors.UsageError(
-            _told(error.mistakes, nodes), code="HOST", fix="correct the command line or the list"
+            _fold(error.mistakes, nodes), code="HOST", fix="correct the command line or the list"
         ) from error
 
 
-def _told(mistakes: Sequence[errors.Mistake], nodes: Sequence[DraftNode]) -> str:
+def _fold(mistakes: Sequence[errors.Mistake], nodes: Sequence[DraftNode]) -> str:
     """Return the mistakes by the names of hosts: nobody wrote the document with their places."""
     alike: dict[tuple[str, str], list[str]] = {}
     for mistake in mistakes:
         entry, _, key = mistake.path.partition(".")
-        alike.setdefault((key, mistake.text), []).append(_named(entry, nodes))
+        alike.setdefault((key, mistake.text), []).append(_name_hosts(entry, nodes))
     told = (
         ": ".join(filter(None, (nodeset.fold(hosts), key, text)))
         for (key, text), hosts in alike.items()
     )
-    return _named("; ".join(told), nodes)
+    return _name_hosts("; ".join(told), nodes)
 
 
-def _named(text: str, nodes: Sequence[DraftNode]) -> str:
+def _name_hosts(text: str, nodes: Sequence[DraftNode]) -> str:
     return _ENTRY.sub(lambda match: nodes[int(match[1])].name, text)

@@ -31,7 +31,7 @@ rm -f -- "$file.new" && "$@" >&2 && mv -- "$file.new" "$file" && sha256sum <"$fi
 
 @dataclass(frozen=True, slots=True)
 class Importing:
-    """What images are imported with.
+    """The settings of an image import.
 
     Args:
         state: the state folder.
@@ -47,12 +47,12 @@ class Importing:
 
     @property
     def way(self) -> ImageFiles:
-        """How containers are made of the files."""
+        """The runtime's way to make containers from image files."""
         return image_files.WAYS[self.fleet.cluster.members[0].runtime]
 
     @property
     def folder(self) -> Path:
-        """Where images and programs lie."""
+        """The folder of images and programs."""
         return self.state / "images"
 
 

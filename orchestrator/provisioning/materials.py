@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """Which images to prepare, and from what.
+    """The images to prepare, and their sources.
 
     Args:
         inventory: its file, beside which the lock lies.

@@ -27,7 +27,7 @@ Ask = Callable[[Mapping[str, tuple[str, ...]], float], list[Answer[Completed]]]
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What ``observe`` needs beside the nodes themselves.
+    """The input of ``observe`` beside the nodes themselves.
 
     Args:
         cluster_digest: of the whole inventory, before nodes were left out.
@@ -111,7 +111,7 @@ def _driver(images: Iterable[Image]) -> str | None:
 def needs(
     cluster: Cluster, node: Node, store: Store, image: Image | None = None
 ) -> node_probe.Needs:
-    """What a node must have that its inventory does not say."""
+    """Return the program's needs on a node beyond those that its inventory declares."""
     if node.shares_files:
         folder, python = str(store.root.resolve()), sys.executable
     else:

@@ -74,7 +74,7 @@ def _rows(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, s
             yield name, action.kind, action.node or "this machine", action.subject, action.reason
 
 
-def asked(store: Store, cluster: Cluster) -> Iterator[str]:
+def list_questions(store: Store, cluster: Cluster) -> Iterator[str]:
     """The questions to the nodes, in a line for all that are asked the same."""
     alike: dict[str, list[str]] = {}
     for node in cluster.members:

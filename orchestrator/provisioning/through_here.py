@@ -68,7 +68,7 @@ def _feed(source: str, pieces: Iterator[bytes], pipes: Sequence[_Pipe]) -> None:
                 pipe.put(piece)
     except errors.DlperfError as error:
         last = error
-    except Exception as error:  # noqa: BLE001 - else those that read would wait for nothing
+    except Exception as error:  # noqa: BLE001 - whatever ends this thread, readers must get an end
         words = f"the image could not be read: {error}"
         last = errors.ImageError(words, code="CARRY", node=source)
     for pipe in pipes:

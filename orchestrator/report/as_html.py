@@ -14,7 +14,7 @@ from orchestrator.model.report import Report
 from orchestrator.report import figures, sections, style, tree
 from orchestrator.report.figures import Figure
 from orchestrator.report.figures.scales import LETTER, TEXT_PX, width
-from orchestrator.report.markup import Child, Element, Style, element, link, shown
+from orchestrator.report.markup import Child, Element, Style, clean, element, link
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import Language
 from orchestrator.report.sections import Sources
@@ -61,7 +61,7 @@ def _head(page: Page) -> Element:
         element("meta", http_equiv="Content-Security-Policy", content=policy),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
-        element("title", f"{shown(page.report.title)} - {shown(page.report.source)}"),
+        element("title", f"{clean(page.report.title)} - {clean(page.report.source)}"),
         element("style", Style(_CSS)),
     )
 
@@ -100,7 +100,7 @@ class _Writer:
                 items = (element("li", self._words(words)) for words in block.items)
                 return element("ol" if block.is_ordered else "ul", items)
             case tree.Lines():
-                lines = (element("code", shown(line)) for line in block.lines)
+                lines = (element("code", clean(line)) for line in block.lines)
                 if block.is_matrix:
                     return element("pre", lines, class_="matrix", tabindex=0)
                 return element("pre", lines)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from orchestrator.model.report import Report
 from orchestrator.report import sections, tree
 from orchestrator.report.figures import FOLDER
-from orchestrator.report.markup import shown
+from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import Language, suffix
 
@@ -27,13 +27,13 @@ def markdown(report: Report, language: Language = "en") -> str:
 def escaped(text: str) -> str:
     """Return text that Markdown and HTML show as it is."""
     return re.sub(
-        r"([\\`*_\[\]|])", r"\\\1", shown(text).replace("&", "&amp;").replace("<", "&lt;")
+        r"([\\`*_\[\]|])", r"\\\1", clean(text).replace("&", "&amp;").replace("<", "&lt;")
     )
 
 
 def code(text: str) -> str:
     """Return text as code, in a fence that is longer than any in it."""
-    line = shown(text)
+    line = clean(text)
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     return f"{fence} {line} {fence}" if len(fence) > 1 else f"`{line}`"
 

@@ -85,14 +85,14 @@ def _row(page: Page, result: Result) -> dict[str, str]:
     """Return the cell of each column, those of GPUs in their order."""
     states, nothing = _states(result), page.say("not_observed")
 
-    def known(name: str) -> list[float]:
+    def get_values(name: str) -> list[float]:
         return [value for it in states if (value := getattr(it, name)) is not None]
 
     middles = {
-        key: rounding.fixed(median(values), decimals) if (values := known(name)) else nothing
+        key: rounding.fixed(median(values), decimals) if (values := get_values(name)) else nothing
         for key, (name, decimals) in MEDIANS.items()
     }
-    steals, energy = known("steal"), result.energy_per_sample
+    steals, energy = get_values("steal"), result.energy_per_sample
     return {
         "moments": str(sum(state.moments for state in states)),
         **middles,

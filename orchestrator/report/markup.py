@@ -41,7 +41,7 @@ class Element:
 
     def _parts(self) -> Iterable[str]:
         attributes = "".join(
-            f' {name}="{html.escape(shown(_text(value)))}"'
+            f' {name}="{html.escape(clean(_text(value)))}"'
             for name, value in self.attributes.items()
         )
         if self.tag in _VOID and not self.children:
@@ -54,7 +54,7 @@ class Element:
             elif isinstance(child, Style):
                 yield child.css
             else:
-                yield html.escape(shown(child), quote=False)
+                yield html.escape(clean(child), quote=False)
         yield f"</{self.tag}>\n" if self.tag in _LINES else f"</{self.tag}>"
 
 
@@ -68,7 +68,7 @@ def element(tag: str, *children: Child, **attributes: Value | None) -> Element:
     return Element(tag, named, tuple(_flat(children)))
 
 
-def shown(text: str) -> str:
+def clean(text: str) -> str:
     """Remove characters that no page can show, or that would turn words around."""
     return _UNSHOWN.sub(" ", text)
 

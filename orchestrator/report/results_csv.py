@@ -7,7 +7,7 @@ from statistics import median
 from orchestrator.model.case import AXES
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Interval, Result
-from orchestrator.report.markup import shown
+from orchestrator.report.markup import clean
 from orchestrator.report.results_json import known_transport
 
 Cell = str | int | float
@@ -98,5 +98,5 @@ def _cell(value: Cell | None) -> Cell:
     """
     if not isinstance(value, str):
         return "" if value is None else value
-    line = shown(value)
+    line = clean(value)
     return f"'{line}" if line.lstrip()[:1] in ("=", "+", "-", "@") else line

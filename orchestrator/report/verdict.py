@@ -37,7 +37,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How much of a report counts, and what to know of it, the gravest first.
+    """The share of a report that counts, and its known problems, the gravest first.
 
     Args:
         valid, trials: how many trials count, of all; logs that belong to no case are among them.
@@ -71,7 +71,7 @@ def verdict(report: Report) -> Verdict:
     trials = [trial for trial in report.trials if trial.state != NOT_NEEDED]
     total = len(trials) + len(report.lone)
     valid = total - report.incomplete
-    known = tuple(sorted(_known(report), key=lambda item: _rank(report, item)))
+    known = tuple(sorted(_group_problems(report), key=lambda item: _rank(report, item)))
     level: Level = "complete"
     if not valid:
         level = "empty"
@@ -131,7 +131,7 @@ def _place(report: Report) -> str:
     return report.cluster or report.source
 
 
-def _known(report: Report) -> Iterable[Known]:
+def _group_problems(report: Report) -> Iterable[Known]:
     for counts in (False, True):
         by_code: dict[str, list[tuple[str, str]]] = {}
         for where, problem in marks(report) if counts else _problems(report):

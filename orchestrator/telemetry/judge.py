@@ -43,7 +43,7 @@ def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -
 
 
 def _unseen(node: NodeTelemetry, other: NodeTelemetry) -> bool:
-    """Whether they share a machine, and not its processes."""
+    """Return True if both run on one machine but cannot see each other's processes."""
     here, there = node.sight, other.sight
     return here is not None and there is not None and here[0] == there[0] and here[1] != there[1]
 
@@ -83,7 +83,7 @@ def state(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Machin
 
 
 def marks(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Iterable[Problem]:
-    """What of a node's state a reader of the trial's number should know."""
+    """Yield the problems in a node's state that may have affected the trial's number."""
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
     for moments in by_gpu(gpus):
         yield from _throttled(node.node, moments)
@@ -112,7 +112,7 @@ def marks(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Iterab
 def energy(
     nodes: Sequence[tuple[NodeTelemetry, Period]], throughput: float | None
 ) -> Energy | None:
-    """What all GPUs used over the window; None where one of them does not tell it.
+    """Return the energy of all GPUs over the window, None if any of them does not report it.
 
     Args:
         throughput: samples per second of the gang.
@@ -142,7 +142,7 @@ def by_gpu(moments: Sequence[GpuMoment]) -> Sequence[Sequence[GpuMoment]]:
 
 
 def _joules(moments: Sequence[GpuMoment], seconds: float) -> tuple[float, bool] | None:
-    """Of one GPU over so many seconds, and whether its counter says so; from enough moments."""
+    """Return a GPU's energy, and True if its counter gave it; None from too few moments."""
     if len(moments) < LEAST_MOMENTS:
         return None
     first, last = moments[0], moments[-1]
@@ -180,7 +180,9 @@ def _aliens(node: str, processes: Sequence[ProcessMoment]) -> Iterable[Problem]:
     for seen in processes:
         before = most.get((seen.kind, seen.pid))
         if seen.kind == "gpu" or seen.amount >= ALIEN_CPUS:
-            most[seen.kind, seen.pid] = seen if before is None else _larger(before, seen)
+            most[seen.kind, seen.pid] = (
+                replace(before, amount=max(before.amount, seen.amount)) if before else seen
+            )
     for (kind, pid), seen in most.items():
         amount = (
             f"{seen.amount:.0f} MiB of GPU memory" if kind == "gpu" else f"{seen.amount:.1f} CPUs"
@@ -189,10 +191,6 @@ def _aliens(node: str, processes: Sequence[ProcessMoment]) -> Iterable[Problem]:
             "ALIEN-PROCESS",
             f"node {node}: process {pid} ({seen.name}), which is not of the sweep, used {amount}",
         )
-
-
-def _larger(one: ProcessMoment, other: ProcessMoment) -> ProcessMoment:
-    return replace(one, amount=max(one.amount, other.amount))
 
 
 def _others_cpus(node: NodeTelemetry, over: Period, beside_cpus: float) -> float | None:

@@ -18,11 +18,10 @@ class Period:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
         return self.last_s - self.first_s
 
     def holds(self, at_s: float) -> bool:
-        """Whether a moment lies in it."""
+        """Return True if a moment is in the period."""
         return self.first_s <= at_s <= self.last_s
 
 

@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
 
 
 def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
-    """What an observer saw of a node; None where it did not even begin.
+    """Parse an observer's files of a node; return None if it did not even begin.
 
     Args:
         state: the file of the node.

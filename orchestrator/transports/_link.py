@@ -210,7 +210,7 @@ def _once(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
                 connection.open()
             except (errors.DlperfError, _AnotherKey):
                 raise
-            except Exception as error:  # paramiko hands on whatever ended its thread
+            except Exception as error:  # paramiko re-raises any exception of its thread here
                 raise unspoken(target, wire, client.get_transport(), error) from error
             undo.pop_all()
         wire.settimeout(IDLE_S)

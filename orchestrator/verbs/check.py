@@ -38,7 +38,7 @@ def check(paths: list[str], voice: Voice) -> int:
     mistakes: list[errors.Mistake] = []
     kinds: dict[str, str] = {}
     valid: dict[str, Cluster | Playbook | Image] = {}
-    for path in (str(path) for word in paths for path in _meant(word)):
+    for path in (str(path) for word in paths for path in _find_files(word)):
         try:
             kinds[path], valid[path] = _check(Path(path))
         except errors.ConfigError as error:
@@ -72,7 +72,7 @@ def schema(kind: str) -> str:
     return json.dumps({**draft, **generated, "title": f"dlperf-orch {kind}"}, indent=2) + "\n"
 
 
-def _meant(word: str) -> list[Path]:
+def _find_files(word: str) -> list[Path]:
     """Return the file, or every inventory, playbook and image of that name, here or shipped."""
     if Path(word).exists():
         return [Path(word)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orchestrator.collecting import explained_log, explained_page, explanation
 from orchestrator.collecting.explanation import Explanation, Source
-from orchestrator.collecting.folder import report_on, shown
+from orchestrator.collecting.folder import escape_path, report_on
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
 from orchestrator.model.facts import JSON
@@ -24,7 +24,7 @@ def explain(store: Store, case: str, name: str | None, voice: Voice) -> int:
 
 
 def explain_logs(folder: Path, case: str, reading: Reading, voice: Voice) -> int:
-    """The same of a folder of logs that belong to no sweep; or of one of them that has no case.
+    """Explain a case in a folder of logs that belong to no sweep, or one log without a case.
 
     Raises:
         UsageError: as of ``explain``; NO-LOGS, NO-WORKLOAD, NO-RULE.
@@ -32,21 +32,21 @@ def explain_logs(folder: Path, case: str, reading: Reading, voice: Voice) -> int
     report = report_on(folder, reading)
     above = folder if folder.is_dir() else folder.parent
     source = Source(above, reading.resolved(), reading.window, None)  # its reader has the rule
-    case = shown(case)
-    lone = explained_log.named(report, case)
+    case = escape_path(case)
+    lone = explained_log.find_log(report, case)
     if lone is None:
         return _show(explanation.of_logs(report, source, case), voice)
     found = explained_log.explained(report, lone, source)
-    return _shown(voice, explained_log.page(found), lone.throughput, explained_log.document(found))
+    return _print(voice, explained_log.page(found), lone.throughput, explained_log.document(found))
 
 
 def _show(found: Explanation, voice: Voice) -> int:
     statistics = found.result.statistics
     number = statistics.median if statistics else None
-    return _shown(voice, explained_page.page(found), number, explained_page.document(found))
+    return _print(voice, explained_page.page(found), number, explained_page.document(found))
 
 
-def _shown(
+def _print(
     voice: Voice, page: Sequence[str], number: float | None, document: Mapping[str, JSON]
 ) -> int:
     voice.sentences(page)

@@ -30,7 +30,7 @@ _KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where hosts come from: the command line and other tools' lists.
+    """The sources of hosts: the command line and other tools' lists.
 
     Args:
         scontrol: a file, or ``-`` for standard input.
@@ -50,7 +50,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How nodes are reached that say nothing else of it."""
+    """The default login of nodes that do not give their own."""
 
     user: str | None = None
     port: int | None = None
@@ -87,7 +87,7 @@ def init(
         voice.line(
             f"asking {words.count(len(nodes), 'host')}: {nodeset.fold(one.name for one in listed)}"
         )
-        for line in _not_taken(listed):
+        for line in _list_ignored(listed):
             voice.line(line)
         answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
     nodes = _called(
@@ -104,13 +104,13 @@ def init(
     if out is None:
         voice.result(text.rstrip())
     else:
-        kept = _kept(text, out)
+        kept = _keep_replaced(text, out)
         with disk.on_disk(out, fix="give another -o"), disk.replacing(out) as file:
             file.write(text.encode())
         if kept:
             voice.result(f"{kept}: what {out} was before")
     failures = [*refused, *folded(answer.error for answer in answers if answer.error)]
-    return _told(text, nodes, failures, out, voice)
+    return _report(text, nodes, failures, out, voice)
 
 
 def _name(cluster: str | None, out: Path | None) -> str:
@@ -173,7 +173,7 @@ def _lists(sources: Sources) -> Iterator[HostList]:
         yield host_lists.scontrol(host_lists.text(Path(sources.scontrol)), sources.scontrol)
 
 
-def _not_taken(listed: Sequence[Listed]) -> Iterator[str]:
+def _list_ignored(listed: Sequence[Listed]) -> Iterator[str]:
     """Yield a line for each setting of a list that the inventory does not have."""
     settings = dict.fromkeys(setting for one in listed for setting in one.ignored)
     for setting in settings:
@@ -257,7 +257,7 @@ def _hostname(node: DraftNode) -> str:
     return label if is_plain and is_name(label) else node.name
 
 
-def _kept(text: str, out: Path) -> Path | None:
+def _keep_replaced(text: str, out: Path) -> Path | None:
     """Keep the file that is replaced, with all edits, and return where; None without one."""
     if not out.is_file():
         return None
@@ -273,7 +273,7 @@ def _kept(text: str, out: Path) -> Path | None:
     return kept
 
 
-def _told(
+def _report(
     text: str,
     nodes: Sequence[DraftNode],
     failures: Sequence[errors.DlperfError],

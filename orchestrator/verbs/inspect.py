@@ -32,7 +32,7 @@ def inspect_text(kind: str, file: str, voice: Voice) -> int:
     Raises:
         LogError: it cannot be parsed (exit code 2).
     """
-    with _opened(file) as content:
+    with _open(file) as content:
         raw = content.read(MOST_TEXT_BYTES)
     try:
         fact = TEXTS[kind](raw.decode(errors="replace"))
@@ -52,7 +52,7 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
         LogError: no line of the workload's format is in it (exit code 2).
     """
     workload = reading.resolved()
-    with _opened(file) as content:
+    with _open(file) as content:
         log = workload.read(logs.chunks(content), reading.window)
     if log.steps == 0 and not log.config:
         nothing = errors.LogError(
@@ -116,7 +116,7 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
+def _open(file: str) -> Iterator[BinaryIO]:
     """The bytes of a file, or of standard input for ``-``; read errors name it too."""
     try:
         with open(0 if file == "-" else file, "rb") as content:

@@ -47,7 +47,7 @@ def _files(kind: shipped.Kind) -> list[tuple[str, Path]]:
 
 
 def _description(path: Path) -> str:
-    """What the file says of itself, also one whose rest is wrong; ``?`` of one that is no YAML."""
+    """Return the file's description even if the rest is invalid; ``?`` if it is no YAML."""
     from orchestrator.files import yaml_reader  # the other lists need no YAML
 
     try:

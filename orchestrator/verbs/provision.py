@@ -82,7 +82,7 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
                 recipe, _ = recipes.recipe(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
     shown.show_site(voice, site)
-    for line in shown.asked(store, request.cluster):
+    for line in shown.list_questions(store, request.cluster):
         voice.result(line)
     shown.show_actions(voice, todo)
     code = _exit_code(site, failures)

@@ -62,7 +62,7 @@ class _Look:
 
     @property
     def over(self) -> bool:
-        """Whether neither a controller nor a task is left that may go on."""
+        """True if no controller runs and no task may still run."""
         return self.holder is None and all(row.phase in OVER for row in self.rows)
 
 
@@ -70,7 +70,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
     if sweep_id is None and _only_waits(store, voice):
         return 0
-    return _shown(store, _Look.at(Running.of(store, sweep_id)), voice)
+    return _print(store, _Look.at(Running.of(store, sweep_id)), voice)
 
 
 def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -> int:
@@ -82,14 +82,14 @@ def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -
     while True:
         look = _Look.at(Running.of(store, sweep_id))
         if look.over:
-            return _shown(store, look, voice)
+            return _print(store, look, voice)
         if not voice.as_json:
             voice.cleared()
-            _shown(store, look, voice)
+            _print(store, look, voice)
         time.sleep(every_s)
 
 
-def _shown(store: Store, look: _Look, voice: Voice) -> int:
+def _print(store: Store, look: _Look, voice: Voice) -> int:
     running, states = look.running, look.states
     unit, medians = progress.results(running)
     code = errors.joined(failure.exit_code for failure in look.failures)

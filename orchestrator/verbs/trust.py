@@ -26,7 +26,7 @@ class _Shown:
 
     @property
     def name(self) -> str:
-        """What known_hosts calls the machine."""
+        """The machine's name in known_hosts."""
         return known_hosts.called(self.target.address, self.target.port)
 
 
@@ -50,8 +50,8 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     failures: list[errors.DlperfError] = []
     gates = list(dict.fromkeys(target.gate for target in targets if target.gate))
     for group in (gates, unpinned):  # nobody behind a jump host can be asked before it is trusted
-        seen, failed = _seen(group)
-        shown += _settled(seen, voice, fingerprints)
+        seen, failed = _read_keys(group)
+        shown += _decide(seen, voice, fingerprints)
         failures += failed
     failures += [_unknown(host_key) for host_key in shown if host_key.state == "not trusted"]
     for target in pinned:
@@ -67,7 +67,7 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     return code
 
 
-def _seen(targets: Sequence[SshTarget]) -> tuple[list[_Shown], list[errors.DlperfError]]:
+def _read_keys(targets: Sequence[SshTarget]) -> tuple[list[_Shown], list[errors.DlperfError]]:
     by_name = {target.name: target for target in targets}
     answers = ask_all(list(by_name), lambda name: _look(by_name[name]))
     shown = [answer.value for answer in answers if answer.value]
@@ -87,7 +87,7 @@ def _look(target: SshTarget) -> _Shown:
     return _Shown(target, key, "known")
 
 
-def _settled(shown: Sequence[_Shown], voice: Voice, fingerprints: Sequence[str]) -> list[_Shown]:
+def _decide(shown: Sequence[_Shown], voice: Voice, fingerprints: Sequence[str]) -> list[_Shown]:
     rows = [
         (
             host_key.target.name,
@@ -105,7 +105,7 @@ def _settled(shown: Sequence[_Shown], voice: Voice, fingerprints: Sequence[str])
     if new and not fingerprints and _yes(voice, len(new)):
         vouched = {host_key.key.fingerprint for host_key in new}
     return [
-        _decided(host_key, vouched, voice) if host_key.state == "new" else host_key
+        _confirm(host_key, vouched, voice) if host_key.state == "new" else host_key
         for host_key in shown
     ]
 
@@ -116,7 +116,7 @@ def _yes(voice: Voice, count: int) -> bool:
     return sys.stdin.readline().strip() == "yes"
 
 
-def _decided(shown: _Shown, vouched: set[str], voice: Voice) -> _Shown:
+def _confirm(shown: _Shown, vouched: set[str], voice: Voice) -> _Shown:
     if shown.key.fingerprint not in vouched:
         return _Shown(shown.target, shown.key, "not trusted")
     known_hosts.trust(shown.target.known_hosts, shown.name, shown.key)

@@ -86,7 +86,7 @@ def check_sums(folder: Folder) -> None:
 def evidence(folder: Folder) -> set[str]:
     """Find records, logs, outcomes and reports in a sweep's folder, through links within it."""
     root = Path(os.path.realpath(folder.path))
-    given = {path for attempt in (root / "attempts").glob("*/a*") for path in _given(attempt)}
+    given = {path for attempt in (root / "attempts").glob("*/a*") for path in _find_inputs(attempt)}
     found = []
     for path, real, problem in walk(folder.path, "STORE-RIGHTS", outside=False):
         within = path.relative_to(folder.path)
@@ -100,7 +100,7 @@ def evidence(folder: Folder) -> set[str]:
     return set(found)
 
 
-def _given(attempt: Path) -> set[Path]:
+def _find_inputs(attempt: Path) -> set[Path]:
     """Find the files that tasks were given before they started, such as keys.
 
     SHA256SUMS does not list them. If ``attempt.json`` is damaged, every file but logs may be one.

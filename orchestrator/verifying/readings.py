@@ -27,7 +27,7 @@ Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a trial's throughput stands on.
+    """The rule, iterations and lines that a trial's throughput is computed from.
 
     Args:
         rule: clock, rates, latency or reported.

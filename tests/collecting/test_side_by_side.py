@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.collecting.side_by_side import FEW, PORTIONS, begun
+from orchestrator.collecting.side_by_side import FEW, PORTIONS, start
 from orchestrator.signals import REQUESTS, Signals, Stopped
 from tests.waiting import wait_for
 
@@ -58,7 +58,7 @@ def children() -> Children:
 
 
 def read_all(paths: Sequence[Path], read: Callable[[Path], object]) -> list[object]:
-    with begun(paths, read) as results:
+    with start(paths, read) as results:
         return results()
 
 
@@ -74,7 +74,7 @@ def test_all_files_are_read_in_their_order_by_several_processes(
         wait_for(lambda: len(list(readers.iterdir())) == 4, "four processes that read")
         return path.read_text(), os.getpid()
 
-    with begun(paths, read) as results:
+    with start(paths, read) as results:
         found = results()
     assert [name for name, _ in found] == [path.name for path in paths]
     assert {str(pid) for _, pid in found} == {path.name for path in readers.iterdir()}
@@ -86,7 +86,7 @@ def test_others_read_while_this_process_does_something_else(
     paths: list[Path], children: Children
 ) -> None:
     """They have read everything before it asks for the results."""
-    with begun(paths, lambda _: os.getpid()) as results:
+    with start(paths, lambda _: os.getpid()) as results:
         wait_for(lambda: all(map(_has_ended, children())), "the end of all processes")
         assert os.getpid() not in results()
 
@@ -94,7 +94,7 @@ def test_others_read_while_this_process_does_something_else(
 @pytest.mark.parametrize("count", [0, 1, 2 * FEW - 1])
 def test_a_few_files_are_read_here(paths: list[Path], count: int, children: Children) -> None:
     """A process costs more than it saves."""
-    with begun(paths[:count], lambda _: os.getpid()) as results:
+    with start(paths[:count], lambda _: os.getpid()) as results:
         assert children() == []
         assert results() == [os.getpid()] * count
 
@@ -127,7 +127,7 @@ def test_an_error_of_a_process_is_raised_here(paths: list[Path], children: Child
             raise errors.LogError("no such log", code="READ")
         return path.name
 
-    with begun(paths, read) as results:
+    with start(paths, read) as results:
         wait_for(lambda: all(map(_has_ended, children())), "the end of all processes")
         with pytest.raises(errors.LogError, match="no such log"):
             results()

@@ -11,16 +11,19 @@ from orchestrator.transports import Completed
 
 
 @pytest.mark.parametrize(
-    ("shell", "said"),
+    ("argv", "said"),
     [
-        ("/usr/sbin/nologin", "exit status 1, printed 'This account is currently not available.'"),
-        ("/bin/false", "exit status 1, printed nothing"),
-        ("sh -c 'echo no such shell >&2; exit 3'", "(no such shell)"),
+        (
+            ["/usr/sbin/nologin"],
+            "exit status 1, printed 'This account is currently not available.'",
+        ),
+        (["/bin/false"], "exit status 1, printed nothing"),
+        (["sh", "-c", "echo no such shell >&2; exit 3"], "(no such shell)"),
     ],
 )
-def test_what_an_account_without_a_shell_prints_is_shown(shell: str, said: str) -> None:
+def test_what_an_account_without_a_shell_prints_is_shown(argv: list[str], said: str) -> None:
     """The real programs, whose words are on standard output."""
-    done = subprocess.run(shell, shell=True, capture_output=True)
+    done = subprocess.run(argv, capture_output=True)
     probe = host.probe("python3", "/tmp", ())
     with pytest.raises(errors.UnfitError) as caught:
         probing.understood(probe, Completed(done.returncode, done.stdout, done.stderr), "node1")

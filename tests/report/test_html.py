@@ -75,7 +75,7 @@ def hostile(name: str = HOSTILE) -> Report:
         )
         for trial in one.trials
     ]
-    device = markup.shown(name).replace(" ", "")
+    device = markup.clean(name).replace(" ", "")
     return sweep(
         (replace(one, trials=tuple(trials)), two),
         title=name,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from orchestrator.model.telemetry import HeldClocks
-from orchestrator.telemetry.held import held
+from orchestrator.telemetry.held import find_held
 from orchestrator.telemetry.read import telemetry
 
 WENT_S = 1795419075.0
@@ -31,6 +31,6 @@ def throttled(node: str, seconds: int, hot: Sequence[int]) -> HeldClocks:
     text = "\n".join(rows) + "\n"
     seen = telemetry(node, f"node,1,{WENT_S:.2f},1000.00,40,100\n".encode(), text.encode())
     assert seen is not None
-    found = held(seen, WENT_S, (8.0, seconds - 3.0))
+    found = find_held(seen, WENT_S, (8.0, seconds - 3.0))
     assert found is not None
     return found

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.model.telemetry import GpuMoment, NodeTelemetry
-from orchestrator.telemetry.held import held
+from orchestrator.telemetry.held import find_held
 from orchestrator.telemetry.read import telemetry
 from tests.telemetry.test_read import GPUS, STATE
 
@@ -22,7 +22,7 @@ def test_a_recorded_throttle_lies_where_it_was() -> None:
     """GPU 0 in the second and the third second; not for the power cap."""
     seen = telemetry("vs002", STATE, GPUS)
     assert seen is not None
-    found = held(seen, seen.gpus[0].at_s - 0.5, (0.5, 3.5))
+    found = find_held(seen, seen.gpus[0].at_s - 0.5, (0.5, 3.5))
     assert found is not None
     assert (found.node, found.limits) == ("vs002", ("sw_thermal_slowdown",))
     ((first_s, last_s),) = found.spans
@@ -33,7 +33,7 @@ def test_a_recorded_throttle_lies_where_it_was() -> None:
 
 def test_moments_that_are_apart_are_spans_of_their_own() -> None:
     """Looks are a second apart, one may be late; what was before the gate is in none."""
-    found = held(node(*map(hot, (95.0, 101.0, 102.0, 104.0, 107.0))), 100.0, None)
+    found = find_held(node(*map(hot, (95.0, 101.0, 102.0, 104.0, 107.0))), 100.0, None)
     assert found is not None
     assert (found.spans, found.window_s) == (((1.0, 4.0), (7.0, 7.0)), None)
 
@@ -46,13 +46,13 @@ def test_a_counter_that_grows_holds_clocks_down_without_a_name() -> None:
         for at, slowed in enumerate(counts)
         for gpu in (0, 1)
     ]
-    found = held(node(*seen), 100.0, None)
+    found = find_held(node(*seen), 100.0, None)
     assert found is not None
     assert (found.spans, found.limits) == (((3.0, 3.0),), ())
 
 
 def test_clocks_that_ran_free_are_none() -> None:
     """Nor those that were held before the gate, nor of a node without GPUs."""
-    assert held(node(GpuMoment(101.0, 0, limits=("sw_power_cap",))), 100.0, None) is None
-    assert held(node(hot(99.0)), 100.0, None) is None
-    assert held(node(), 100.0, None) is None
+    assert find_held(node(GpuMoment(101.0, 0, limits=("sw_power_cap",))), 100.0, None) is None
+    assert find_held(node(hot(99.0)), 100.0, None) is None
+    assert find_held(node(), 100.0, None) is None

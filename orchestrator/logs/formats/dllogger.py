@@ -9,7 +9,7 @@ from math import isfinite
 
 from orchestrator.logs.engine import Reader
 from orchestrator.logs.format import LOST, NUMBER, Format, Promise, parse_number
-from orchestrator.logs.header import Table, Value, count, named, real, switch, whole
+from orchestrator.logs.header import Table, Value, count, keep, real, switch, whole
 from orchestrator.logs.run import Run
 
 STAMP = rb"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?)"
@@ -39,11 +39,11 @@ _TABLE: Table = {
     "batch_size": ("micro_batch_size", count),
     "prof": ("iterations", whole),
     "model.num_classes": ("num_classes", count),
-    **named(count, "world_size", "num_classes", "image_size", "accumulation_steps"),
-    **named(whole, "epochs", "run_epochs", "optimizer_batch_size"),
-    **named(_word, "arch", "data", "data_backend", "memory_format", "device"),
-    **named(switch, "amp", "bf16", "allow_tf32", "fp16", "dynamic_loss_scale"),
-    **named(real, "static_loss_scale"),
+    **keep(count, "world_size", "num_classes", "image_size", "accumulation_steps"),
+    **keep(whole, "epochs", "run_epochs", "optimizer_batch_size"),
+    **keep(_word, "arch", "data", "data_backend", "memory_format", "device"),
+    **keep(switch, "amp", "bf16", "allow_tf32", "fp16", "dynamic_loss_scale"),
+    **keep(real, "static_loss_scale"),
 }
 _FLAGS = ("epochs", "run_epochs", "amp", "fp16", "bf16", "static_loss_scale", "dynamic_loss_scale")
 

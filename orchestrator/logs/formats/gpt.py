@@ -11,7 +11,7 @@ from math import prod
 
 from orchestrator.logs.engine import Reader
 from orchestrator.logs.format import LOST, TAG, Format, Promise
-from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
+from orchestrator.logs.header import Header, Table, Value, count, keep, real, switch, whole
 from orchestrator.logs.run import Run
 
 ROWS = 5
@@ -37,12 +37,12 @@ _TABLE: Table = {
     "pipeline_model_parallel_size": ("pipeline_parallel", count),
     "train_iters": ("iterations", count),
     "use_rdma": ("rdma", switch),
-    **named(count, "micro_batch_size", "global_batch_size", "num_layers", "hidden_size"),
-    **named(count, "seq_length", "num_attention_heads", "log_interval"),
-    **named(count, "vocab_size", "padded_vocab_size"),
-    **named(whole, "make_vocab_size_divisible_by"),
-    **named(real, "initial_loss_scale", "loss_scale"),
-    **named(switch, "fp16", "checkpoint_activations", "multihead_attention_fusion"),
+    **keep(count, "micro_batch_size", "global_batch_size", "num_layers", "hidden_size"),
+    **keep(count, "seq_length", "num_attention_heads", "log_interval"),
+    **keep(count, "vocab_size", "padded_vocab_size"),
+    **keep(whole, "make_vocab_size_divisible_by"),
+    **keep(real, "initial_loss_scale", "loss_scale"),
+    **keep(switch, "fp16", "checkpoint_activations", "multihead_attention_fusion"),
 }
 _BATCH = ("global_batch_size", "micro_batch_size", "data_parallel", "accumulation_steps")
 _RANKS = ("nodes", "gpus_per_node", "data_parallel", "tensor_parallel", "pipeline_parallel")

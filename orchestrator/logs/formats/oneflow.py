@@ -13,7 +13,7 @@ from math import prod
 from orchestrator.logs import clock
 from orchestrator.logs.engine import Reader
 from orchestrator.logs.format import LOST, TAG, Agreement, Format, Promise
-from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole, word
+from orchestrator.logs.header import Header, Table, Value, count, keep, real, switch, whole, word
 from orchestrator.logs.run import Run
 
 _RATE = rb"(?P<rate>\d{1,15}\.\d{3}" + LOST + rb")"
@@ -29,9 +29,9 @@ _COMMON: Table = {
     "num_nodes": ("nodes", count),
     "loss_print_every_n_iter": ("print_every", count),
     "use_xla": ("xla", switch),
-    **named(real, "learning_rate"),
-    **named(switch, "use_fp16"),
-    **named(word, "model", "dtype"),
+    **keep(real, "learning_rate"),
+    **keep(switch, "use_fp16"),
+    **keep(word, "model", "dtype"),
 }
 _HIDDEN = ("use_fp16", "dtype", "train_data_dir", "loaded")
 
@@ -117,13 +117,13 @@ ONEFLOW_RN50 = Format(
     window=(20, 120),
     header={
         **_COMMON,
-        **named(count, "num_examples", "num_epochs", "num_classes", "image_size"),
+        **keep(count, "num_examples", "num_epochs", "num_classes", "image_size"),
         "train_data_part_num": ("data_part_num", count),
-        **named(whole, "nccl_fusion_threshold_mb", "nccl_fusion_max_ops"),
-        **named(switch, "channel_last", "pad_output", "gpu_image_decoder"),
-        **named(switch, "fuse_bn_relu", "fuse_bn_add_relu"),
-        **named(real, "momentum", "label_smoothing"),
-        **named(word, "optimizer", "train_data_dir"),
+        **keep(whole, "nccl_fusion_threshold_mb", "nccl_fusion_max_ops"),
+        **keep(switch, "channel_last", "pad_output", "gpu_image_decoder"),
+        **keep(switch, "fuse_bn_relu", "fuse_bn_add_relu"),
+        **keep(real, "momentum", "label_smoothing"),
+        **keep(word, "optimizer", "train_data_dir"),
     },
     headerless=("NO-HEADER", "no line of the arguments before the steps"),
     event=_event,
@@ -154,12 +154,12 @@ ONEFLOW_BERT = replace(
         **_COMMON,
         "iter_num": ("iterations", count),
         "num_accumulation_steps": ("accumulation_steps", count),
-        **named(count, "data_part_num", "seq_length", "max_predictions_per_seq"),
-        **named(count, "num_hidden_layers", "num_attention_heads"),
-        **named(count, "hidden_size_per_head", "max_position_embeddings"),
-        **named(count, "type_vocab_size", "vocab_size"),
-        **named(real, "attention_probs_dropout_prob", "hidden_dropout_prob"),
-        **named(switch, "save_last_snapshot"),
+        **keep(count, "data_part_num", "seq_length", "max_predictions_per_seq"),
+        **keep(count, "num_hidden_layers", "num_attention_heads"),
+        **keep(count, "hidden_size_per_head", "max_position_embeddings"),
+        **keep(count, "type_vocab_size", "vocab_size"),
+        **keep(real, "attention_probs_dropout_prob", "hidden_dropout_prob"),
+        **keep(switch, "save_last_snapshot"),
     },
     broken=_broken(rb"^" + TAG + rb"step:|(?<!\w)step: \d{1,15}, [a-z]", b"throughput: "),
 )

@@ -15,7 +15,7 @@ from math import isfinite, nan
 from orchestrator.logs.engine import RESULT, Reader
 from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step, parse_number
 from orchestrator.logs.formats.dllogger import parameters, results
-from orchestrator.logs.header import Header, Table, Value, count, named, real, switch, whole
+from orchestrator.logs.header import Header, Table, Value, count, keep, real, switch, whole
 from orchestrator.logs.run import Run
 
 TRAINING, BENCHMARK = "imgs_per_sec", "total_ips"
@@ -79,10 +79,10 @@ _TABLE: Table = {
     "Num GPUs": ("world_size", count),
     "Per-GPU Batch Size": ("micro_batch_size", count),
     "Total Steps": ("total_steps", count),
-    **named(_word, "arch", "mode", "iter_unit", "data_format"),
-    **named(count, "num_iter", "display_every"),
-    **named(whole, "run_iter", "warmup_steps"),
-    **named(switch, "amp", "xla", "dali"),
+    **keep(_word, "arch", "mode", "iter_unit", "data_format"),
+    **keep(count, "num_iter", "display_every"),
+    **keep(whole, "run_iter", "warmup_steps"),
+    **keep(switch, "amp", "xla", "dali"),
 }
 _FOLDERS = ("data_dir", "data_idx_dir")
 

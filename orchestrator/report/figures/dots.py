@@ -7,7 +7,7 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
 from orchestrator.report.figures.figure import LINE, Drawing, Figure
-from orchestrator.report.markup import shown
+from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
 _LEFT, _RIGHT, _TOP, _ROW = 150, 440, 64, 22
@@ -27,7 +27,7 @@ class _Row:
     @property
     def lines(self) -> list[str]:
         """Split the label, which stands left of the axis."""
-        return scales.wrapped(shown(self.label), _LEFT - 16)
+        return scales.wrapped(clean(self.label), _LEFT - 16)
 
     @property
     def height(self) -> float:
@@ -144,5 +144,5 @@ def _summary(page: Page, rows: Sequence[_Row]) -> str:
         return page.say("figure.trials.single", cases=len(rows))
     widest, label = max(spreads)
     return page.say(
-        "figure.trials.summary", cases=len(rows), spread=rounding.share(widest), case=shown(label)
+        "figure.trials.summary", cases=len(rows), spread=rounding.share(widest), case=clean(label)
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.report.figures import style
-from orchestrator.report.markup import Child, Element, Style, Value, element, shown
+from orchestrator.report.markup import Child, Element, Style, Value, clean, element
 
 WIDTH = 500
 """Half a screen, which a phone shows whole."""
@@ -16,7 +16,7 @@ _HATCH = 6
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a report shows of some of its numbers.
+    """A drawing of some of a report's numbers.
 
     Args:
         name: of its file, without an ending; unlike any other figure's.
@@ -125,7 +125,7 @@ class Drawing:
     def point(self, place: tuple[float, float], marker: int, look: str, title: str = "") -> None:
         """Add a marker: circle, square, triangle, diamond, triangle down or cross."""
         x, y = place
-        children = (element("title", shown(title)),) if title else ()
+        children = (element("title", clean(title)),) if title else ()
         look = f"point {look}"
         marker %= _MARKERS
         if marker == 0:
@@ -140,7 +140,7 @@ class Drawing:
     def cross(self, place: tuple[float, float], title: str = "") -> None:
         """Add an X, the sign of a trial that does not count."""
         x, y = place
-        children = (element("title", shown(title)),) if title else ()
+        children = (element("title", clean(title)),) if title else ()
         path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
         self.shapes.append(element("path", *children, class_="point out", d=path))
 

@@ -9,7 +9,7 @@ from orchestrator.report import labels as names
 from orchestrator.report import rounding
 from orchestrator.report.figures import scales, style
 from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, numbered
-from orchestrator.report.markup import shown
+from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
 _LEFT, _RIGHT, _TALL, _ROW = 64, 484, 280, 20
@@ -152,7 +152,7 @@ def _legend(
             label = names.of_settings(page.report, first.case)
         drawing.way([(8, y), (44, y)], f"line s{number} d{number}")
         drawing.point((26, y), _marker(number), f"s{number} full")
-        lines = scales.wrapped(shown(label), WIDTH - 60)
+        lines = scales.wrapped(clean(label), WIDTH - 60)
         drawing.lines((52, y + 4), lines, "")
         y += _ROW + LINE * (len(lines) - 1)
     drawing.way([(8, y), (44, y)], "ideal s5")
@@ -193,4 +193,4 @@ def _summary(page: Page, groups: Sequence[Sequence[Point]], labels: Sequence[str
         )
         for group, label in zip(groups, labels, strict=True)
     ]
-    return shown(" ".join(parts))
+    return clean(" ".join(parts))

@@ -6,7 +6,7 @@ from orchestrator.model.telemetry import HeldClocks
 from orchestrator.report import labels
 from orchestrator.report.figures import scales
 from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure
-from orchestrator.report.markup import Element, shown
+from orchestrator.report.markup import Element, clean
 from orchestrator.report.page import Page
 
 NAME = "throttling"
@@ -54,7 +54,7 @@ def _shapes(page: Page, rows: Sequence[_Row]) -> tuple[tuple[Element, ...], floa
         limits = ", ".join(clocks.limits) or page.say("figure.throttling.counted")
         seconds = f"{clocks.spans[0][0]:.1f}-{clocks.spans[-1][1]:.1f} s"
         words = page.listed((label, clocks.node, limits, seconds))
-        lines = scales.wrapped(shown(words), WIDTH - 2 * _EDGE)
+        lines = scales.wrapped(clean(words), WIDTH - 2 * _EDGE)
         drawing.lines((_EDGE, y + 12), lines, "small")
         y += LINE * (len(lines) - 1)
         if clocks.window_s is not None:

@@ -8,7 +8,7 @@ from orchestrator.model.trace import TracePoint
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
 from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, numbered
-from orchestrator.report.markup import shown
+from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
 _COLUMNS, _MOST, _TALL, _BELOW, _LEFT, _TOP = 2, 8, 96, 30, 50, 54
@@ -31,7 +31,7 @@ class _Panel:
     @property
     def lines(self) -> list[str]:
         """Split the label, which stands above the panel."""
-        return scales.wrapped(shown(self.label), _WIDE)
+        return scales.wrapped(clean(self.label), _WIDE)
 
     @property
     def points(self) -> list[TracePoint]:
@@ -116,7 +116,7 @@ def _draw(
         ]
         drawing.spans(spans, f"thin {look.split()[2]}")
         line = [(across((begin + end) / 2), height(mean)) for begin, end, _, mean, _ in points]
-        drawing.way(line, look, shown(trial.trial))
+        drawing.way(line, look, clean(trial.trial))
 
 
 def _window(
