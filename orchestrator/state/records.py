@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -139,6 +140,7 @@ def event(line: bytes) -> Event | None:
     if kind not in KINDS.values():
         return None
     at = _text(fields, "at")
+    datetime.fromisoformat(at)  # raises ValueError, also at an offset of 70 hours
     trial, number = _attempt(fields)
     if kind == "intent":
         log = _text(fields, "log")

@@ -79,6 +79,14 @@ def test_events_of_a_kind_that_is_not_known_are_passed_over(tmp_path: Path) -> N
     assert sweep.events() == (INTENT, ADOPTED)
 
 
+def test_an_event_at_no_time_is_damaged(tmp_path: Path) -> None:
+    """One changed digit can make an offset of 70 hours, which no reader could compute with."""
+    sweep = Store(tmp_path).new_sweep(RECORD)
+    sweep.append(replace(INTENT, at="2026-01-05T09:00:00+70:00"))
+    with pytest.raises(errors.StoreError, match="offset must be"):
+        sweep.events()
+
+
 def test_threads_append_beside_each_other(tmp_path: Path) -> None:
     """Eight threads with a store of their own each lose no event and tear none."""
     sweep = Store(tmp_path).new_sweep(RECORD)

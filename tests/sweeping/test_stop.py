@@ -112,7 +112,13 @@ def test_status_shows_no_task_of_a_trial_that_ends_while_it_looks(place: Place) 
     process.kill()
     process.wait()
     events = place.sweep() / "events.jsonl"
-    said = {"at": "", "trial": "1n1g-toy_b4_fp32_2", "attempt": 1, "port": 1, "state": "valid"}
+    said = {
+        "at": "2026-01-05T09:00:00+00:00",
+        "trial": "1n1g-toy_b4_fp32_2",
+        "attempt": 1,
+        "port": 1,
+        "state": "valid",
+    }
     with open(events, "a") as file:
         file.write(json.dumps({**said, "event": "intent"}) + "\n")
     folder = place.sweep() / "attempts" / "1n1g-toy_b4_fp32_2" / "a1"
