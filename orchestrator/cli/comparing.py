@@ -71,7 +71,7 @@ def compare(
 ) -> int:
     """Compare two sweeps. Different, the same, or too few trials to tell."""
     needs("--interleave", interleave, inventory=inventory, repeats=repeats, nodes=nodes)
-    from orchestrator.sweeping.caller import Caller
+    from orchestrator.sweeping.requested import Caller
     from orchestrator.sweeping.turns import TurnOptions
     from orchestrator.verbs import compare as verb
 

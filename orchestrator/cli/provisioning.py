@@ -95,7 +95,7 @@ def provision(
 ) -> int:
     """Prepare images on nodes, and check that they are fit."""
     needs("--measure", measure, by=by)
-    from orchestrator.sweeping.caller import Caller
+    from orchestrator.sweeping.requested import Caller
     from orchestrator.verbs import provision as verb
 
     playbooks = tuple(by or ()) if measure else None

@@ -99,8 +99,7 @@ def sweep(
     begun = _detached(shared, left) if forks else lambda _sweep: None
 
     def work(voice: "Voice") -> int:
-        from orchestrator.sweeping.caller import Caller
-        from orchestrator.sweeping.requested import SweepOptions
+        from orchestrator.sweeping.requested import Caller, SweepOptions
         from orchestrator.verbs import sweep as verb
 
         cases = tuple(case or ())

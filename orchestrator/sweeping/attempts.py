@@ -2,25 +2,30 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from orchestrator import errors, nodeset
 from orchestrator.console.view import Row, View
 from orchestrator.deadlines import COMMAND_S
+from orchestrator.launchers import mpirun
+from orchestrator.launchers.mpirun import Keys
 from orchestrator.measuring.endings import LOST
 from orchestrator.model.allocation import Allocation, Request
 from orchestrator.model.attempt import Attempt, GangEnd
+from orchestrator.model.endpoint import Endpoint
 from orchestrator.model.event import Adopted, Intent
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.planning import bind
 from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS
+from orchestrator.schedulers import Scheduler
 from orchestrator.state.files import now
-from orchestrator.sweeping import closing, lanes, outcomes, service_files
+from orchestrator.sweeping import closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.outcomes import Judgement
+from orchestrator.transports import keys
 
 LONGEST_LINE = 64 << 10
 AGAIN_S = 0.2  # between two requests for nodes that are taken
@@ -168,7 +173,7 @@ def _begun(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
 
 def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
     try:
-        service_files.bring(campaign.scheduler, attempt)
+        write_service_files(campaign.scheduler, attempt)
         opened = campaign.scheduler.launch(attempt, campaign.limits)
     except errors.DlperfError as error:
         may_pass = isinstance(error, errors.NodeError)
@@ -280,3 +285,45 @@ class _RowProgress:
         progress = self._parse(whole + newline)
         if progress is not None:
             self._row.progress(*progress)
+
+
+def write_service_files(scheduler: Scheduler, attempt: Attempt) -> None:
+    """Write fresh keys and settings into the folders of the attempt's tasks, where any needs them.
+
+    Raises:
+        UnfitError: FOLDERS; the nodes keep attempts in different folders.
+        NodeError, LocalError: some files may be written; they are removed with the folders.
+    """
+    if any(task.files for task in attempt.tasks):
+        _refuse_folders(attempt)
+        scheduler.write(attempt, _service_files(attempt))
+
+
+def _service_files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
+    leader, *others = attempt.tasks
+    user = Keys(*keys.generate())
+    hosts = {task.node_rank: Keys(*keys.generate()) for task in others}
+    addresses = dict(enumerate(seat.address for seat in attempt.seats))
+    keys_at = {addresses[rank]: pair for rank, pair in hosts.items()}
+    files: dict[int, Mapping[str, str]] = {
+        0: mpirun.leader_files(attempt.folder(leader), user, keys_at, attempt.port)
+    }
+    for task in others:
+        rank, at = task.node_rank, Endpoint(addresses[task.node_rank], port=attempt.port)
+        files[rank] = mpirun.service_files(attempt.folder(task), rank, user, hosts[rank], at)
+    return {
+        task.node_rank: {name: files[task.node_rank][name].encode() for name in task.files}
+        for task in attempt.tasks
+    }
+
+
+def _refuse_folders(attempt: Attempt) -> None:
+    folders = {attempt.folder(task) for task in attempt.tasks}
+    if len(folders) > 1:
+        raise errors.UnfitError(
+            f"the nodes keep this attempt in {', '.join(sorted(folders))};"
+            " mpirun's ranks have one working folder everywhere",
+            code="FOLDERS",
+            trial=attempt.trial,
+            fix="give the nodes of the inventory the same `folder`",
+        )

@@ -1,22 +1,23 @@
 """Measure the speed of nodes: on each alone, in pairs, and on all of them together."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
-from orchestrator import errors, words
+from orchestrator import errors, nodeset, report, words
 from orchestrator.collecting import show
+from orchestrator.console import Voice
 from orchestrator.inputs import sites, user_files
 from orchestrator.measuring import node_groups
 from orchestrator.measuring.node_groups import Group
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult, Report
 from orchestrator.planning import matrix
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
-from orchestrator.sweeping.caller import Caller
-from orchestrator.sweeping.requested import SweepOptions
+from orchestrator.sweeping.requested import Caller, SweepOptions
 from orchestrator.sweeping.under_way import HeldNodes
 
 PLAYBOOKS = ("node-speed", "all-reduce")
@@ -199,3 +200,72 @@ def _no_case(who: str, cluster: Cluster) -> errors.UsageError:
 
 def _gpus(cluster: Cluster) -> int:
     return min(len(node.usable_gpus) for node in cluster.members)
+
+
+def show_speeds(voice: Voice, playbook: str, speeds: Speeds) -> None:
+    """Print tables of nodes and of groups of nodes, and their problems."""
+    for found in speeds.nodes:
+        _show_nodes(voice, found)
+    if groups := speeds.groups:
+        _show_groups(voice, playbook, groups)
+    for problem in map(_short, speeds.short):
+        voice.line(f"{problem.code}: {problem.message}")
+
+
+def document_speeds(speeds: Speeds) -> dict[str, object]:
+    return {
+        "nodes": [report.document(found) for found in speeds.nodes],
+        "groups": [asdict(group) for group in speeds.groups],
+    }
+
+
+def _show_groups(voice: Voice, playbook: str, groups: Sequence[Group]) -> None:
+    rows = [
+        (
+            nodeset.fold(group.nodes),
+            f"{group.busbw:.3g}",
+            f"{group.share:.0%}",
+            "slow" if group.is_slow else "",
+        )
+        for group in groups
+    ]
+    head = ("nodes together", "GB/s", "of the median of pairs", "")
+    voice.table(f"Nodes together, by {playbook}", head, rows)
+    for group in node_groups.smallest_slow(groups):
+        problem = _slow(group)
+        voice.line(f"{problem.code}: {problem.message}")
+
+
+def _slow(group: Group) -> Problem:
+    share, least = words.apart(group.share, node_groups.LEAST_SHARE, "%", 0)
+    return Problem(
+        "FABRIC-SLOW",
+        f"{nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
+        f" {share} of what pairs reach; needed {least}",
+    )
+
+
+def _short(found: tuple[Report, PublishedResult]) -> Problem:
+    (result,), published = found[0].results, found[1]
+    median = result.median or 0.0
+    return Problem(
+        "BUSBW-LOW",
+        f"{result.case.placement} reaches {median:.4g} GB/s; needed"
+        f" {node_groups.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest published"
+        f" ({published.source})",
+    )
+
+
+def _show_nodes(voice: Voice, found: Report) -> None:
+    slow, result = found.node_speeds.slow, found.results[0]
+    reached = f", median {result.statistics.median:.4g} {found.unit}" if result.statistics else ""
+    rows = [
+        (speed.node, str(speed.trials), f"{speed.speed:.3f}", "slow" if speed.node in slow else "")
+        for speed in found.node_speeds.nodes
+    ]
+    head = ("node", "trials", "speed over the median node", "")
+    title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
+    voice.table(title, head, rows)
+    for mark in found.marks:
+        voice.line(f"{mark.code}: {mark.message}")
+    show.say_reasons(found, voice)

@@ -1,6 +1,7 @@
 """Resolve the options of a sweep to its files, nodes and trials."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.planning import matrix, plan
 from orchestrator.planning.plan import Recipe
+from orchestrator.signals import Signals
 from orchestrator.state.store import Store
+from orchestrator.state.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +229,16 @@ def program_of(playbook: user_files.Playbook, cluster: Cluster, site: Site | Non
         return Program(str(playbook.image_folder), sys.executable, digest)
     folder = cluster.members[0].folder
     return Program(f"{folder}/code/{digest[7:23]}", playbook.image.python, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Give a sweep the console, the signals and the callback of the command that runs it.
+
+    Args:
+        begun: called with the sweep each time a gang of it runs.
+    """
+
+    voice: Voice
+    signals: Signals
+    begun: Callable[[Sweep], None] = lambda _sweep: None

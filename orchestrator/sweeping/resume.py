@@ -7,14 +7,19 @@ import json
 from dataclasses import replace
 
 from orchestrator import errors
+from orchestrator.collecting import evidence, settled
 from orchestrator.console import Voice
 from orchestrator.model.facts import JSON
+from orchestrator.model.history import History
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.planning import bind, plan
 from orchestrator.planning.plan import Recipe
+from orchestrator.state import contents
+from orchestrator.state.files import dumps, write
 from orchestrator.state.store import SWEEP_ID, Store
 from orchestrator.state.sweep import Sweep
+from orchestrator.sweeping import observed_sweep
 from orchestrator.sweeping.requested import Requested
 
 
@@ -124,3 +129,52 @@ def identity(recipe: Recipe) -> tuple[dict[str, JSON], str]:
 
 def _lines(record: SweepRecord) -> list[str]:
     return json.dumps(record.inputs, indent=1, sort_keys=True).splitlines()
+
+
+FILE = "ended.json"
+OF = ("events.jsonl", "sweep.json")
+
+
+def note_end(sweep: Sweep) -> None:
+    """Record that a command ended in good order, with the digests of the sweep's files."""
+    if not any(history.open for history in sweep.histories().values()):
+        write(sweep.folder / FILE, dumps(_digests(sweep)).encode())
+
+
+def find_finished(store: Store, request: Requested) -> tuple[Sweep, int] | None:
+    """Return the sweep whose requested trials are all valid or not needed, and how many are valid.
+
+    Return None if that is not certain; then the nodes are asked.
+    """
+    if request.options.new or request.options.strict or store.unreadable():
+        return None
+    digest = identity(request.recipe)[1]
+    sweep = next((sweep for sweep in store.sweeps() if sweep.record().identity == digest), None)
+    if sweep is None or not _is_as_noted(sweep):
+        return None
+    if observed_sweep.orphaned_tasks(store, request.cluster.name):
+        return None
+    plan, histories = sweep.record().plan, sweep.histories()
+    names = {trial.name for trial in request.plan.trials}
+    valid = {
+        trial.name
+        for trial in plan.trials
+        if trial.name in names
+        and evidence.kept(sweep, trial, histories.get(trial.name, History())).valid
+    }
+    resting = settled.not_needed(sweep, plan, histories)
+    return (sweep, len(valid)) if names <= valid | resting else None
+
+
+def _is_as_noted(sweep: Sweep) -> bool:
+    """Return True if nothing was begun or changed since a command ended in good order."""
+    try:
+        noted = json.loads((sweep.folder / FILE).read_bytes())
+        return sweep.lock().holder() is None and noted == _digests(sweep)
+    except (OSError, ValueError, errors.DlperfError):
+        return False
+
+
+def _digests(sweep: Sweep) -> dict[str, str]:
+    paths = [sweep.folder / name for name in OF]
+    return {path.name: contents.sha256(path) for path in paths if path.exists()}

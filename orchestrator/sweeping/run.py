@@ -9,9 +9,9 @@ from orchestrator.model.report import Report
 from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import ended, observed_sweep
-from orchestrator.sweeping.caller import Caller
+from orchestrator.sweeping import observed_sweep, resume
 from orchestrator.sweeping.requested import (
+    Caller,
     Requested,
     SweepOptions,
     counted_words,
@@ -48,7 +48,7 @@ def run(
     request = None
     try:
         request = requested(store, options, caller.voice)
-        whole = ended.whole(store, request)
+        whole = resume.find_finished(store, request)
         if whole is None and (answer := elsewhere(request)) is not None:
             return answer
         request.refuse_unprepared()

@@ -16,8 +16,7 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import submit
 from orchestrator.sweeping import run
-from orchestrator.sweeping.caller import Caller
-from orchestrator.sweeping.requested import Requested, SweepOptions, requested
+from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, requested
 from orchestrator.sweeping.under_way import HeldNodes
 
 

@@ -12,7 +12,7 @@ from orchestrator.comparing.sides import Side, pair_cases
 from orchestrator.console import Voice
 from orchestrator.state.store import Store
 from orchestrator.sweeping import turns
-from orchestrator.sweeping.caller import Caller
+from orchestrator.sweeping.requested import Caller
 from orchestrator.sweeping.turns import TurnOptions
 
 

@@ -29,7 +29,7 @@ from orchestrator.provisioning import (
 from orchestrator.schedulers import locks, strays
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
-from orchestrator.sweeping.caller import Caller
+from orchestrator.sweeping.requested import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,14 +233,14 @@ def _measured(
     playbooks: Sequence[str],
     caller: Caller,
 ) -> tuple[int, dict[str, object]]:
-    from orchestrator.sweeping import node_speed, speeds_shown  # a tenth of what loading takes
+    from orchestrator.sweeping import node_speed  # a tenth of what loading takes
 
     codes, documents = [0], dict[str, object]()
     for playbook in playbooks or node_speed.shipped(cluster):
         found = node_speed.measured(store, options.inventory, options.nodes, playbook, caller)
-        speeds_shown.show(caller.voice, playbook, found)
+        node_speed.show_speeds(caller.voice, playbook, found)
         codes += [0 if found.is_whole else 3, 5 if found.is_slow else 0]
-        documents[playbook] = speeds_shown.document(found)
+        documents[playbook] = node_speed.document_speeds(found)
     return errors.joined(codes), documents
 
 

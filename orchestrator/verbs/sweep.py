@@ -6,8 +6,7 @@ from orchestrator.model.report import Report
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
-from orchestrator.sweeping.caller import Caller
-from orchestrator.sweeping.requested import Requested, SweepOptions, requested
+from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, requested
 
 
 def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:

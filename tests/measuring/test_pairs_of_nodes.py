@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.measuring import node_speeds
 from orchestrator.model.node_speeds import NodeSpeeds
-from orchestrator.sweeping.rotation import pair
+from orchestrator.sweeping.campaign import pair
 from tests.measuring.test_node_speeds import result, trial
 
 DRAWS = 200

@@ -6,7 +6,7 @@ from functools import partial
 from orchestrator.model.plan import Trial
 from orchestrator.planning.packing import Packing
 from orchestrator.sweeping import lanes
-from orchestrator.sweeping.feed import Feed
+from orchestrator.sweeping.loop import Feed
 from tests.measuring.test_settling import built, first_case, truth
 
 ALONE = partial(Packing, "none", 1)

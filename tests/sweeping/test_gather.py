@@ -12,7 +12,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.attempt import GangEnd, TaskEnd
 from orchestrator.runtimes._files import script
-from orchestrator.sweeping import closing, gather
+from orchestrator.sweeping import closing
 from tests.sweeping.elsewhere import LOG, attempt, done, elsewhere, end, sweep_in
 from tests.waiting import wait_for
 
@@ -149,9 +149,9 @@ def test_what_was_observed_is_cut_at_its_limit(
     bytes_there: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file beyond it has an end too."""
-    monkeypatch.setattr(gather, "MOST_OBSERVED_BYTES", 1000)
+    monkeypatch.setattr(closing, "MOST_OBSERVED_BYTES", 1000)
     there, sweep = node(tmp_path), sweep_in(tmp_path)
     (there / "r0.state").write_bytes(b"s" * bytes_there)
-    assert gather.bring(sweep, elsewhere(), attempt(sweep, there), (end(LOG),)) == ()
+    assert closing.copy_files(sweep, elsewhere(), attempt(sweep, there), (end(LOG),)) == ()
     copied = sweep.attempt_folder("t", 1) / "r0.state"
     assert copied.stat().st_size == min(bytes_there, 1000)

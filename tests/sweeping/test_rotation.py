@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Trial
-from orchestrator.sweeping.rotation import Rotation, pair
+from orchestrator.sweeping.campaign import Rotation, pair
 
 
 def trial(batch: int) -> Trial:

@@ -17,7 +17,7 @@ from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers.fanout import Fanout, places
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import closing, service_files
+from orchestrator.sweeping import attempts, closing
 from orchestrator.transports.local import LocalTransport
 from tests.sshd import free_port
 from tests.sweeping.elsewhere import sweep_in
@@ -64,7 +64,7 @@ class Pair:
 
     def run(self, attempt: Attempt, *, before: Callable[[], object] = lambda: None) -> GangEnd:
         """The attempt, from its keys to its end."""
-        service_files.bring(self.scheduler, attempt)
+        attempts.write_service_files(self.scheduler, attempt)
         before()
         try:
             return self.wait(attempt)
@@ -152,7 +152,7 @@ def test_keys_are_new_for_each_attempt_and_gone_afterwards(pair: Pair) -> None:
     kept = []
     for _ in range(2):
         attempt = pair.attempt("true")
-        service_files.bring(pair.scheduler, attempt)
+        attempts.write_service_files(pair.scheduler, attempt)
         folder = Path(attempt.folder(attempt.tasks[0]))
         names = {*mpirun.LEADER_FILES, *SERVICE_FILES}
         assert {path.name for path in folder.iterdir()} == names
@@ -169,7 +169,7 @@ def test_different_folders_are_refused(pair: Pair) -> None:
     attempt = pair.attempt("true")
     moved = replace(attempt, folders={**attempt.folders, "n2": "/elsewhere"})
     with pytest.raises(errors.UnfitError, match="/elsewhere") as raised:
-        service_files.bring(pair.scheduler, moved)
+        attempts.write_service_files(pair.scheduler, moved)
     assert raised.value.code == "FOLDERS"
 
 
