@@ -11,7 +11,7 @@ from orchestrator.deadlines import COMMAND_S
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
 from orchestrator.measuring.endings import LOST
-from orchestrator.model.allocation import Allocation, Request
+from orchestrator.model.allocation import Allocation
 from orchestrator.model.attempt import Attempt, GangEnd
 from orchestrator.model.endpoint import Endpoint
 from orchestrator.model.event import Adopted, Intent
@@ -98,22 +98,17 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
         LeftoverError: a process or container of an attempt could not be ended.
     """
     retries: dict[str, int] = {}
-    with view.trial(trial.name, campaign.iterations) as row, _lanes_warned(campaign):
-        while (attempt := _bound(campaign, trial)) is not None:
-            with _given_back(campaign, attempt.allocation):
-                state, code = _begun(campaign, trial, attempt, row)
-            again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
-            row.ended(state, code, final=not again and state != "interrupted")
-            if not again:
-                return state
-            retries[code] = retries.get(code, 0) + 1
-    return "interrupted"
-
-
-@contextlib.contextmanager
-def _lanes_warned(campaign: Campaign) -> Iterator[None]:
     try:
-        yield
+        with view.trial(trial.name, campaign.iterations) as row:
+            while (attempt := _bind_next(campaign, trial)) is not None:
+                with _given_back(campaign, attempt.allocation):
+                    state, code = _begin(campaign, trial, attempt, row)
+                again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
+                row.ended(state, code, final=not again and state != "interrupted")
+                if not again:
+                    return state
+                retries[code] = retries.get(code, 0) + 1
+        return "interrupted"
     except BaseException:
         campaign.failed.set()
         raise
@@ -132,13 +127,18 @@ def _given_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
     campaign.scheduler.release(allocation)
 
 
-def _bound(campaign: Campaign, trial: Trial) -> Attempt | None:
+def _bind_next(campaign: Campaign, trial: Trial) -> Attempt | None:
     """Return the next attempt at a trial, on nodes of its own; None if the sweep is ending."""
     number = campaign.history(trial).attempts + 1
     with campaign.next:
         prefer = campaign.rotation.order(trial)
         request = replace(bind.request(campaign.recipe, trial, number), prefer=prefer)
-        given = _allocated(campaign, request)
+        given = None
+        while given is None and not (campaign.stopping or campaign.failed.is_set()):
+            campaign.scheduler.check()
+            given = campaign.scheduler.allocate(request)
+            if given is None:
+                time.sleep(AGAIN_S)
     if given is None:
         return None
     campaign.rotation.add(trial, (seat.node for seat in given.seats))
@@ -149,18 +149,8 @@ def _bound(campaign: Campaign, trial: Trial) -> Attempt | None:
         raise
 
 
-def _allocated(campaign: Campaign, request: Request) -> Allocation | None:
-    while not (campaign.stopping or campaign.failed.is_set()):
-        campaign.scheduler.check()
-        given = campaign.scheduler.allocate(request)
-        if given is not None:
-            return given
-        time.sleep(AGAIN_S)
-    return None
-
-
-def _begun(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
-    """Write attempt.json and the intent, then run it; return state, and problem or throughput."""
+def _begin(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
+    """Record an attempt, then run it; return its state, and its problem or throughput."""
     campaign.sweep.keep_attempt(attempt, campaign.inherited_env)
     intent = Intent(
         at=now(), trial=trial.name, attempt=attempt.number, port=attempt.port, log=trial.log
@@ -168,10 +158,6 @@ def _begun(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     campaign.sweep.append(intent)
     campaign.history(trial).add(intent)
     row.attempt(attempt.number)
-    return _launch(campaign, trial, attempt, row)
-
-
-def _launch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
     try:
         write_service_files(campaign.scheduler, attempt)
         opened = campaign.scheduler.launch(attempt, campaign.limits)
