@@ -1,24 +1,21 @@
-"""From errors of paramiko and the kernel to errors of ours."""
+"""Translate errors of paramiko and the kernel."""
 
 import socket
+from typing import Any
 
 import paramiko
 
 from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, CONNECT_S
-from orchestrator.transports._paramiko import Spoken
-from orchestrator.transports._target import SshTarget
-from orchestrator.transports._wire import Wire
+from orchestrator.transports._login import SshTarget
 
-OURS = ("kex", "ciphers", "macs", "keys")
-THEIRS = (
-    "kex_algo_list",
-    "client_encrypt_algo_list",
-    "client_mac_algo_list",
-    "server_key_algo_list",
-)
-RSA = ("rsa-sha2-512", "rsa-sha2-256")
-OPTIONS = ("KexAlgorithms", "Ciphers", "MACs", "HostKeyAlgorithms")
+# By the words of paramiko's error, the option of sshd_config and our own offer.
+ALGORITHMS = {
+    "kex": ("KexAlgorithms", "kex"),
+    "cipher": ("Ciphers", "ciphers"),
+    "mac": ("MACs", "macs"),
+    "host key": ("HostKeyAlgorithms", "keys"),
+}
 
 
 def _where(target: SshTarget) -> dict[str, str]:
@@ -27,98 +24,96 @@ def _where(target: SshTarget) -> dict[str, str]:
 
 def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
     """Return the error for a TCP connection that cannot be made."""
+    code, fix = "SSH-UNREACHABLE", "check the address, the machine and the firewall"
     if isinstance(error, ConnectionRefusedError):
         cause, code = "refuses the connection", "SSH-REFUSED"
         fix = "start sshd there, or correct port in the inventory"
     elif isinstance(error, TimeoutError):
-        cause, code = f"does not answer in {CONNECT_S:g} s", "SSH-UNREACHABLE"
-        fix = "check the address, the machine and the firewall"
+        cause = f"does not answer in {CONNECT_S:g} s"
     elif isinstance(error, socket.gaierror):
-        cause, code = (
-            f"cannot be reached, the name has no address: {error.strerror}",
-            "SSH-UNREACHABLE",
-        )
+        cause = f"cannot be reached, the name has no address: {error.strerror}"
         fix = (
             "write a name or number that is known here as address; ~/.ssh/config is not read: of a"
             " name that only it knows, write its HostName"
         )
     else:
-        cause, code = f"cannot be reached: {error.strerror}", "SSH-UNREACHABLE"
-        fix = "check the address, the route and the firewall"
+        cause = f"cannot be reached: {error.strerror}"
     return errors.NodeUnreachable(
         f"port {target.port} {cause}", code=code, fix=fix, **_where(target)
     )
 
 
-def unspoken(target: SshTarget, wire: Wire, spoken: Spoken, error: Exception) -> errors.NodeError:
-    """Return the error for a connection on which the handshake or the login failed."""
-    if b"SSH-" not in wire.greeting:
-        return _no_banner(target, wire)
-    hung_up = wire.ending and not spoken.farewell
+def unspoken(
+    target: SshTarget, greeting: bytes, ending: str, spoken: Any, error: Exception
+) -> errors.NodeError:
+    """Return the error for a connection on which the handshake or the login failed.
+
+    Args:
+        greeting: the first bytes that came.
+        ending: how the connection ended: closed, reset, silent or, if it did not, empty.
+        spoken: paramiko's transport.
+    """
+    if b"SSH-" not in greeting:
+        return _no_banner(target, greeting, ending)
+    farewell = f" with the words {spoken.farewell!r}" if spoken.farewell else ""
+    hung_up = ending and not farewell
     if isinstance(error, paramiko.AuthenticationException) and not hung_up:
         return _not_let_in(target, spoken, error)
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
-        return _no_algorithm(target, spoken, error)
+        named = [pair for word, pair in ALGORITHMS.items() if word in str(error)]
+        option, ours = named[0] if named else ("its algorithms", "kex")
+        return _disagree(target, option, getattr(spoken, f"preferred_{ours}"), error)
     cause = {
         "closed": "hung up",
         "reset": "reset the connection",
         "silent": "went silent",
         "": f"gave no answer in {ANSWER_S:g} s or broke the protocol ({error or 'no reason'})",
-    }[wire.ending]
-    farewell = f" with the words {spoken.farewell!r}" if spoken.farewell else ""
+    }[ending]
     return errors.NodeUnreachable(
         f"port {target.port} {cause} during the SSH handshake{farewell}",
-        code="SSH-RESET" if wire.ending in ("closed", "reset") else "SSH-LOST",
+        code="SSH-RESET" if ending in ("closed", "reset") else "SSH-LOST",
         fix="check the log of its sshd",
         **_where(target),
     )
 
 
-def explain_loss(node: str, wire: Wire, spoken: Spoken, doing: str) -> errors.NodeUnreachable:
+def explain_loss(node: str, ending: str, farewell: str, doing: str) -> errors.NodeUnreachable:
     """Return the error for a connection that ended while something was under way."""
     cause = {
         "closed": "the node closed the SSH connection",
         "reset": "the SSH connection was reset",
         "silent": f"nothing was heard from the node for {ANSWER_S:g} s",
         "": "the SSH connection broke",
-    }[wire.ending]
-    farewell = f" with the words {spoken.farewell!r}" if spoken.farewell else ""
+    }[ending]
+    words = f" with the words {farewell!r}" if farewell else ""
     return errors.NodeUnreachable(
-        f"{cause}{farewell} during {doing}; what was started there may still run",
-        code="SSH-RESET" if spoken.farewell or wire.ending in ("closed", "reset") else "SSH-LOST",
+        f"{cause}{words} during {doing}; what was started there may still run",
+        code="SSH-RESET" if farewell or ending in ("closed", "reset") else "SSH-LOST",
         node=node,
         fix="check the machine and the network",
     )
 
 
-def _no_banner(target: SshTarget, wire: Wire) -> errors.NodeError:
-    place = f"port {target.port}"
-    words = wire.greeting.partition(b"\n")[0].strip().decode(errors="replace")
+def _no_banner(target: SshTarget, greeting: bytes, ending: str) -> errors.NodeError:
+    words = greeting.partition(b"\n")[0].strip().decode(errors="replace")
+    code = "SSH-NO-BANNER"
     if words and not words.startswith(("Exceeded", "Not allowed")):
-        return errors.NodeUnreachable(
-            f"{place} is not an sshd: it sends {words[:60]!r}",
-            code="SSH-NO-BANNER",
-            **_where(target),
-            fix="correct address and port in the inventory",
-        )
-    if wire.ending in ("", "silent"):
-        return errors.NodeUnreachable(
-            f"{place} accepts connections and sends nothing for {ANSWER_S:g} s",
-            code="SSH-NO-BANNER",
-            **_where(target),
-            fix="check whether its sshd hangs",
-        )
-    quoted = f" with the words {words!r}" if words else ""
+        cause = f"is not an sshd: it sends {words[:60]!r}"
+        fix = "correct address and port in the inventory"
+    elif ending in ("", "silent"):
+        cause = f"accepts connections and sends nothing for {ANSWER_S:g} s"
+        fix = "check whether its sshd hangs"
+    else:
+        code, quoted = "SSH-THROTTLED", f" with the words {words!r}" if words else ""
+        cause = f"hangs up before its greeting{quoted}, as sshd does beyond MaxStartups"
+        fix = "raise MaxStartups (and look at PerSourcePenalties) in its sshd_config"
     return errors.NodeUnreachable(
-        f"{place} hangs up before its greeting{quoted}, as sshd does beyond MaxStartups",
-        code="SSH-THROTTLED",
-        fix="raise MaxStartups (and look at PerSourcePenalties) in its sshd_config",
-        **_where(target),
+        f"port {target.port} {cause}", code=code, fix=fix, **_where(target)
     )
 
 
 def _not_let_in(
-    target: SshTarget, spoken: Spoken, error: paramiko.AuthenticationException
+    target: SshTarget, spoken: Any, error: paramiko.AuthenticationException
 ) -> errors.NodeError:
     login = f"user {target.user} with the key {target.identity}"
     if "Too many" in spoken.farewell:
@@ -129,8 +124,8 @@ def _not_let_in(
             fix="raise MaxAuthTries in its sshd_config",
         )
     if "agree on a pubkey algorithm" in str(error):
-        theirs = spoken.server_extensions.get("server-sig-algs", b"").decode(errors="replace")
-        return _disagree(target, "PubkeyAcceptedAlgorithms", ", ".join(RSA), theirs)
+        option = "PubkeyAcceptedAlgorithms"
+        return _disagree(target, option, ("rsa-sha2-512", "rsa-sha2-256"), error)
     if "timeout" in str(error):
         return errors.NodeUnreachable(
             f"sshd does not answer the login of {login} in {ANSWER_S:g} s",
@@ -152,20 +147,11 @@ def _not_let_in(
     )
 
 
-def _no_algorithm(
-    target: SshTarget, spoken: Spoken, error: paramiko.ssh_exception.IncompatiblePeer
+def _disagree(
+    target: SshTarget, option: str, ours: tuple[str, ...], error: Exception
 ) -> errors.NodeError:
-    for option, ours, theirs in zip(OPTIONS, OURS, THEIRS, strict=True):
-        mine = getattr(spoken, f"preferred_{ours}")
-        offer = (spoken.offered or {}).get(theirs, [])
-        if not set(mine) & set(offer):
-            return _disagree(target, option, ", ".join(mine), ", ".join(offer))
-    return _disagree(target, "its algorithms", str(error), spoken.remote_version)
-
-
-def _disagree(target: SshTarget, option: str, ours: str, theirs: str) -> errors.NodeError:
     return errors.NodeError(
-        f"no SSH algorithm in common: sshd offers {theirs or 'nothing'}; we accept {ours}",
+        f"no SSH algorithm in common: {error}; we accept {', '.join(ours)}",
         code="SSH-ALGO",
         fix=f"allow one of ours by {option} in its sshd_config",
         **_where(target),

@@ -7,16 +7,12 @@ import fnmatch
 import hashlib
 import hmac
 import os
-import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from orchestrator import errors
-
-_MORE_THAN_NAMES = re.compile(r"[|*?!]")  # hashed, or patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +36,12 @@ class Entry:
     Args:
         where: ``FILE:LINE``, for messages.
         marker: ``@revoked``, ``@cert-authority`` or empty.
-        hosts: patterns with commas, or one hashed name.
+        hosts: patterns in lower case, or one hashed name.
     """
 
     where: str
     marker: str
-    hosts: str
+    hosts: tuple[str, ...]
     key: HostKey
 
     def speaks_of(self, name: str) -> bool:
@@ -56,12 +52,11 @@ class Entry:
 
         Source: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT.
         """
-        if self.hosts.startswith("|1|"):
-            return _matches_hash(self.hosts, name)
-        patterns = self.hosts.casefold().split(",")
-        refused = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-        allowed = [pattern for pattern in patterns if not pattern.startswith("!")]
-        return _any(allowed, name) and not _any(refused, name)
+        if self.hosts[0].startswith("|1|"):
+            return _matches_hash(self.hosts[0], name)
+        return _match(self.hosts, name) and not _match(
+            [host[1:] for host in self.hosts if host.startswith("!")], name
+        )
 
 
 def called(address: str, port: int) -> str:
@@ -83,7 +78,7 @@ def about(path: str, name: str) -> tuple[Entry, ...]:
         return ()
     except (OSError, RuntimeError) as error:
         raise errors.LocalError(f"cannot read {path}: {error}", code="KNOWN-HOSTS") from error
-    return entries.about(name)
+    return tuple(entry for entry in entries if entry.speaks_of(name))
 
 
 def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
@@ -156,34 +151,11 @@ def trust(path: str, name: str, key: HostKey) -> None:
         ) from error
 
 
-class _Entries:
-    """The lines of a file; hundreds of nodes ask for theirs, so names are not tried one by one."""
-
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self._entries = entries
-        self._named: dict[str, list[int]] = defaultdict(list)
-        self._others: list[int] = []
-        for at, entry in enumerate(entries):
-            if _MORE_THAN_NAMES.search(entry.hosts):
-                self._others.append(at)
-                continue
-            for name in entry.hosts.casefold().split(","):
-                self._named[name].append(at)
-
-    def about(self, name: str) -> tuple[Entry, ...]:
-        """Return the entries about a host, in the order of the file."""
-        others = (at for at in self._others if self._entries[at].speaks_of(name))
-        return tuple(self._entries[at] for at in sorted({*self._named.get(name, ()), *others}))
-
-
 @lru_cache(maxsize=8)
-def _read(file: Path, path: str, _state: tuple[int, int]) -> _Entries:
+def _read(file: Path, path: str, _state: tuple[int, int]) -> tuple[Entry, ...]:
     """Read the file's entries; a changed file is read again."""
-    return _Entries(tuple(_entries(path, file.read_text(errors="replace"))))
-
-
-def _entries(path: str, text: str) -> Iterator[Entry]:
-    for number, line in enumerate(text.splitlines(), 1):
+    entries: list[Entry] = []
+    for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
         words = line.split()
         marker = words.pop(0) if words and words[0].startswith("@") else ""
         if len(words) < 3 or words[0].startswith("#"):
@@ -192,7 +164,10 @@ def _entries(path: str, text: str) -> Iterator[Entry]:
             blob = base64.b64decode(words[2], validate=True)
         except binascii.Error:
             continue  # as ssh does: a broken line trusts no key
-        yield Entry(f"{path}:{number}", marker, words[0], HostKey(words[1], blob))
+        is_hashed = words[0].startswith("|1|")
+        hosts = (words[0],) if is_hashed else tuple(words[0].casefold().split(","))
+        entries.append(Entry(f"{path}:{number}", marker, hosts, HostKey(words[1], blob)))
+    return tuple(entries)
 
 
 def _matches_hash(hosts: str, name: str) -> bool:
@@ -206,9 +181,15 @@ def _matches_hash(hosts: str, name: str) -> bool:
     return hmac.compare_digest(hmac.digest(key, name.encode(), "sha1"), expected)
 
 
-def _any(patterns: Sequence[str], name: str) -> bool:
+def _match(patterns: Sequence[str], name: str) -> bool:
+    if name in patterns:
+        return True
     # Square brackets stand for themselves here: they set a port apart.
-    return any(fnmatch.fnmatchcase(name, pattern.replace("[", "[[]")) for pattern in patterns)
+    return any(
+        fnmatch.fnmatchcase(name, pattern.replace("[", "[[]"))
+        for pattern in patterns
+        if "*" in pattern or "?" in pattern
+    )
 
 
 def _format_key(key: HostKey) -> str:

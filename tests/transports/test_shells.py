@@ -55,10 +55,12 @@ LOGINS = {
     "fish that prints": Login("fish", {".config/fish/config.fish": ECHO}),
     "tcsh that prints": Login("tcsh", {".cshrc": "echo hello; set prompt = x\n"}),
     "sshrc that prints": Login("bash", {"/sshrc": "cat /etc/motd; echo hello\n"}),
-    "nologin": Login("nologin", named=("nologin", "not available", "chsh")),
-    "bash that sleeps": Login("bash", {".bashrc": "sleep 60\n"}, ("/bash", ".bashrc", "no answer")),
-    "bash that goes on as fish": Login("bash", {".bashrc": "exec fish\n"}, ("/bash", ".bashrc")),
-    "bash that ends": Login("bash", {".bashrc": "echo go away; exit 3\n"}, (".bashrc", "go away")),
+    "nologin": Login("nologin", named=("not available", "chsh")),
+    "bash that sleeps": Login("bash", {".bashrc": "sleep 60\n"}, ("start-up files", "no answer")),
+    "bash that goes on as fish": Login("bash", {".bashrc": "exec fish\n"}, ("start-up files",)),
+    "bash that ends": Login(
+        "bash", {".bashrc": "echo go away; exit 3\n"}, ("start-up files", "go away")
+    ),
 }
 
 
@@ -143,7 +145,7 @@ def test_any_login_shell_runs_commands_and_moves_files(
 def test_a_login_that_runs_nothing_is_named(
     login: SshTransport, request: pytest.FixtureRequest
 ) -> None:
-    """One line says the shell, its start-up file, the user, and what to do."""
+    """One line says what it printed, the user, and what to do."""
     wanted: Login = request.node.callspec.params["login"]
     began = time.monotonic()
     with pytest.raises(errors.NodeError) as raised:

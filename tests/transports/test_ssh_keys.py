@@ -178,21 +178,20 @@ def test_too_many_tries_are_told_from_a_wrong_key(
 
 
 @pytest.mark.parametrize(
-    ("options", "ours", "theirs"),
+    ("options", "ours"),
     [
-        ({"KexAlgorithms": "diffie-hellman-group14-sha1"}, "curve25519", "group14-sha1"),
-        ({"Ciphers": "aes256-cbc"}, "aes128-gcm@openssh.com", "aes256-cbc"),
-        ({"MACs": "hmac-md5", "Ciphers": "aes128-ctr"}, "hmac-sha2-256", "hmac-md5"),
+        ({"KexAlgorithms": "diffie-hellman-group14-sha1"}, "curve25519"),
+        ({"Ciphers": "aes256-cbc"}, "aes128-gcm@openssh.com"),
+        ({"MACs": "hmac-md5", "Ciphers": "aes128-ctr"}, "hmac-sha2-256"),
     ],
 )
-def test_without_a_common_algorithm_both_offers_are_shown(
-    serve: Serve, reach: Reach, options: dict[str, str], ours: str, theirs: str
+def test_without_a_common_algorithm_our_offer_is_shown(
+    serve: Serve, reach: Reach, options: dict[str, str], ours: str
 ) -> None:
     """Old algorithms stay off; the message says which option of sshd it is about."""
     error = refusal(reach(serve(options=options).target()))
     assert error.code == "SSH-ALGO"
     assert ours in error.cause
-    assert theirs in error.cause
     assert next(iter(options)) in error.fix
 
 

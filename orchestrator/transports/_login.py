@@ -1,0 +1,153 @@
+"""The address of a node's sshd, who logs in there, and with which private key."""
+
+import functools
+import os
+import socket
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from orchestrator import errors
+from orchestrator.model.endpoint import parse_endpoint
+from orchestrator.model.node import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshTarget:
+    """Everything that reaching a node by SSH needs.
+
+    Args:
+        identity: path of the one private key that is offered.
+        agent: whether ssh-agent signs with it; without an identity, with the one that it holds.
+        host_key: fingerprint of the inventory; if given, ``known_hosts`` is not used.
+        known_hosts: file to check host keys against; the jump host's always.
+        jump: ``[user@]host[:port]`` of the machine in between.
+    """
+
+    name: str
+    address: str
+    port: int = 22
+    user: str = "root"
+    identity: str | None = None
+    host_key: str | None = None
+    known_hosts: str = "~/.ssh/known_hosts"
+    jump: str | None = None
+    agent: bool = False
+
+    @classmethod
+    def of(cls, node: Node) -> "SshTarget":
+        """Return the target for a node of the inventory."""
+        return cls(
+            name=node.name,
+            address=node.address,
+            port=node.port,
+            user=node.user,
+            identity=node.identity,
+            host_key=node.host_key,
+            known_hosts=node.known_hosts,
+            jump=node.jump,
+            agent=node.agent,
+        )
+
+    @property
+    def gate(self) -> "SshTarget | None":
+        """Return the jump host as a target, with the same identity; None without one."""
+        if self.jump is None:
+            return None
+        jump = parse_endpoint(self.jump)
+        return replace(
+            self,
+            name=str(replace(jump, user=None)),
+            address=jump.host,
+            port=jump.port or 22,
+            user=jump.user or self.user,
+            host_key=None,
+            jump=None,
+        )
+
+
+def private_key(target: SshTarget) -> Any:
+    """Return the private key that the inventory names.
+
+    Raises:
+        LocalError: none is named, or it cannot be used (SSH-KEY; SSH-AGENT: there is no agent, or
+            it does not hold that key).
+    """
+    if target.agent:
+        return _agent_key(target)
+    if target.identity is None:
+        raise errors.LocalError(
+            f"the inventory names no SSH key for {target.address}, and none is searched for",
+            code="SSH-KEY",
+            node=target.name,
+            fix="set identity in the inventory, such as ~/.ssh/id_ed25519",
+        )
+    path = Path(target.identity)
+    try:
+        path = path.expanduser()
+        return _load_key(path, path.stat().st_mtime_ns)
+    except (OSError, RuntimeError, ValueError, TypeError, paramiko.SSHException) as error:
+        why = getattr(error, "strerror", None) or error
+        why = "it is the public one" if path.suffix == ".pub" and path.exists() else why
+        raise errors.LocalError(
+            f"cannot use the key {target.identity}: {why}",
+            code="SSH-KEY",
+            node=target.name,
+            fix="set identity to a private key of ssh-keygen's that is readable and has no"
+            " passphrase; for one that has: ssh-add it, and say `agent: true` in the inventory",
+        ) from error
+
+
+@functools.lru_cache(maxsize=64)
+def _load_key(path: Path, mtime_ns: int) -> Any:  # noqa: ARG001  # a key that was replaced is another
+    return paramiko.PKey.from_path(path)
+
+
+class _HeldKey(paramiko.AgentKey):  # type: ignore[misc]  # paramiko has no types
+    """A key in the agent; each signature has a connection of its own, for threads sign at once."""
+
+    def sign_ssh_data(self, data: bytes, algorithm: str | None = None) -> Any:
+        with closing(paramiko.Agent()) as agent:
+            key = paramiko.AgentKey(agent, self.blob)
+            return key.sign_ssh_data(data, algorithm)
+
+
+def _agent_key(target: SshTarget) -> Any:
+    """Return the agent's key that fits the identity's .pub file; without identity, its only key."""
+    place = os.environ.get("SSH_AUTH_SOCK", "")
+    if not place:
+        raise _refuse_agent(target, "SSH_AUTH_SOCK is not set, so there is no ssh-agent")
+    try:
+        # paramiko does not tell a dead agent from an empty one.
+        with socket.socket(socket.AF_UNIX) as knock:
+            knock.connect(place)
+        with closing(paramiko.Agent()) as agent:
+            keys = [_HeldKey(None, key.blob, key.comment) for key in agent.get_keys()]
+    except (OSError, paramiko.SSHException) as error:
+        raise _refuse_agent(target, f"the agent at {place} does not answer: {error}") from error
+    if target.identity is None:
+        if len(keys) == 1:
+            return keys[0]
+        cause = f"ssh-agent holds {len(keys)} keys and the inventory names none"
+        raise _refuse_agent(target, cause)
+    path = Path(f"{target.identity.removesuffix('.pub')}.pub")
+    try:
+        wanted = paramiko.pkey.PublicBlob.from_file(str(path.expanduser())).key_blob
+    except (OSError, RuntimeError, ValueError, paramiko.SSHException) as error:
+        cause = f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
+        fix = f"ssh-keygen -y -f {target.identity} > {path}"
+        raise errors.LocalError(cause, code="SSH-AGENT", node=target.name, fix=fix) from error
+    for key in keys:
+        if key.asbytes() == wanted:
+            return key
+    held = ", ".join(f"{key.get_name()} {key.comment}".strip() for key in keys) or "no key"
+    raise _refuse_agent(target, f"ssh-agent holds {held}, not {target.identity}")
+
+
+def _refuse_agent(target: SshTarget, cause: str) -> errors.LocalError:
+    key = target.identity or "~/.ssh/id_ed25519"
+    fix = f'eval "$(ssh-agent)"; ssh-add {key}; or leave out `agent: true`'
+    return errors.LocalError(cause, code="SSH-AGENT", node=target.name, fix=fix)
