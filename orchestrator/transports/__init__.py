@@ -21,7 +21,13 @@ class Stream(Protocol):
     """A command that runs on the node, as a byte stream of its standard input and output."""
 
     def sendall(self, data: bytes, /) -> None:
-        """Write to its standard input, all of it."""
+        """Write to its standard input, all of it.
+
+        Raises:
+            TimeoutError: it did not take it in the time set.
+            NodeUnreachable: the connection is lost.
+            BrokenPipeError: the command has ended.
+        """
 
     def recv(self, size: int, /) -> bytes:
         """Read at most ``size`` bytes of its standard output; return none at its end.
@@ -66,7 +72,7 @@ class Transport(Protocol):
         """
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """Read a file from ``offset``, at most a few MiB; return None if there is no file.
+        """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
 
         Raises:
             LocalError, UnfitError: the file is there and cannot be read.
@@ -87,7 +93,9 @@ class Transport(Protocol):
         """
 
     def open(self, argv: tuple[str, ...]) -> Stream:
-        """Start ``argv`` on the node as a byte stream; its standard error is drained.
+        """Start ``argv`` on the node as a byte stream; its standard error is dropped.
+
+        A missing program is a stream that ends at once.
 
         Raises:
             NodeUnreachable: nothing was started.

@@ -69,21 +69,13 @@ def _created(path: Path) -> int:
 
 
 class LocalTransport:
-    """A node that is this machine; commands are its own processes."""
+    """A node that is this machine: commands are its own processes, killed at their deadline."""
 
     def __init__(self, node: str) -> None:
         self.node = node
         self._opened: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
-        """Run ``argv`` with no terminal and no input; at the deadline it is killed.
-
-        A program that signal n ended has exit code 128 + n.
-
-        Raises:
-            NodeUnreachable, LocalError: this machine cannot start it.
-            CommandTimedOut: it was killed; processes that it started may go on.
-        """
         is_script = _shell.is_script(argv)
         try:
             done = subprocess.run(
@@ -108,11 +100,6 @@ class LocalTransport:
         return Completed(status, done.stdout, done.stderr)
 
     def put(self, content: bytes, path: str) -> None:
-        """Write a file with mode 0600, aside and then renamed; new folders above it get 0700.
-
-        Raises:
-            LocalError: the old file, if any, is untouched.
-        """
         target = Path(path)
         aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
         try:
@@ -125,21 +112,11 @@ class LocalTransport:
             ) from error
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
-
-        Raises:
-            LocalError: the file is there and cannot be read.
-        """
         with self._reading(path, NOT_THERE), open(path, "rb", buffering=0) as file:
             return _from(file, offset)
         return None
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """Read like ``get``; return None unless it is a regular file of the user.
-
-        Raises:
-            LocalError: the file is there and cannot be read.
-        """
         reading = self._reading(path, NOT_PLAIN)
         with reading, open(path, "rb", buffering=0, opener=_without_link) as file:
             status = os.fstat(file.fileno())
@@ -148,7 +125,6 @@ class LocalTransport:
         return None
 
     def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if it has no reader, or is no FIFO."""
         with contextlib.suppress(OSError):
             gate = _without_link(path, os.O_WRONLY)
             try:
@@ -226,7 +202,6 @@ class LocalTransport:
                 ) from error
 
     def close(self) -> None:
-        """Close the streams; their commands end with their input."""
         for process, ours in list(self._opened):
             ours.close()
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -70,13 +70,6 @@ class ChannelStream:
         self._open = True
 
     def sendall(self, data: bytes) -> None:
-        """Write to the command's input, all of it.
-
-        Raises:
-            TimeoutError: it did not take it in time.
-            NodeUnreachable: the connection is lost.
-            BrokenPipeError: the command has ended.
-        """
         view = memoryview(data)
         while view:
             piece = bytes(view[:PIECE_BYTES])
@@ -92,23 +85,15 @@ class ChannelStream:
             view = view[sent:]
 
     def recv(self, size: int) -> bytes:
-        """Read at most ``size`` bytes of the command's output; return none at its end.
-
-        Raises:
-            TimeoutError: nothing came within the time set.
-            NodeUnreachable: the connection is lost, which is not the output's end.
-        """
         data: bytes = self._channel.recv(size)
         if not data:
             self._complain()
         return data
 
     def settimeout(self, seconds: float | None) -> None:
-        """Limit how long one ``recv`` or ``sendall`` may wait."""
         self._channel.settimeout(seconds)
 
     def close(self) -> None:
-        """End both directions; the command sees the end of its input."""
         if self._open:
             self._open = False
             with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
@@ -212,7 +197,6 @@ class Session:
         return self._link.alive
 
     def close(self) -> None:
-        """End the connection; what runs on the node goes on."""
         self._link.close()
 
     def execute(self, marks: Marks, text: bytes, limit_s: float) -> ChannelStream:
@@ -392,7 +376,9 @@ class Session:
 class SshTransport:
     """A node that is reached by SSH: connected at the first call, and again after a loss.
 
-    At most six commands and streams run at once; further ones queue.
+    At most six commands and streams run at once; further ones queue. Limits of time begin once the
+    node is connected, which has limits of its own. A login shell that starts no command is
+    SSH-SHELL.
     """
 
     def __init__(self, target: SshTarget) -> None:
@@ -404,18 +390,6 @@ class SshTransport:
         )
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
-        """Run ``argv`` with no terminal and no input, by /bin/sh.
-
-        A program that signal n ended has exit code 128 + n.
-
-        Args:
-            timeout_s: seconds from its start; connecting has limits of its own.
-
-        Raises:
-            NodeError: nothing was run (SSH-SHELL: the login shell starts no command), or
-                (SSH-LOST, SSH-RESET) it may still be running.
-            CommandTimedOut: it may still be running on the node.
-        """
         session, marks = self._session.get(), Marks()
         deadline = time.monotonic() + timeout_s
         stream = session.execute(marks, marks.run(argv), timeout_s)
@@ -435,12 +409,6 @@ class SshTransport:
         return Completed(*answer)
 
     def put(self, content: bytes, path: str) -> None:
-        """Write a file with mode 0600, aside and then renamed; new folders above it get 0700.
-
-        Raises:
-            UnfitError: the node refuses; the old file, if any, is untouched.
-            NodeError: the connection is lost; the file is the old or the new one, and whole.
-        """
         session = self._session.get()
         aside = f"{path}.{secrets.token_hex(4)}.new"
         try:
@@ -454,29 +422,12 @@ class SshTransport:
             ) from refused
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
-
-        Raises:
-            UnfitError: the file is there and cannot be read.
-            NodeError: the connection is lost.
-        """
         return self._read(path, offset, own=False)
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """Read like ``get``; return None unless it is a regular file of the login user.
-
-        Raises:
-            UnfitError: the file is there and cannot be read.
-            NodeError: the connection is lost.
-        """
         return self._read(path, offset, own=True)
 
     def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if it has no reader, or is no FIFO.
-
-        Raises:
-            NodeError: the connection is lost; the line may or may not have been written.
-        """
         words = ("sh", "-c", FEED, "sh", path, line.decode())
         return self.run(words, timeout_s=COMMAND_S).exit_code == 0
 
@@ -499,19 +450,10 @@ class SshTransport:
             ) from refused
 
     def open(self, argv: tuple[str, ...]) -> Stream:
-        """Start ``argv`` on the node as a byte stream; its standard error is dropped.
-
-        A missing program is a stream that ends at once. A lost connection is no end: ``recv``
-        raises NodeUnreachable then.
-
-        Raises:
-            NodeError: nothing was started.
-        """
         marks = Marks()
         return self._session.get().execute(marks, marks.open(argv), SHELL_S)
 
     def close(self) -> None:
-        """Close the connection; commands that run on the node go on."""
         self._session.drop()
 
     def _reason(self, refused: Refused, script: str, *words: str) -> str:

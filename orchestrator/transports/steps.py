@@ -227,28 +227,23 @@ class StepTransport:
             raise errors.LocalError(f"cannot write {path}: {said}", code="WRITE", node=self.node)
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
-        """Read a file from ``offset``, at most 4 MiB; return None if there is no file."""
         if self._is_shared(path):
             return self._local.get(path, offset)
         return self._got(path, offset, "any")
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """Read like ``get``; return None unless it is a regular file of the user."""
         if self._is_shared(path):
             return self._local.get_own(path, offset)
         return self._got(path, offset, "own")
 
     def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO on the node, whose reader is a process there."""
         words = ("sh", "-c", FEED, "sh", path, line.decode())
         return self.run(words, timeout_s=COMMAND_S).exit_code == 0
 
     def open(self, argv: tuple[str, ...]) -> Stream:
-        """Start ``argv`` in a step of its own as a byte stream."""
         return self._local.open(argv, self._steps.words([self.node], "--unbuffered"))
 
     def close(self) -> None:
-        """Close the streams; their steps end with their input."""
         with contextlib.suppress(OSError):
             self._local.close()
 
