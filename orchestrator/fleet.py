@@ -13,8 +13,8 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
 from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime
+from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport, open_files
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.logged import LoggedTransport

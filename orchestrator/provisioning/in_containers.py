@@ -13,7 +13,7 @@ from orchestrator.inputs import probing
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.site import Finding, ImageRecord, NodeFacts
 from orchestrator.probes import container, sections
-from orchestrator.runtimes.settings import ContainerSettings
+from orchestrator.runtimes.grants import ContainerSettings
 
 LABEL = "dlperf.probe"
 LOOK_S = 0.1

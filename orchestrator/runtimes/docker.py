@@ -4,7 +4,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,13 +15,11 @@ from orchestrator.model.plan import Mount, Task
 from orchestrator.model.process import ProcessIdentity
 from orchestrator.retries import CONTAINER_MAKES
 from orchestrator.runtimes import TaskState, marks, observer
-from orchestrator.runtimes._ends import verdict
 from orchestrator.runtimes._files import TaskFiles, script, supervised
 from orchestrator.runtimes.containers import Containers, ContainerState
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.grants import of_node, pairs
+from orchestrator.runtimes.grants import ContainerSettings, of_node, pairs
 from orchestrator.runtimes.images import Images
-from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports import Completed, Transport
 from orchestrator.transports.cached import Cached
 
@@ -113,7 +111,6 @@ class DockerRuntime:
         return host, config
 
     def start(self, attempt: Attempt, task: Task) -> bool:
-        """Open the task's gate; False if nothing waits there."""
         heard = self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
         if heard:
             seen = self._seen.setdefault(attempt.token(task), _Seen())
@@ -146,11 +143,9 @@ class DockerRuntime:
         return self._asked(attempt, task, supervisor, seen)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """Return the task's raw log from ``offset`` on, at most a few MiB."""
         return self._files(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:
-        """Ask the supervisor to end the program."""
         self._containers.signal(attempt.token(task), "SIGTERM")
 
     def remove(self, attempt: Attempt, task: Task) -> None:
@@ -177,7 +172,7 @@ class DockerRuntime:
         files = self._files(attempt, task)
         container = self._ask(lambda: self._containers.find(attempt.token(task)))
         if container is None or container.finished:
-            return self._ask(lambda: verdict(files, supervisor, container, self._containers))
+            return self._ask(lambda: _judge_end(files, supervisor, container, self._containers))
         if supervisor is None:
             return TaskState("absent")
         seen.pid = str(container.pid)
@@ -367,3 +362,46 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
         **({"job": attempt.handle} if attempt.handle else {}),
     }
     return {f"{LABEL}{name}": value for name, value in labels.items()}
+
+
+KILLED = 137
+
+
+def _judge_end(
+    files: TaskFiles,
+    supervisor: ProcessIdentity | None,
+    container: ContainerState | None,
+    containers: Containers,
+) -> TaskState:
+    """Return the state of a task whose container has ended or does not exist."""
+    end = files.end()
+    if end is None and supervisor is None and container is None:
+        return TaskState("absent")
+    if end is None:
+        why = _find_reason(files, supervisor, container, containers)
+        status = container.exit_code if container and why != "lost" else None
+        return TaskState("lost", files.make_lost_end(why, status))
+    # A rank that the kernel ended for want of memory, while the program went on and exits with 0.
+    if container is not None and container.oom_killed:
+        return TaskState("ended", replace(end, why="oom"))
+    # An engine that goes down or starts anew asks what it finds running to end.
+    if end.why == "stopped" and container is not None and containers.restarted_since(container):
+        return TaskState("ended", replace(end, why="docker-restarted"))
+    return TaskState("ended", end)
+
+
+def _find_reason(
+    files: TaskFiles,
+    supervisor: ProcessIdentity | None,
+    container: ContainerState | None,
+    containers: Containers,
+) -> str:
+    if supervisor is not None and files.rebooted(supervisor):
+        return "rebooted"
+    if container is None:
+        return "lost"
+    if container.oom_killed:
+        return "oom"
+    if container.exit_code != KILLED:
+        return "lost"
+    return "docker-restarted" if containers.restarted_since(container) else "killed"

@@ -66,11 +66,9 @@ class ProcessRuntime:
             )
 
     def start(self, attempt: Attempt, task: Task) -> bool:
-        """Open the task's gate; False if nothing waits there."""
         return self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """Determine the present state from the task's files and the process table."""
         files = self._files(attempt, task)
         end, supervisor = files.end(), files.supervisor()
         if end is None and supervisor is None:
@@ -85,11 +83,9 @@ class ProcessRuntime:
         return TaskState("ended", end)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """Read the task's raw log from ``offset``, at most a few MiB."""
         return self._files(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:
-        """Send SIGTERM to the supervisor, which ends the program; nothing if it has ended."""
         files = self._files(attempt, task)
         supervisor = files.supervisor()
         if supervisor and files.alive(supervisor, str(supervisor.pid)):

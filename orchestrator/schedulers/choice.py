@@ -11,8 +11,7 @@ from orchestrator.model.node import Node
 from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import NodeFacts
 from orchestrator.runtimes import docker_run
-from orchestrator.runtimes.grants import Grants, pairs, way_of_gpus
-from orchestrator.runtimes.settings import ContainerSettings
+from orchestrator.runtimes.grants import ContainerSettings, Grants, pairs, way_of_gpus
 from orchestrator.schedulers import Scheduler, slurm, slurm_tasks
 from orchestrator.schedulers.fanout import Fanout, places
 from orchestrator.schedulers.slurm import Slurm

@@ -12,8 +12,8 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import TaskState, container_starts, docker_in_step, image_files, marks
+from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import inherited_environment
-from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.runtimes.step import StepFiles, task_script
 from orchestrator.schedulers import slurm_nodes, slurm_queue
 from orchestrator.schedulers.gang_step import ENDING_S, LAST_WORDS_S, GangStep

@@ -8,7 +8,7 @@ from orchestrator.model.attempt import Attempt, Limits, TaskEnd
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes.docker import DockerRuntime
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.settings import ContainerSettings
+from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.transports.local import LocalTransport
 from tests.dockerd import IMAGE, Dockerd
 from tests.waiting import wait_for

@@ -16,8 +16,8 @@ from orchestrator.model.plan import Mount
 from orchestrator.runtimes import docker_run
 from orchestrator.runtimes.containers import Containers
 from orchestrator.runtimes.engine import Engine
+from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.images import Images
-from orchestrator.runtimes.settings import ContainerSettings
 from tests.dockerd import IMAGE, QUICK, Dockerd, context, unlike
 from tests.runtimes.docker_stage import ENDLESS, LEAST, LIMITS, Stage
 

@@ -14,8 +14,8 @@ from orchestrator.model.attempt import Attempt, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.docker import DockerRuntime
+from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.runtimes.settings import ContainerSettings
 from orchestrator.transports.local import LocalTransport
 from tests.dockerd import IMAGE, Dockerd
 from tests.waiting import wait_for
