@@ -12,7 +12,7 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.image import Program
 from orchestrator.model.node import Node
 from orchestrator.model.plan import Placement, Plan, Seat, Task, Trial
-from orchestrator.model.shapes import shape
+from orchestrator.model.text import shape
 from orchestrator.planning import environment, plan
 from orchestrator.planning.plan import Recipe
 

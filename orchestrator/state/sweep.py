@@ -16,8 +16,8 @@ from orchestrator.model.attempt import Attempt
 from orchestrator.model.event import Event
 from orchestrator.model.history import History
 from orchestrator.model.outcome import Outcome
-from orchestrator.model.shapes import shape
 from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.text import shape
 from orchestrator.state import records
 from orchestrator.state.files import dumps, ours, read, replacing, write
 from orchestrator.state.lock import Lock

@@ -6,8 +6,8 @@ from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.inputs import user_files
-from orchestrator.model.shapes import shape
 from orchestrator.model.site import Finding, Site
+from orchestrator.model.text import shape
 from orchestrator.provisioning import observe
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.store import Store
