@@ -5,9 +5,8 @@ from ipaddress import IPv4Address, IPv6Address
 
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.container import Container
-from orchestrator.model.endpoint import ip
 from orchestrator.model.node import MOST_GPUS, SLURM, Node
-from orchestrator.model.text import Conflict, repeated
+from orchestrator.model.text import Conflict, ip, repeated
 
 IMAGE_FILES = ("pyxis", "apptainer")
 

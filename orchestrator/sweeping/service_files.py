@@ -6,7 +6,7 @@ from orchestrator import errors
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.endpoint import Endpoint
+from orchestrator.model.text import Endpoint
 from orchestrator.schedulers import Scheduler
 from orchestrator.transports import keys
 

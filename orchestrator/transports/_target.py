@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from orchestrator.model.endpoint import parse_endpoint
 from orchestrator.model.node import Node
+from orchestrator.model.text import parse_endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
