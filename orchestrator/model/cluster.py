@@ -7,10 +7,9 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from orchestrator.model.container import Container, Registry
-from orchestrator.model.env import EnvName, EnvValue
 from orchestrator.model.node import SLURM, Node, NodeEntry, Settings
 from orchestrator.model.slurm import Slurm
-from orchestrator.model.text import ImageChoice, Name, Noun, Size, size_bytes
+from orchestrator.model.text import EnvName, EnvValue, ImageChoice, Name, Noun, Size, size_bytes
 
 LOG_BYTES = 1 << 30
 

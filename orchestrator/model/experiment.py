@@ -12,12 +12,13 @@ from pydantic import (
 )
 
 from orchestrator.model.case import AXES
-from orchestrator.model.env import EnvName, EnvValue
 from orchestrator.model.log import Rule
 from orchestrator.model.repeats import Asked, Canary, Often, Repeats
 from orchestrator.model.text import (
     Conflict,
     Count,
+    EnvName,
+    EnvValue,
     ImageChoice,
     Name,
     Noun,

@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from orchestrator.model.env import Roce
 from orchestrator.model.plan import Seat
 from orchestrator.model.text import (
     Address,
@@ -20,6 +19,16 @@ from orchestrator.model.text import (
     RangedName,
     Words,
 )
+
+
+class Roce(Noun):
+    """NCCL's settings for RDMA over Ethernet; at least one of both."""
+
+    gid_index: int | None = Field(default=None, ge=0, le=255)
+    """NCCL_IB_GID_INDEX: the place of the RoCE v2 address in each adapter's table of GIDs."""
+    traffic_class: int | None = Field(default=None, ge=0, le=255)
+    """NCCL_IB_TC: the class that the switches carry without loss, DSCP times 4."""
+
 
 MOST_GPUS = 64
 SLURM = "slurm"

@@ -3,7 +3,7 @@
 import ipaddress
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -310,3 +310,22 @@ def shape(noun: type[T]) -> TypeAdapter[T]:
         _MADE[noun] = TypeAdapter(noun)
     made: TypeAdapter[T] = _MADE[noun]
     return made
+
+
+EnvName = Annotated[
+    str,
+    Matching(
+        re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}"),
+        "letters, digits and '_', not beginning with a digit",
+    ),
+]
+EnvText = Annotated[
+    str,
+    Matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{0,1000}"), "one line of at most 1000 characters"),
+]
+EnvValue = EnvText | int
+
+
+def env_texts(env: Mapping[str, EnvValue]) -> dict[str, str]:
+    """Return the variables as texts, as a program receives them."""
+    return {name: str(value) for name, value in env.items()}

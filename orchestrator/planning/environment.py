@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from orchestrator import words
-from orchestrator.model import env
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.env import EnvValue
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.plan import Placement, Seat
-from orchestrator.model.text import Conflict
+from orchestrator.model.text import Conflict, EnvValue, env_texts
 from orchestrator.workloads import Workload
 
 # By words between underscores: TOKENIZERS_PARALLELISM and KEYBOARD are no secrets.
@@ -42,7 +40,7 @@ _PREFIXES = ("DLPERF_", "TORCHELASTIC_", "OMPI_", "PMIX_", "SLURM_")
 
 def added(cluster: Cluster, experiment: Experiment) -> dict[str, str]:
     """Return the user's variables; the playbook's override the inventory's."""
-    return {**env.texts(cluster.env), **env.texts(experiment.env)}
+    return {**env_texts(cluster.env), **env_texts(experiment.env)}
 
 
 def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
