@@ -6,10 +6,9 @@ from dataclasses import replace
 from orchestrator import words
 from orchestrator.checks.data import states
 from orchestrator.checks.fabric import adapters, openable
-from orchestrator.model.container import Container
 from orchestrator.model.facts import ContainerFacts, Silent
 from orchestrator.model.findings import found
-from orchestrator.model.node import Node
+from orchestrator.model.node import Container, Node
 from orchestrator.model.site import Finding
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

@@ -6,8 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from orchestrator.model.container import Container, Registry
-from orchestrator.model.node import SLURM, Node, NodeEntry, Settings
+from orchestrator.model.node import SLURM, Container, Node, NodeEntry, Registry, Settings
 from orchestrator.model.slurm import Slurm
 from orchestrator.model.text import EnvName, EnvValue, ImageChoice, Name, Noun, Size, size_bytes
 

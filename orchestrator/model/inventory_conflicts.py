@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.container import Container
-from orchestrator.model.node import MOST_GPUS, SLURM, Node
+from orchestrator.model.node import MOST_GPUS, SLURM, Container, Node
 from orchestrator.model.text import Conflict, ip, repeated
 
 IMAGE_FILES = ("pyxis", "apptainer")
