@@ -5,8 +5,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
-from orchestrator.model.allocation import Allocation, Request
-from orchestrator.model.attempt import Attempt
+from orchestrator.model.attempt import Allocation, Attempt, Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.image import Program

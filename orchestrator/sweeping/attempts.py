@@ -9,8 +9,7 @@ from orchestrator import errors, nodeset
 from orchestrator.console.view import Row, View
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.measuring.endings import LOST
-from orchestrator.model.allocation import Allocation, Request
-from orchestrator.model.attempt import Attempt, GangEnd
+from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Request
 from orchestrator.model.event import Adopted, Intent
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.model.allocation import Allocation
+from orchestrator.model.attempt import Allocation
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat
 from orchestrator.planning import bind, plan

@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.launchers import replicate
-from orchestrator.model.allocation import Allocation
-from orchestrator.model.attempt import GangEnd, TaskEnd
+from orchestrator.model.attempt import Allocation, GangEnd, TaskEnd
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Command, Placement, Seat
