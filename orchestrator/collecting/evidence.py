@@ -7,9 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.attempt import Outcome, TaskEnd
 from orchestrator.model.history import History
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.state.sweep import Sweep

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from orchestrator import __version__, errors, workloads
 from orchestrator.collecting import code, evidence, fabric, logs, publications, settled, telemetry
 from orchestrator.measuring import canary, case_facts, medians, settling, validity
+from orchestrator.model.attempt import Outcome
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.history import History
 from orchestrator.model.log import Rule
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report, Writer

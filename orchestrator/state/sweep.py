@@ -12,10 +12,9 @@ from typing import BinaryIO
 
 from orchestrator import __version__, disk, errors
 from orchestrator.model import history
-from orchestrator.model.attempt import Attempt
+from orchestrator.model.attempt import Attempt, Outcome
 from orchestrator.model.event import Event
 from orchestrator.model.history import History
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.sweep import SweepRecord
 from orchestrator.model.text import shape
 from orchestrator.state import records

@@ -8,10 +8,9 @@ from orchestrator.collecting import causes, code, evidence, fabric, logs, teleme
 from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import user_files
 from orchestrator.measuring import endings, validity
-from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
+from orchestrator.model.attempt import Attempt, GangEnd, Outcome, TaskEnd
 from orchestrator.model.event import Ended
 from orchestrator.model.log import Fabric
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement

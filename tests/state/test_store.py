@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator import __version__, errors
-from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.attempt import Outcome, TaskEnd
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.event import Adopted, Ended, Intent
 from orchestrator.model.experiment import Method
 from orchestrator.model.facts import JSON
 from orchestrator.model.node import NodeEntry
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Site

@@ -12,13 +12,12 @@ from orchestrator import workloads
 from orchestrator.collecting import code, fabric, logs, report_files, telemetry
 from orchestrator.collecting.sweep import measured
 from orchestrator.measuring import validity
-from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.attempt import Attempt, Outcome, TaskEnd
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.event import Ended, Intent
 from orchestrator.model.experiment import Method
 from orchestrator.model.node import NodeEntry
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan, Task, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.repeats import Repeats
