@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from orchestrator.model.event import Ended, Event, Intent
+from orchestrator.model.sweep import Ended, Event, Intent
 
 
 @dataclass(slots=True)

@@ -13,9 +13,8 @@ from typing import BinaryIO
 from orchestrator import __version__, disk, errors
 from orchestrator.model import history
 from orchestrator.model.attempt import Attempt, Outcome
-from orchestrator.model.event import Event
 from orchestrator.model.history import History
-from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.sweep import Event, SweepRecord
 from orchestrator.model.text import shape
 from orchestrator.state import records
 from orchestrator.state.files import dumps, ours, read, replacing, write

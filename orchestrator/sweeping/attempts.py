@@ -10,9 +10,9 @@ from orchestrator.console.view import Row, View
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.measuring.endings import LOST
 from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Request
-from orchestrator.model.event import Adopted, Intent
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
+from orchestrator.model.sweep import Adopted, Intent
 from orchestrator.planning import bind
 from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS

@@ -6,9 +6,9 @@ from typing import TypeVar
 from orchestrator import errors
 from orchestrator.launchers import mpirun
 from orchestrator.model.attempt import Attempt, GangEnd
-from orchestrator.model.event import Ended
 from orchestrator.model.plan import Plan
 from orchestrator.model.problem import Problem
+from orchestrator.model.sweep import Ended
 from orchestrator.pool import Pool
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.files import now

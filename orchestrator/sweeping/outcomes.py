@@ -9,12 +9,12 @@ from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import user_files
 from orchestrator.measuring import endings, validity
 from orchestrator.model.attempt import Attempt, GangEnd, Outcome, TaskEnd
-from orchestrator.model.event import Ended
 from orchestrator.model.log import Fabric
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.site import NodeFacts
+from orchestrator.model.sweep import Ended
 from orchestrator.planning import bind, environment
 from orchestrator.state import contents
 from orchestrator.state.files import now

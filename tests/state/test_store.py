@@ -15,14 +15,13 @@ import pytest
 from orchestrator import __version__, errors
 from orchestrator.model.attempt import Outcome, TaskEnd
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.event import Adopted, Ended, Intent
 from orchestrator.model.experiment import Method
 from orchestrator.model.facts import JSON
 from orchestrator.model.node import NodeEntry
 from orchestrator.model.plan import Plan
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Site
-from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.sweep import Adopted, Ended, Intent, SweepRecord
 from orchestrator.state import records
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
