@@ -10,13 +10,12 @@ from orchestrator.measuring import canary, case_facts, medians, settling, validi
 from orchestrator.model.attempt import Outcome
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.history import History
 from orchestrator.model.log import Rule
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report, Writer
 from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
-from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.sweep import History, SweepRecord
 from orchestrator.model.text import env_texts
 from orchestrator.report import node_facts
 from orchestrator.state.sweep import Sweep

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator import __version__, disk, errors
-from orchestrator.model import history
 from orchestrator.model.attempt import Attempt, Outcome
-from orchestrator.model.history import History
-from orchestrator.model.sweep import Event, SweepRecord
+from orchestrator.model.sweep import Event, History, SweepRecord, by_trial
 from orchestrator.model.text import shape
 from orchestrator.state import records
 from orchestrator.state.files import dumps, ours, read, replacing, write
@@ -120,7 +118,7 @@ class Sweep:
         Raises:
             StoreError: the events are damaged.
         """
-        histories = history.by_trial(self.events())
+        histories = by_trial(self.events())
         for trial, number in self.attempts():
             trial_history = histories.setdefault(trial, History())
             if number > trial_history.attempts:

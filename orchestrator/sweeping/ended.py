@@ -4,7 +4,7 @@ import json
 
 from orchestrator import errors
 from orchestrator.collecting import evidence, settled
-from orchestrator.model.history import History
+from orchestrator.model.sweep import History
 from orchestrator.state import contents
 from orchestrator.state.files import dumps, write
 from orchestrator.state.store import Store
