@@ -271,3 +271,37 @@ def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str
     said = {name: settings[name] for name in _SETTINGS if settings.get(name)}
     plain = json.dumps([list(layers), said], sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(plain.encode()).hexdigest()}"
+
+
+def lock_file_name(inventory: str) -> str:
+    """Return the name of the lock file beside an inventory of that file name."""
+    return f"{inventory.removesuffix('.yaml')}.lock.json"
+
+
+class LockFile(Noun):
+    """The validated lock file; its JSON is also YAML, and read as strictly."""
+
+    version: Literal[1]
+    images: dict[ImageReference, Digest] = Field(default_factory=dict)
+    """The digest that its registry reported, for each base reference."""
+    downloads: dict[FileUrl, Digest] = Field(default_factory=dict)
+    """The sha256 of the downloaded bytes, for each URL."""
+
+    def extended(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
+        """Return a copy with these digests, which replace those of the same names.
+
+        Raises:
+            ValidationError: something of it is no reference, no URL or no digest.
+        """
+        return LockFile(
+            version=self.version,
+            images={**self.images, **images},
+            downloads={**self.downloads, **downloads},
+        )
+
+    def text(self) -> str:
+        """Return the content of the lock file, sorted so that its diffs are small."""
+        return json.dumps(self.model_dump(), indent=2, sort_keys=True) + "\n"
+
+
+EMPTY_LOCK = LockFile(version=1)

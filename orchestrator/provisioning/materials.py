@@ -11,7 +11,7 @@ from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import user_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
-from orchestrator.model.lock import EMPTY, LockFile, file_name
+from orchestrator.model.image import EMPTY_LOCK, LockFile, lock_file_name
 from orchestrator.state import lock as lock_files
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
@@ -111,7 +111,7 @@ def lock(inventory: Path) -> LockFile:
     path = _lock_path(inventory)
     with disk.on_disk(path):
         if not disk.is_there(path):
-            return EMPTY
+            return EMPTY_LOCK
     return yaml_reader.validated(yaml_reader.read(path), LockFile)
 
 
@@ -129,7 +129,7 @@ def keep_lock(preparing: Preparing) -> None:
 
 
 def _lock_path(inventory: Path) -> Path:
-    return inventory.with_name(file_name(inventory.name))
+    return inventory.with_name(lock_file_name(inventory.name))
 
 
 def _bundle(folder: Path) -> Bundle:

@@ -7,10 +7,15 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.files import yaml_reader
-from orchestrator.model import lock
 from orchestrator.model.bundle import Bundle, FileSeen
-from orchestrator.model.image import Image, derived_tag, file_name
-from orchestrator.model.lock import LockFile
+from orchestrator.model.image import (
+    EMPTY_LOCK,
+    Image,
+    LockFile,
+    derived_tag,
+    file_name,
+    lock_file_name,
+)
 from tests import ROOT
 
 SHIPPED = ROOT / "images"
@@ -248,8 +253,8 @@ def test_bad_value_never_gets_near_a_shell(tmp_path: Path, old: str, new: str, w
 
 def test_lock_comes_back_as_it_was_written(tmp_path: Path) -> None:
     """What is written is read by the same strict reader as every file that a user edits."""
-    written = lock.EMPTY.extended({"registry.example/base:1": ZEROS}, {OFED_URL: ONES})
-    path = tmp_path / lock.file_name("v100x4.yaml")
+    written = EMPTY_LOCK.extended({"registry.example/base:1": ZEROS}, {OFED_URL: ONES})
+    path = tmp_path / lock_file_name("v100x4.yaml")
     path.write_text(written.text())
     assert path.name == "v100x4.lock.json"
     assert yaml_reader.validated(yaml_reader.read(path), LockFile) == written
