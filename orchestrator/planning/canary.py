@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from orchestrator.model.case import Case
-from orchestrator.model.experiment import Method
+from orchestrator.model.experiment import Canary, Method
 from orchestrator.model.plan import Trial
-from orchestrator.model.repeats import Canary
 from orchestrator.model.text import Conflict
 
 FOLDER = "canary"

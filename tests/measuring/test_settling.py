@@ -8,9 +8,8 @@ import pytest
 
 from orchestrator.measuring import medians, settling
 from orchestrator.measuring.settling import Series
-from orchestrator.model.experiment import Method
+from orchestrator.model.experiment import Method, Repeats
 from orchestrator.model.plan import Plan, Trial
-from orchestrator.model.repeats import Repeats
 from orchestrator.model.result import NOT_NEEDED
 from orchestrator.planning import plan
 from tests.measuring.trials import case, trial

@@ -15,11 +15,10 @@ from orchestrator.measuring import validity
 from orchestrator.model.attempt import Attempt, Outcome, TaskEnd
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.experiment import Method
+from orchestrator.model.experiment import Method, Repeats
 from orchestrator.model.node import NodeEntry
 from orchestrator.model.plan import Plan, Task, Trial
 from orchestrator.model.problem import Problem
-from orchestrator.model.repeats import Repeats
 from orchestrator.model.site import Site
 from orchestrator.model.sweep import Ended, Intent, SweepRecord
 from orchestrator.report import Language
