@@ -1,7 +1,6 @@
 """Rules about what a container sees of its node."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from orchestrator import words
 from orchestrator.checks.data import states
@@ -31,7 +30,7 @@ def container(
         yield from _memlock(node, facts, started)
         yield from _devices(node, facts)
         # Here is where programs run: what the node itself may lack must be in the image.
-        inside = replace(node, runtime="process")
+        inside = node.model_copy(update={"runtime": "process"})
         yield from adapters(inside, facts.infiniband)
         yield from openable(inside, facts.verbs)
         yield from _skew(node, facts.ofed, host_ofed)

@@ -1,7 +1,5 @@
 """A node: what an inventory says of it, its GPUs and HCAs, and the seat that it is in a gang."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -137,28 +135,19 @@ class NodeEntry(Settings):
     """Through which machine the node is reached."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One machine of the cluster, everything said about it brought together."""
+class Node(NodeEntry):
+    """One machine of the cluster: its entry, completed by the inventory's defaults and ours."""
 
-    name: str
-    address: str
-    transport: str
-    runtime: str
-    user: str
-    port: int
-    gpus: Gpus | None
-    hcas: tuple[Hca, ...]
-    data: Mapping[str, str]
-    interface: str | None
-    sudo: bool
-    identity: str | None
-    known_hosts: str
-    host_key: str | None
-    jump: str | None
-    folder: str
+    user: Name = "root"
+    port: int = 22
+    transport: Literal["ssh", "local", "slurm"] = "ssh"  # type: ignore[assignment]  # of a job
+    runtime: Literal["docker", "process", "pyxis", "apptainer"] = "docker"
+    hcas: tuple[Hca, ...] = ()
+    data: dict[Name, DataPath] = Field(default_factory=dict)
     agent: bool = False
-    roce: Roce | None = None
+    sudo: bool = False
+    known_hosts: NodePath = "~/.ssh/known_hosts"
+    folder: DataPath
 
     @property
     def is_here(self) -> bool:
