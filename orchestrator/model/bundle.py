@@ -1,7 +1,6 @@
 """A bundle: images and downloads as files in a folder, for nodes that no registry reaches."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -16,12 +15,12 @@ _PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
 Tag = Annotated[
     str,
     Matching(
-        re.compile(r"dlperf/[a-z0-9]+([._-][a-z0-9]+)*:[0-9a-f]{16}"),
+        r"dlperf/[a-z0-9]+([._-][a-z0-9]+)*:[0-9a-f]{16}",
         "dlperf/NAME: and 16 hexadecimal digits",
     ),
 ]
-ImageFile = Annotated[str, Matching(re.compile(rf"images/{_PART}\.tar"), "images/NAME.tar")]
-DownloadFile = Annotated[str, Matching(re.compile(rf"downloads/{_PART}"), "downloads/NAME")]
+ImageFile = Annotated[str, Matching(rf"images/{_PART}\.tar", "images/NAME.tar")]
+DownloadFile = Annotated[str, Matching(rf"downloads/{_PART}", "downloads/NAME")]
 Size = Annotated[int, Field(ge=1)]
 
 

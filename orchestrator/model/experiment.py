@@ -1,6 +1,5 @@
 """The experiment: which workload, which cases, and how they are measured."""
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -31,7 +30,7 @@ from orchestrator.model.text import (
     Words,
 )
 
-_PERCENT = re.compile(r"(?!0*\.?0*%)[0-9]{1,2}(\.[0-9]{1,3})?%")
+_PERCENT = r"(?!0*\.?0*%)[0-9]{1,2}(\.[0-9]{1,3})?%"
 Percent = Annotated[str, Matching(_PERCENT, "more than 0 % and less than 100 %, such as 1%")]
 Times = Annotated[int, Field(ge=1, le=1000)]
 Place = Literal["start", "middle", "end"]

@@ -105,21 +105,21 @@ def ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return getattr(found, "ipv4_mapped", None) or found
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}"
 _RANGE = r"\[[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\]"
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-_ENDPOINT = re.compile(rf"{HOST}(:{_PORT})?")
-_PATH = re.compile(r"~?/[A-Za-z0-9_./@+=-]*")
-_PROGRAM = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
-_MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
+_ENDPOINT = rf"{HOST}(:{_PORT})?"
+_PATH = r"~?/[A-Za-z0-9_./@+=-]*"
+_PROGRAM = r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*"
+_MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+_FINGERPRINT = r"SHA256:[A-Za-z0-9+/]{43}=?"
 _REPOSITORY = r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-_REFERENCE = re.compile(rf"{_REPOSITORY}:{_TAG}")
-_SIZE = re.compile(r"[1-9][0-9]*[kmgt]?")
+_REFERENCE = rf"{_REPOSITORY}:{_TAG}"
+_SIZE = r"[1-9][0-9]*[kmgt]?"
 _TOO_MUCH = ("/", "/~", "/bin", "/dev", "/home", "/lib", "/opt", "/root", "/sbin", "/usr", "/var")
 _OF_THE_SYSTEM = ("/boot", "/etc", "/proc", "/run", "/sys", "/var/lib/docker", "/var/run")
-_PLACEMENT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})")
+_PLACEMENT = r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})"
 
 
 class Noun(BaseModel):
@@ -150,7 +150,7 @@ class Matching:
         in_file: what editors take too, since it is expanded before the model sees it.
     """
 
-    pattern: re.Pattern[str]
+    pattern: str
     needed: str
     in_file: str = ""
 
@@ -163,11 +163,11 @@ class Matching:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         words = {"patternErrorMessage": f"needed {self.needed}"}  # what yaml-language-server shows
-        both = "|".join(filter(None, (self.pattern.pattern, self.in_file)))
+        both = "|".join(filter(None, (self.pattern, self.in_file)))
         return {**handler(schema), "pattern": f"^({both})$", **words}
 
     def _check(self, text: str) -> str:
-        if not self.pattern.fullmatch(text):
+        if not re.fullmatch(self.pattern, text):
             raise ValueError(f"got {_short(text)}; needed {self.needed}")
         return text
 
@@ -222,7 +222,7 @@ RangedName = Annotated[
 Address = Annotated[
     str,
     Matching(
-        re.compile(r"[^\s\[\]@/]+"),
+        r"[^\s\[\]@/]+",
         "an IP address or a host name",
         rf"[A-Za-z0-9.:-]*({_RANGE}[A-Za-z0-9.:-]*)+",
     ),
@@ -238,9 +238,7 @@ ProgramName = Annotated[str, Matching(_PROGRAM, "a program's name or path, witho
 Module = Annotated[str, Matching(_MODULE, "a Python module, such as torch.distributed")]
 Jump = Annotated[
     str,
-    Matching(
-        re.compile(rf"({USER}@)?({HOST}|\[?[0-9A-Fa-f:.]+\]?)(:{_PORT})?"), "[user@]host[:port]"
-    ),
+    Matching(rf"({USER}@)?({HOST}|\[?[0-9A-Fa-f:.]+\]?)(:{_PORT})?", "[user@]host[:port]"),
     AfterValidator(_jump),
 ]
 Mirror = Annotated[str, Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
@@ -251,7 +249,7 @@ ImageReference = Annotated[
 ImageChoice = Annotated[
     str,
     Matching(
-        re.compile(rf"{_NAME.pattern}(@{_TAG})?|{_REPOSITORY}@{_TAG}"),
+        rf"{_NAME}(@{_TAG})?|{_REPOSITORY}@{_TAG}",
         "an image's name, NAME@TAG to take its base with another tag, or the base itself as"
         " REGISTRY/REPOSITORY@TAG",
     ),
@@ -267,7 +265,7 @@ def size_bytes(size: Size) -> int:
 
 Words = Annotated[
     str,
-    Matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}"), "one line of 1 to 200 characters"),
+    Matching(r"[^\x00-\x1f\x7f-\x9f]{1,200}", "one line of 1 to 200 characters"),
 ]
 PlacementText = Annotated[str, Matching(_PLACEMENT, "nodes x GPUs per node, such as 4x8")]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -277,7 +275,7 @@ Scalar = bool | int | float | str
 
 def is_name(text: str) -> bool:
     """Return True if the text could be a ``Name``."""
-    return _NAME.fullmatch(text) is not None
+    return re.fullmatch(_NAME, text) is not None
 
 
 def nodes_and_gpus(placement: str) -> tuple[int, int]:
@@ -315,13 +313,13 @@ def shape(noun: type[T]) -> TypeAdapter[T]:
 EnvName = Annotated[
     str,
     Matching(
-        re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}"),
+        r"[A-Za-z_][A-Za-z0-9_]{0,99}",
         "letters, digits and '_', not beginning with a digit",
     ),
 ]
 EnvText = Annotated[
     str,
-    Matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{0,1000}"), "one line of at most 1000 characters"),
+    Matching(r"[^\x00-\x1f\x7f-\x9f]{0,1000}", "one line of at most 1000 characters"),
 ]
 EnvValue = EnvText | int
 
