@@ -7,10 +7,8 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    SerializerFunctionWrapHandler,
     Tag,
     create_model,
-    model_serializer,
 )
 
 from orchestrator.model.case import AXES
@@ -123,13 +121,6 @@ class Method(Noun):
     pack: Pack = "none"
     """Trials that may run side by side, each on nodes of its own: none; those of a single node,
     which do not share the fabric; or any (`disjoint`)."""
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Omit unset fields that earlier versions lack, so that their sweeps can continue."""
-        fields: dict[str, object] = handler(self)
-        unsaid = {"canary": not self.canary, "pack": self.pack == "none"}
-        return {key: value for key, value in fields.items() if not unsaid.get(key)}
 
     @property
     def most(self) -> int:

@@ -4,13 +4,9 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from orchestrator.model.case import Case
 from orchestrator.model.experiment import Canary, Method
 from orchestrator.model.plan import Trial
 from orchestrator.model.text import Conflict
-
-FOLDER = "canary"
-PLACES = ("start", "middle", "end")
 
 
 def with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
@@ -22,18 +18,30 @@ def with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
     watch = method.watch
     if watch is None:
         return tuple(trials)
-    first = [trial for trial in trials if trial.repeat == 1]
-    fitting = (it for it in first if fits(watch, (it.case.placement, it.name_of_case)))
-    case = smallest([trial.case for trial in fitting])
-    model = next(trial for trial in first if trial.case == case)
+    fitting = [
+        trial
+        for trial in trials
+        if trial.repeat == 1 and fits(watch, (trial.case.placement, trial.name_of_case))
+    ]
+    model = min(fitting, key=lambda trial: trial.case.world_size)
+    stem = model.log.removesuffix("_1.log")
     certain = sum(trial.repeat <= method.least for trial in trials)
-    before = {"start": 0, "middle": certain // 2, "end": len(trials)}
-    return tuple(_among(trials, {before[place]: _trial(model, place) for place in watch.at}))
-
-
-def smallest(cases: Sequence[Case]) -> Case:
-    """Return the case of the fewest ranks, the first of several."""
-    return min(cases, key=lambda case: case.world_size)
+    places = {"start": 0, "middle": certain // 2, "end": len(trials)}
+    canaries = {
+        places[place]: replace(
+            model,
+            name=f"canary-{model.name.removesuffix('_1')}_{number}",
+            repeat=number,
+            log=f"canary/{stem}_{number}.log",
+            canary=place,
+        )
+        for number, place in enumerate(places, 1)
+        if place in watch.at
+    }
+    whole = list(trials)
+    for index in sorted(canaries, reverse=True):
+        whole.insert(index, canaries[index])
+    return tuple(whole)
 
 
 def fits(watch: Canary, names: Iterable[str]) -> bool:
@@ -51,22 +59,3 @@ def conflicts(watch: Canary | None, names: Sequence[Iterable[str]]) -> Iterator[
     if watch is not None and names and not any(fits(watch, own) for own in names):
         text = f"{watch.case!r} is no case; needed a placement or name of one, maybe with `*`"
         yield Conflict(("method", "canary", "case"), text)
-
-
-def _trial(model: Trial, place: str) -> Trial:
-    number = PLACES.index(place) + 1
-    stem = model.log.removesuffix("_1.log")
-    return replace(
-        model,
-        name=f"{FOLDER}-{model.name.removesuffix('_1')}_{number}",
-        repeat=number,
-        log=f"{FOLDER}/{stem}_{number}.log",
-        canary=place,
-    )
-
-
-def _among(trials: Sequence[Trial], canaries: dict[int, Trial]) -> Iterator[Trial]:
-    for place in range(len(trials) + 1):
-        if place in canaries:
-            yield canaries[place]
-        yield from trials[place : place + 1]

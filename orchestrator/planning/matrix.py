@@ -50,17 +50,21 @@ def conflicts(
         text = f"{trials} trials; needed at most {MOST_TRIALS}"
         return (*conflicts, Conflict(path, text))
     points = tuple(places(experiment))
-    conflicts += [*_exclusions(experiment), *doubled_values(experiment.grid), *_doubles(points)]
+    conflicts += [*_exclusions(experiment), *doubled_values(experiment.grid)]
+    written: set[Case] = set()
     for point in points:
+        if point.path[0] == "cases" and point.case in written:
+            text = f"the case {point.case.placement} is there twice; needed each case once"
+            conflicts.append(Conflict(point.path, text))
+        written.add(point.case)
         conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
     conflicts += _unable(points, experiment, workload, cluster)
-    conflicts += _unfit_device(experiment, workload)
+    conflicts += _device(experiment, workload, cluster)
     names = [(point.case.placement, *_own_name(point.case, workload)) for point in points]
     conflicts += canary.conflicts(experiment.method.watch, names)
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
-        conflicts += [*_device(experiment, cluster), *_room(running, workload, cluster)]
-        conflicts += _families(running, workload, cluster)
+        conflicts += [*_room(running, workload, cluster), *_families(running, workload, cluster)]
     return tuple(dict.fromkeys(conflicts))
 
 
@@ -208,15 +212,6 @@ def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
                 yield Conflict(("grid", *path, index), text)
 
 
-def _doubles(points: Sequence[Point]) -> Iterator[Conflict]:
-    seen: dict[Case, Point] = {}
-    for point in points:
-        if point.path[0] == "cases" and seen.setdefault(point.case, point) is not point:
-            yield Conflict(
-                point.path, f"the case {point.case.placement} is there twice; needed each case once"
-            )
-
-
 def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
     case, entry = point.case, point.entry
     split = " x ".join(
@@ -284,24 +279,18 @@ def _unable(
             yield from environment.find_conflicts(point.case, workload, experiment, cluster)
 
 
-def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Conflict]:
-    device = experiment.device or "cuda"
+def _device(
+    experiment: Experiment, workload: Workload, cluster: Cluster | None
+) -> Iterator[Conflict]:
+    path, device = (("device",), experiment.device) if experiment.device else ((), "cuda")
     if device not in workload.devices:
         can = " or ".join(sorted(workload.devices))
-        yield Conflict(
-            ("device",) if experiment.device else (),
-            f"workload {workload.name} cannot compute on {device}; needed `device: {can}`",
-        )
-
-
-def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Conflict]:
-    local = [node.name for node in cluster.members if node.is_here]
+        text = f"workload {workload.name} cannot compute on {device}; needed `device: {can}`"
+        yield Conflict(path, text)
+    local = [node.name for node in cluster.members if node.is_here] if cluster else []
     if local and experiment.device is None:
-        yield Conflict(
-            (),
-            f"node {local[0]} is local and no device is named; needed `device: cpu`"
-            " or `device: cuda`",
-        )
+        seen = f"node {local[0]} is local and no device is named"
+        yield Conflict((), f"{seen}; needed `device: cpu` or `device: cuda`")
 
 
 def _families(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:

@@ -4,7 +4,6 @@ import fnmatch
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from orchestrator.model.case import Case, distinctions
 from orchestrator.model.cluster import Cluster
@@ -38,8 +37,17 @@ def build(recipe: Recipe) -> Plan:
     """
     cases = matrix.cases(recipe.experiment)
     stems = _stems(cases, recipe.workload)
+    workload = recipe.workload
     trials = [
-        _trial(recipe.workload, case, repeat, f"{stem}_{repeat}")
+        Trial(
+            name=f"{case.token}-{stem}_{repeat}",
+            repeat=repeat,
+            case=case,
+            log=f"{case.token}/{stem}_{repeat}.log",
+            ordinal=0,
+            log_rank=case.nodes - 1 if workload.log_node == "last" else 0,
+            name_of_case=workload.case_name(case) if workload.case_name else "",
+        )
         for repeat in range(1, recipe.experiment.method.most + 1)
         for case, stem in zip(cases, stems, strict=True)
     ]
@@ -92,22 +100,14 @@ def _names(trial: Trial) -> tuple[str, ...]:
     return (trial.case.placement, trial.name, trial.name_of_case or trial.name)
 
 
-def _trial(workload: Workload, case: Case, repeat: int, stem: str) -> Trial:
-    return Trial(
-        name=f"{case.token}-{stem}",
-        repeat=repeat,
-        case=case,
-        log=f"{case.token}/{stem}.log",
-        ordinal=0,
-        log_rank=case.nodes - 1 if workload.log_node == "last" else 0,
-        name_of_case=workload.case_name(case) if workload.case_name else "",
-    )
-
-
 def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
     """Name logs in DLPerf's form; where two would be equal, append the differing parameters."""
-    stem = workload.stem or partial(_common_stem, workload.log_prefix)
-    stems = [stem(case) for case in points]
+    stems = [
+        workload.stem(case)
+        if workload.stem
+        else f"{workload.log_prefix}_b{case.micro_batch_size}_{case.precision}"
+        for case in points
+    ]
     taken = Counter(zip((case.token for case in points), stems, strict=True))
     if max(taken.values(), default=0) < 2:
         return tuple(stems)
@@ -118,7 +118,3 @@ def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
         return tuple(distinct)
     # File names hold letters and digits only: 1e-22 and 1e+22 look the same there.
     return tuple(f"{stem}-case{place}" for place, stem in enumerate(distinct, 1))
-
-
-def _common_stem(prefix: str, case: Case) -> str:
-    return f"{prefix}_b{case.micro_batch_size}_{case.precision}"
