@@ -9,7 +9,6 @@ from orchestrator.console import Voice
 from orchestrator.files import downloads, yaml_reader
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import user_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
 from orchestrator.model.image import EMPTY_LOCK, LockFile, lock_file_name
 from orchestrator.state import lock as lock_files
@@ -133,9 +132,7 @@ def _lock_path(inventory: Path) -> Path:
 
 
 def _bundle(folder: Path) -> Bundle:
-    document = yaml_reader.read(folder / FILE_NAME)
-    bundle = yaml_reader.validated(document, Bundle)
-    user_files.refuse(document, bundle.conflicts())
+    bundle = yaml_reader.validated(yaml_reader.read(folder / FILE_NAME), Bundle)
     damages = bundle.damages(downloads.present(folder, bundle.files))
     if damages:
         raise errors.ImageError(
