@@ -18,25 +18,34 @@ def conflicts(cluster: Cluster) -> Iterator[Conflict]:
     if cluster.scheduler != SLURM and cluster.slurm is not None:
         yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
         return
+    if cluster.container.privileged and not cluster.container.reason:
+        yield Conflict(
+            ("container", "privileged"),
+            "privileged containers without a reason; needed `reason:` beside it",
+        )
     if cluster.slurm is not None:
         yield from cluster.slurm.conflicts()
-        yield from _check_given_nodes(cluster)
-        yield from _privileged(cluster)
-        yield from _image_files(cluster)
-        return
-    if not cluster.nodes:
+        yield from _with_slurm(cluster)
+    elif not cluster.nodes:
         yield Conflict((), "there is no node; needed `nodes:` with at least one")
-        return
-    yield from _repeated(cluster)
-    yield from _privileged(cluster)
-    yield from _addresses(cluster)
-    yield from _ways(cluster)
-    yield from _gpus(cluster)
-    yield from _roce(cluster)
+    else:
+        yield from _repeated(cluster)
+        yield from _addresses(cluster)
+        yield from _ways(cluster)
+        yield from _gpus_and_roce(cluster)
 
 
-def _image_files(cluster: Cluster) -> Iterator[Conflict]:
-    """Yield settings that runtimes for image files do not use."""
+def _with_slurm(cluster: Cluster) -> Iterator[Conflict]:
+    """Yield settings that nodes given by Slurm, and runtimes for image files, do not use."""
+    if cluster.nodes:
+        yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
+    for field in ("user", "port", "transport", "identity", "known_hosts"):
+        if getattr(cluster.defaults, field) is not None:
+            yield Conflict(
+                ("defaults", field),
+                f"{field} is how nodes are reached without Slurm; needed none, since srun"
+                " reaches them",
+            )
     if cluster.defaults.runtime not in IMAGE_FILES:
         return
     if cluster.container != Container():
@@ -50,27 +59,6 @@ def _image_files(cluster: Cluster) -> Iterator[Conflict]:
                 ("registry", field),
                 f"{field} is for Docker; needed none, since {cluster.defaults.runtime} logs in"
                 " with its own credentials and carries nothing",
-            )
-
-
-def _privileged(cluster: Cluster) -> Iterator[Conflict]:
-    if cluster.container.privileged and not cluster.container.reason:
-        yield Conflict(
-            ("container", "privileged"),
-            "privileged containers without a reason; needed `reason:` beside it",
-        )
-
-
-def _check_given_nodes(cluster: Cluster) -> Iterator[Conflict]:
-    """Yield what an inventory whose nodes Slurm gives may not say."""
-    if cluster.nodes:
-        yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
-    for field in ("user", "port", "transport", "identity", "known_hosts"):
-        if getattr(cluster.defaults, field) is not None:
-            yield Conflict(
-                ("defaults", field),
-                f"{field} is how nodes are reached without Slurm; needed none, since srun"
-                " reaches them",
             )
 
 
@@ -89,10 +77,9 @@ def _repeated(cluster: Cluster) -> Iterator[Conflict]:
 
 def _addresses(cluster: Cluster) -> Iterator[Conflict]:
     versions: dict[int, int] = {}
-    members = cluster.members
-    here = [_is_here(node.address) for node in members]
-    for index, node in enumerate(members):
-        address = _ip(node.address)
+    found = [_ip(node.address) for node in cluster.members]
+    here = [ip is not None and (ip.is_loopback or ip.is_unspecified) for ip in found]
+    for index, (node, address) in enumerate(zip(cluster.members, found, strict=True)):
         if address is None:
             continue
         first = versions.setdefault(address.version, index)
@@ -141,7 +128,19 @@ def _ways(cluster: Cluster) -> Iterator[Conflict]:
             )
 
 
-def _gpus(cluster: Cluster) -> Iterator[Conflict]:
+def _gpus_and_roce(cluster: Cluster) -> Iterator[Conflict]:
+    without = [
+        index
+        for index, node in enumerate(cluster.members)
+        if node.roce and not any(hca.link_layer == "Ethernet" for hca in node.hcas)
+    ]
+    for index in without[:1]:
+        entry = cluster.nodes[index]
+        yield Conflict(
+            ("defaults", "roce") if entry.roce is None else ("nodes", index, "roce"),
+            f"roce for node {entry.name}, which has no adapter with link_layer: Ethernet;"
+            " needed one among its hcas",
+        )
     for index, node in enumerate(cluster.members):
         if node.gpus is None or node.gpus.use is None:
             continue
@@ -154,26 +153,8 @@ def _gpus(cluster: Cluster) -> Iterator[Conflict]:
             yield Conflict(path, f"gpus.use has {wrong}; needed indices from 0 to {count - 1}")
 
 
-def _roce(cluster: Cluster) -> Iterator[Conflict]:
-    for index, node in enumerate(cluster.members):
-        if node.roce and not any(hca.link_layer == "Ethernet" for hca in node.hcas):
-            own = cluster.nodes[index].roce is not None
-            yield Conflict(
-                ("nodes", index, "roce") if own else ("defaults", "roce"),
-                f"roce for node {node.name}, which has no adapter with link_layer: Ethernet;"
-                " needed one among its hcas",
-            )
-            return
-
-
 def _ip(address: str) -> IPv4Address | IPv6Address | None:
     return ip("127.0.0.1" if address.casefold() == "localhost" else address)
-
-
-def _is_here(address: str) -> bool:
-    """Return True for an address that means this machine, wherever it is used."""
-    found = _ip(address)
-    return found is not None and (found.is_loopback or found.is_unspecified)
 
 
 def _way(node: Node) -> str:

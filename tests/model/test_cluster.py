@@ -274,9 +274,9 @@ def test_everything_wrong_with_an_inventory_is_said_at_once() -> None:
     ]
     paths = [path for path, _ in mistakes(cluster(nodes, container={"privileged": True}))]
     assert paths == [
+        ("container", "privileged"),
         ("nodes", 1, "name"),
         ("nodes", 1, "address"),
-        ("container", "privileged"),
         ("nodes", 2, "address"),  # IPv6 beside IPv4
         ("nodes", 2, "address"),  # loopback
         ("nodes", 0, "gpus"),  # 0 twice
