@@ -7,8 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.files import yaml_reader
-from orchestrator.model import inventory_conflicts
-from orchestrator.model.cluster import Cluster
+from orchestrator.model.cluster import Cluster, inventory_conflicts
 from orchestrator.model.node import Gpus
 from tests import ROOT
 
@@ -40,7 +39,7 @@ def cluster(nodes: Sequence[Mapping[str, object]] = (A, B), **others: object) ->
 
 def mistakes(found: Cluster) -> list[tuple[tuple[str | int, ...], str]]:
     """Path and text of every conflict, in order."""
-    return [(conflict.path, conflict.text) for conflict in inventory_conflicts.conflicts(found)]
+    return [(conflict.path, conflict.text) for conflict in inventory_conflicts(found)]
 
 
 def test_shipped_cluster_is_the_one_of_the_seed() -> None:
