@@ -1,5 +1,7 @@
 """From an experiment to its cases, and the errors in a playbook that make cases impossible."""
 
+import contextlib
+import fnmatch
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,9 +14,9 @@ from orchestrator.documents import field_errors
 from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
+from orchestrator.model.experiment import Axes, Canary, CaseEntry, Exclusion, Experiment, Method
 from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
-from orchestrator.planning import canary, environment
+from orchestrator.planning import environment
 from orchestrator.workloads import Workload
 
 MOST_TRIALS = 10_000
@@ -60,8 +62,7 @@ def conflicts(
         conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
     conflicts += _unable(points, experiment, workload, cluster)
     conflicts += _device(experiment, workload, cluster)
-    names = [(point.case.placement, *_own_name(point.case, workload)) for point in points]
-    conflicts += canary.conflicts(experiment.method.watch, names)
+    conflicts += _canary(experiment.method.watch, points, workload)
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
         conflicts += [*_room(running, workload, cluster), *_families(running, workload, cluster)]
@@ -84,13 +85,6 @@ def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
     if grid and like in grid.placement:
         grid = grid.model_copy(update={"placement": (*grid.placement, placement)})
     return experiment.model_copy(update={"cases": (*written, *more) or None, "grid": grid})
-
-
-def _own_name(case: Case, workload: Workload) -> tuple[str, ...]:
-    try:
-        return (workload.case_name(case),) if workload.case_name else ()
-    except (KeyError, ValueError):  # it lacks a parameter, which is an error of its own
-        return ()
 
 
 def _count(experiment: Experiment) -> int:
@@ -246,6 +240,22 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
             )
 
 
+def _canary(
+    watch: Canary | None, points: Sequence[Point], workload: Workload
+) -> Iterator[Conflict]:
+    if watch is None or watch.case is None or not points:
+        return
+    for case in (point.case for point in points):
+        names = [case.placement]
+        if workload.case_name:
+            with contextlib.suppress(KeyError, ValueError):  # a missing parameter is another error
+                names.append(workload.case_name(case))
+        if matches(names, watch.case):
+            return
+    text = f"{watch.case!r} is no case; needed a placement or name of one, maybe with `*`"
+    yield Conflict(("method", "canary", "case"), text)
+
+
 def _method(method: Method, workload: Workload) -> Iterator[Conflict]:
     if method.rule is not None and method.rule not in workload.rules:
         yield Conflict(
@@ -345,3 +355,8 @@ def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iter
 def _nodes(names: Iterable[str]) -> str:
     folded = nodeset.fold(names)
     return f"nodes {folded}" if {"[", ","} & {*folded} else f"node {folded}"
+
+
+def matches(names: Iterable[str], pattern: str) -> bool:
+    """Return True if one of a case's names is the pattern, or fits it."""
+    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)

@@ -1,16 +1,15 @@
 """From an experiment to its plan: every trial in order, bound to no node."""
 
-import fnmatch
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.model.case import Case, distinctions
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.experiment import Experiment
+from orchestrator.model.experiment import Experiment, Method
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Plan, Trial
-from orchestrator.planning import canary, matrix
+from orchestrator.planning import matrix
 from orchestrator.workloads import Workload
 
 
@@ -60,9 +59,41 @@ def build(recipe: Recipe) -> Plan:
         method=recipe.experiment.method,
         trials=tuple(
             replace(trial, ordinal=ordinal)
-            for ordinal, trial in enumerate(canary.with_canary(trials, recipe.experiment.method))
+            for ordinal, trial in enumerate(_with_canary(trials, recipe.experiment.method))
         ),
     )
+
+
+def _with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
+    """Insert the trials of the method's canary, if it has one, among those of the cases."""
+    watch = method.watch
+    if watch is None:
+        return tuple(trials)
+    fitting = [
+        trial
+        for trial in trials
+        if trial.repeat == 1
+        and matrix.matches((trial.case.placement, trial.name_of_case), watch.case or "*")
+    ]
+    model = min(fitting, key=lambda trial: trial.case.world_size)
+    stem = model.log.removesuffix("_1.log")
+    certain = sum(trial.repeat <= method.least for trial in trials)
+    places = {"start": 0, "middle": certain // 2, "end": len(trials)}
+    canaries = {
+        places[place]: replace(
+            model,
+            name=f"canary-{model.name.removesuffix('_1')}_{number}",
+            repeat=number,
+            log=f"canary/{stem}_{number}.log",
+            canary=place,
+        )
+        for number, place in enumerate(places, 1)
+        if place in watch.at
+    }
+    whole = list(trials)
+    for index in sorted(canaries, reverse=True):
+        whole.insert(index, canaries[index])
+    return tuple(whole)
 
 
 def repeated(recipe: Recipe, repeats: int) -> Recipe:
@@ -87,12 +118,7 @@ def selected(trials: Iterable[Trial], patterns: Sequence[str]) -> tuple[Trial, .
     return tuple(
         trial
         for trial in trials
-        if not patterns
-        or any(
-            name == pattern or fnmatch.fnmatchcase(name, pattern)
-            for name in _names(trial)
-            for pattern in patterns
-        )
+        if not patterns or any(matrix.matches(_names(trial), pattern) for pattern in patterns)
     )
 
 
