@@ -9,10 +9,9 @@ from orchestrator import report
 from orchestrator.measuring import medians
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import Layout
 from orchestrator.model.log import Fabric, Moment, Rate, TrainingLog
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import LoneLog, PublishedResult, Report
+from orchestrator.model.report import Layout, LoneLog, PublishedResult, Report
 from orchestrator.model.result import Evidence, Measurement, Result
 from tests.seeds import RN50_AMP
 

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from orchestrator import words
 from orchestrator.checks.gpu import older
 from orchestrator.checks.machine import LEAST_DISK_MIB
-from orchestrator.model.container import Container
-from orchestrator.model.engine import REMEDIES
 from orchestrator.model.facts import Silent
 from orchestrator.model.findings import found
-from orchestrator.model.node import Node
-from orchestrator.model.site import DockerFacts, Finding
+from orchestrator.model.node import Container, Node
+from orchestrator.model.site import REMEDIES, DockerFacts, Finding
 
 _BOUNDED = frozenset({"local", "journald"})
 _SAFE_TOOLKIT, _SAFE_RUNC = "1.17.8", "1.1.12"

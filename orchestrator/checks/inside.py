@@ -1,15 +1,13 @@
 """Rules about what a container sees of its node."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from orchestrator import words
 from orchestrator.checks.data import states
 from orchestrator.checks.fabric import adapters, openable
-from orchestrator.model.container import Container
 from orchestrator.model.facts import ContainerFacts, Silent
 from orchestrator.model.findings import found
-from orchestrator.model.node import Node
+from orchestrator.model.node import Container, Node
 from orchestrator.model.site import Finding
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -32,7 +30,7 @@ def container(
         yield from _memlock(node, facts, started)
         yield from _devices(node, facts)
         # Here is where programs run: what the node itself may lack must be in the image.
-        inside = replace(node, runtime="process")
+        inside = node.model_copy(update={"runtime": "process"})
         yield from adapters(inside, facts.infiniband)
         yield from openable(inside, facts.verbs)
         yield from _skew(node, facts.ofed, host_ofed)

@@ -4,10 +4,10 @@ import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.endpoint import ip
 from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, HostFacts
+from orchestrator.model.text import ip
 from orchestrator.probes.reach import Heard
 
 _VIRTUAL = ("veth*", "docker*", "br-*", "virbr*", "tun*", "tap*", "flannel*", "cni*", "cali*")

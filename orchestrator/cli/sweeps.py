@@ -20,7 +20,6 @@ from orchestrator.cli.command import (
 from orchestrator.cli.options import (
     CASES,
     INVENTORIES,
-    PLAYBOOKS,
     SWEEPS,
     TRIALS,
     WHICH,
@@ -37,6 +36,7 @@ from orchestrator.cli.options import (
     whole,
 )
 from orchestrator.signals import SIGNALS, Stopped
+from orchestrator.sweeping.node_speed import PLAYBOOKS
 
 if TYPE_CHECKING:
     from orchestrator.console import Voice

@@ -7,11 +7,10 @@ from functools import cache
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.model.attempt import TaskEnd
-from orchestrator.model.history import History
-from orchestrator.model.outcome import Outcome
+from orchestrator.model.attempt import Outcome, TaskEnd
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
+from orchestrator.model.sweep import History
 from orchestrator.state.sweep import Sweep
 
 OTHERWISE = "its sha256 is not the one that was taken when it ran"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from orchestrator.collecting import evidence
 from orchestrator.measuring.settling import Series
-from orchestrator.model.history import History
 from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.sweep import History
 from orchestrator.state.sweep import Sweep
 
 

@@ -7,17 +7,16 @@ from datetime import UTC, datetime, timedelta
 from orchestrator import __version__, errors, workloads
 from orchestrator.collecting import code, evidence, fabric, logs, publications, settled, telemetry
 from orchestrator.measuring import canary, case_facts, medians, settling, validity
-from orchestrator.model import env
+from orchestrator.model.attempt import Outcome
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.history import History
 from orchestrator.model.log import Rule
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report, Writer
 from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
-from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.sweep import History, SweepRecord
+from orchestrator.model.text import env_texts
 from orchestrator.report import node_facts
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload
@@ -136,7 +135,7 @@ def _trials_planned(plan: Plan, results: Iterable[Result]) -> int | None:
 def _added_env(record: SweepRecord) -> dict[str, str]:
     experiment = record.inputs.get("experiment")
     own = experiment.get("env", {}) if isinstance(experiment, dict) else {}
-    return {**env.texts(record.inventory.env), **env.texts(own)}
+    return {**env_texts(record.inventory.env), **env_texts(own)}
 
 
 def _watched(

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.collecting.evidence import OTHERWISE
-from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.attempt import Outcome, TaskEnd
 from orchestrator.model.log import TrainingLog
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS, NodeTelemetry

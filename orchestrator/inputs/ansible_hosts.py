@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from orchestrator import errors, nodeset
 from orchestrator.inputs import host_lists
 from orchestrator.inputs.host_lists import HostList, Listed
-from orchestrator.model.endpoint import Endpoint, parse_endpoint, split_port
+from orchestrator.model.text import Endpoint, parse_endpoint, split_port
 
 _SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\](?:\s*[#;].*)?")
 _RANGE = re.compile(r"\[(\d+):(\d+)\]")  # as in gpu[01:04]

@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from orchestrator import errors, nodeset
 from orchestrator.model import slurm
-from orchestrator.model.endpoint import ip, parse_endpoint, parse_host
 from orchestrator.model.node import NodeEntry
-from orchestrator.model.text import is_name
+from orchestrator.model.text import ip, is_name, parse_endpoint, parse_host
 
 MOST = 10_000  # hosts of one range
 _SLOTS = frozenset({"slots", "count", "cpu"})

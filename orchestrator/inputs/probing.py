@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from orchestrator import errors, words
@@ -87,4 +86,4 @@ def data_states(
 def with_present_data(node: Node, states: Mapping[str, DataState]) -> Node:
     """Return the node with its present data sets only: counting others may hang."""
     there = {name: path for name, path in node.data.items() if states.get(name) == "present"}
-    return replace(node, data=there)
+    return node.model_copy(update={"data": there})

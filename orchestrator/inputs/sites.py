@@ -14,8 +14,8 @@ from orchestrator.console import Voice
 from orchestrator.documents.ranges import MOST
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.shapes import shape
 from orchestrator.model.site import Site
+from orchestrator.model.text import shape
 from orchestrator.state.store import Store
 
 VERSION = 2

@@ -14,9 +14,8 @@ from orchestrator.disk import walk
 from orchestrator.documents import ranges
 from orchestrator.documents.document import Document
 from orchestrator.files import shipped, yaml_reader
-from orchestrator.model import inventory_conflicts
 from orchestrator.model.case import Case
-from orchestrator.model.cluster import Cluster
+from orchestrator.model.cluster import Cluster, inventory_conflicts
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image, Program
 from orchestrator.model.text import Conflict, Noun, is_name
@@ -61,7 +60,7 @@ def judged_cluster(document: Document) -> Cluster:
         ranges.expanded(document),
         Cluster,
         lambda inventory: (
-            *inventory_conflicts.conflicts(inventory),
+            *inventory_conflicts(inventory),
             *environment.refused(inventory.env),
             *_open_keys(inventory),
         ),

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from orchestrator import errors
 from orchestrator.logs.text import whole_lines
-from orchestrator.model.endpoint import Endpoint
 from orchestrator.model.plan import Command, Placement, Start
+from orchestrator.model.text import Endpoint
 
 # What sshd needs to let its user in; a container of ours has no capability else.
 CAPABILITIES = ("SETGID", "SETUID", "SYS_CHROOT")

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from orchestrator import words
 from orchestrator.measuring import medians
 from orchestrator.model.case import Case
-from orchestrator.model.experiment import Method
+from orchestrator.model.experiment import Method, Repeats
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
-from orchestrator.model.repeats import Repeats
 from orchestrator.model.result import Result, Statistics
 
 Values = Mapping[str, float | None]

@@ -1,11 +1,63 @@
 """One actual run of a trial: its tasks while they run, and how they ended."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from orchestrator.model.allocation import Allocation
 from orchestrator.model.cluster import LOG_BYTES
 from orchestrator.model.plan import Seat, Task
+from orchestrator.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The resources that one attempt needs.
+
+    Args:
+        gpus_per_node: of each node; 0 where ranks compute on CPUs.
+        data: names of the data sets that every node must have.
+        ports: candidates for the port at which ranks meet, the best first.
+        time_s: how long the attempt may take, from its start to the end of its program.
+        prefer: names of nodes, those to take first at the beginning; others come after them.
+    """
+
+    trial: str
+    nodes: int
+    gpus_per_node: int
+    data: tuple[str, ...]
+    ports: tuple[int, ...]
+    time_s: float
+    prefer: tuple[str, ...] = ()
+
+    def fits(self, seat: Seat) -> bool:
+        """Return True if a node has the GPUs and data sets that each node of the gang needs."""
+        return len(seat.gpus) >= self.gpus_per_node and {*self.data} <= {*seat.data}
+
+    def seated(self, seats: Iterable[Seat]) -> tuple[Seat, ...]:
+        """Return the first seats that fit, each with the GPUs to use; too few if not enough fit.
+
+        The preferred ones are taken first; they stand in the order of ``seats`` all the same.
+        """
+        fitting = [
+            replace(seat, gpus=seat.gpus[: self.gpus_per_node]) for seat in seats if self.fits(seat)
+        ]
+        place = {node: index for index, node in enumerate(self.prefer)}
+        by_preference = sorted(fitting, key=lambda seat: place.get(seat.node, len(place)))
+        taken = {seat.node for seat in by_preference[: self.nodes]}
+        return tuple(seat for seat in fitting if seat.node in taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Nodes in rank order, and a port that is free on all of them.
+
+    Args:
+        handle: the scheduler's own id of it, such as a job id; empty where it has none.
+    """
+
+    seats: tuple[Seat, ...]
+    port: int
+    handle: str = ""
+
 
 # Signals that a program's own fault raises. ABORT alone may also follow from a lost peer: NCCL's
 # watchdog and a failed CHECK of glog call abort().
@@ -116,8 +168,40 @@ class GangEnd:
     ends: tuple[TaskEnd, ...]
     first: TaskEnd | None = None
 
-    @property
-    def start_skew_s(self) -> float | None:
-        """Return seconds from the first to the last opened gate; None unless all opened."""
-        went = [end.went_at for end in self.ends if end.went_at is not None]
-        return max(went) - min(went) if len(went) == len(self.ends) else None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The outcome of an attempt; the fields of its measurement are None where none was made.
+
+    Args:
+        state: valid, invalid, failed, infra-lost or interrupted.
+        problems: why it is not valid.
+        throughput: samples per second of the gang.
+        sha256: of the log that was measured.
+        lines: the first and the last one of it that the throughput stands on, counted from 1.
+        transport: what the gang ran over, such as ``IB mlx5_0``.
+        provenance: must agree within a case before its trials share a median.
+        tasks: how each ended, with the sha256 of its raw log.
+        observed: by file, the sha256 of what was seen of the nodes meanwhile: r0.state, r0.gpus.
+        marks: of the state of its nodes; they do not keep it from being valid.
+        beside: names of the trials that ran on other nodes meanwhile.
+        attempt_sha256: of the bytes of attempt.json, which says what was started; empty if unknown.
+        code: sha256 over the files of the program that judged it; empty if unknown.
+    """
+
+    trial: str
+    attempt: int
+    state: str
+    problems: tuple[Problem, ...]
+    throughput: float | None
+    sha256: str | None
+    lines: tuple[int, int] | None
+    transport: str | None
+    provenance: Mapping[str, str]
+    port: int
+    tasks: tuple[TaskEnd, ...]
+    observed: Mapping[str, str] = field(default_factory=dict)
+    marks: tuple[Problem, ...] = ()
+    beside: tuple[str, ...] = ()
+    attempt_sha256: str = ""
+    code: str = ""

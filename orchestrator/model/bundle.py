@@ -1,27 +1,26 @@
 """A bundle: images and downloads as files in a folder, for nodes that no registry reaches."""
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from orchestrator.model.image import Digest, FileUrl, ImageName, derived_tag
-from orchestrator.model.text import Conflict, ImageReference, Matching, Noun, Words, repeated
+from orchestrator.model.image import Digest, FileUrl, ImageName
+from orchestrator.model.text import ImageReference, Matching, Noun, Words
 
 FILE_NAME = "bundle.json"
 _PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
 Tag = Annotated[
     str,
     Matching(
-        re.compile(r"dlperf/[a-z0-9]+([._-][a-z0-9]+)*:[0-9a-f]{16}"),
+        r"dlperf/[a-z0-9]+([._-][a-z0-9]+)*:[0-9a-f]{16}",
         "dlperf/NAME: and 16 hexadecimal digits",
     ),
 ]
-ImageFile = Annotated[str, Matching(re.compile(rf"images/{_PART}\.tar"), "images/NAME.tar")]
-DownloadFile = Annotated[str, Matching(re.compile(rf"downloads/{_PART}"), "downloads/NAME")]
+ImageFile = Annotated[str, Matching(rf"images/{_PART}\.tar", "images/NAME.tar")]
+DownloadFile = Annotated[str, Matching(rf"downloads/{_PART}", "downloads/NAME")]
 Size = Annotated[int, Field(ge=1)]
 
 
@@ -87,44 +86,23 @@ class Bundle(Noun):
         """Return the image of that tag, if the bundle has it."""
         return next((image for image in self.images if image.tag == tag), None)
 
-    def conflicts(self) -> Iterator[Conflict]:
-        """Yield everything about this bundle that cannot hold together."""
-        keys = {
-            ("images", "tag"): [image.tag for image in self.images],
-            ("images", "file"): [image.file for image in self.images],
-            ("downloads", "url"): [part.url for part in self.downloads],
-            ("downloads", "file"): [part.file for part in self.downloads],
-        }
-        for (part, key), values in keys.items():
-            for index, before in repeated(values).items():
-                text = f"{values[index]!r} is also the {key} of {part}[{before}]; needed each once"
-                yield Conflict((part, index, key), text)
-        for index, image in enumerate(self.images):
-            expected = derived_tag(image.name, image.inputs)
-            if image.tag != expected:
-                text = f"got {image.tag!r}; needed {expected}, as name and inputs say"
-                yield Conflict(("images", index, "tag"), text)
-
     def damages(self, seen: Mapping[str, FileSeen]) -> tuple[str, ...]:
         """Describe each file of the bundle that is missing or differs from its record.
 
         Args:
             seen: by path in the folder; what is not there is missing.
         """
-        return tuple(
-            _damage(file, must, seen.get(file))
-            for file, must in self.files.items()
-            if seen.get(file) != must
-        )
+        found: list[str] = []
+        for file, must in self.files.items():
+            is_there = seen.get(file)
+            if is_there is None:
+                found.append(f"{file} is missing")
+            elif is_there.size != must.size:
+                found.append(f"{file} has {is_there.size} bytes; needed {must.size}")
+            elif is_there.sha256 != must.sha256:
+                found.append(f"{file} has {is_there.sha256}; needed {must.sha256}")
+        return tuple(found)
 
     def text(self) -> str:
         """Return the content of the bundle's file."""
         return json.dumps(self.model_dump(), indent=2) + "\n"
-
-
-def _damage(file: str, must: FileSeen, seen: FileSeen | None) -> str:
-    if seen is None:
-        return f"{file} is missing"
-    if seen.size != must.size:
-        return f"{file} has {seen.size} bytes; needed {must.size}"
-    return f"{file} has {seen.sha256}; needed {must.sha256}"

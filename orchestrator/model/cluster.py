@@ -1,16 +1,26 @@
 """The cluster: the validated inventory, and its nodes in rank order."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from orchestrator.model.container import Container, Registry
-from orchestrator.model.env import EnvName, EnvValue
-from orchestrator.model.node import SLURM, Node, NodeEntry, Settings
+from orchestrator.model.node import MOST_GPUS, SLURM, Container, Node, NodeEntry, Registry, Settings
 from orchestrator.model.slurm import Slurm
-from orchestrator.model.text import ImageChoice, Name, Noun, Size, size_bytes
+from orchestrator.model.text import (
+    Conflict,
+    EnvName,
+    EnvValue,
+    ImageChoice,
+    Name,
+    Noun,
+    Size,
+    ip,
+    repeated,
+    size_bytes,
+)
 
 LOG_BYTES = 1 << 30
 
@@ -88,24 +98,166 @@ class Cluster(Noun):
         common = self.defaults.model_dump(exclude_none=True)
         own = entry.model_dump(exclude_none=True)
         gpus = {**common.get("gpus", {}), **own.pop("gpus", {})}
-        merged = NodeEntry.model_validate({**common, **own, **({"gpus": gpus} if gpus else {})})
-        return Node(
-            name=merged.name,
-            address=merged.address,
-            transport=SLURM if self.slurm else merged.transport or "ssh",
-            runtime=merged.runtime or "docker",
-            user=merged.user or "root",
-            port=merged.port or 22,
-            gpus=merged.gpus,
-            hcas=merged.hcas or (),
-            data=merged.data or {},
-            interface=merged.interface,
-            sudo=merged.sudo or False,
-            identity=merged.identity,
-            known_hosts=merged.known_hosts or "~/.ssh/known_hosts",
-            host_key=merged.host_key,
-            jump=merged.jump,
-            agent=merged.agent or False,
-            roce=merged.roce,
-            folder=merged.folder or f"/var/tmp/dlperf-{merged.user or 'root'}",
+        user = own.get("user", common.get("user", "root"))
+        merged = {"folder": f"/var/tmp/dlperf-{user}", **common, **own}
+        if gpus:
+            merged["gpus"] = gpus
+        if self.slurm:
+            merged["transport"] = SLURM
+        return Node.model_validate(merged)
+
+
+IMAGE_FILES = ("pyxis", "apptainer")
+
+
+def inventory_conflicts(cluster: Cluster) -> Iterator[Conflict]:
+    """Yield everything about an inventory that cannot hold together."""
+    if cluster.scheduler == SLURM and cluster.slurm is None:
+        yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
+        return
+    if cluster.scheduler != SLURM and cluster.slurm is not None:
+        yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
+        return
+    if cluster.container.privileged and not cluster.container.reason:
+        yield Conflict(
+            ("container", "privileged"),
+            "privileged containers without a reason; needed `reason:` beside it",
         )
+    if cluster.slurm is not None:
+        yield from cluster.slurm.conflicts()
+        yield from _with_slurm(cluster)
+    elif not cluster.nodes:
+        yield Conflict((), "there is no node; needed `nodes:` with at least one")
+    else:
+        yield from _repeated(cluster)
+        yield from _addresses(cluster)
+        yield from _ways(cluster)
+        yield from _gpus_and_roce(cluster)
+
+
+def _with_slurm(cluster: Cluster) -> Iterator[Conflict]:
+    """Yield settings that nodes given by Slurm, and runtimes for image files, do not use."""
+    if cluster.nodes:
+        yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
+    for field in ("user", "port", "transport", "identity", "known_hosts"):
+        if getattr(cluster.defaults, field) is not None:
+            yield Conflict(
+                ("defaults", field),
+                f"{field} is how nodes are reached without Slurm; needed none, since srun"
+                " reaches them",
+            )
+    if cluster.defaults.runtime not in IMAGE_FILES:
+        return
+    if cluster.container != Container():
+        yield Conflict(
+            ("container",),
+            f"settings of Docker's; needed none with runtime {cluster.defaults.runtime}",
+        )
+    for field in ("push", "user", "secret_file"):
+        if cluster.registry is not None and getattr(cluster.registry, field) is not None:
+            yield Conflict(
+                ("registry", field),
+                f"{field} is for Docker; needed none, since {cluster.defaults.runtime} logs in"
+                " with its own credentials and carries nothing",
+            )
+
+
+def _repeated(cluster: Cluster) -> Iterator[Conflict]:
+    for field, alike in (
+        ("name", [entry.name for entry in cluster.nodes]),
+        ("address", [_way(node) for node in cluster.members]),
+    ):
+        for index, before in repeated(alike).items():
+            yield Conflict(
+                ("nodes", index, field),
+                f"{getattr(cluster.nodes[index], field)!r} is also the {field} of"
+                f" nodes[{before}]; needed one {field} for each node",
+            )
+
+
+def _addresses(cluster: Cluster) -> Iterator[Conflict]:
+    versions: dict[int, int] = {}
+    found = [_ip(node.address) for node in cluster.members]
+    here = [ip is not None and (ip.is_loopback or ip.is_unspecified) for ip in found]
+    for index, (node, address) in enumerate(zip(cluster.members, found, strict=True)):
+        if address is None:
+            continue
+        first = versions.setdefault(address.version, index)
+        if len(versions) > 1 and first == index:
+            yield Conflict(
+                ("nodes", index, "address"),
+                f"IPv{address.version} beside IPv{10 - address.version};"
+                " needed one address family, or ranks cannot meet",
+            )
+        if here[index] and not all(here):
+            yield Conflict(
+                ("nodes", index, "address"),
+                f"{node.address} is this machine for every node;"
+                " needed an address that the other nodes can reach,"
+                " or transport: local for all of them",
+            )
+
+
+def _ways(cluster: Cluster) -> Iterator[Conflict]:
+    """Yield differences between nodes that a gang of one program cannot have."""
+    first, *others = members = cluster.members
+    if first.runtime in IMAGE_FILES:
+        yield Conflict(
+            ("nodes", 0),
+            f"node {first.name} has runtime {first.runtime}, which runs in steps of Slurm's;"
+            " needed `scheduler: slurm`, docker or process",
+        )
+    for index, node in enumerate(others, 1):
+        if node.runtime != first.runtime:
+            yield Conflict(
+                ("nodes", index),
+                f"node {node.name} has runtime {node.runtime}, node {first.name}"
+                f" {first.runtime}; needed one runtime on all nodes",
+            )
+        elif node.runtime == "process" and node.transport != first.transport:
+            yield Conflict(
+                ("nodes", index),
+                f"node {node.name} has transport {node.transport}, node {first.name}"
+                f" {first.transport}; needed one way to all nodes that run plain processes",
+            )
+    for index, node in enumerate(members):
+        if node.folder.startswith("~"):
+            yield Conflict(
+                ("nodes", index),
+                f"node {node.name} has folder {node.folder}; needed an absolute path",
+            )
+
+
+def _gpus_and_roce(cluster: Cluster) -> Iterator[Conflict]:
+    without = [
+        index
+        for index, node in enumerate(cluster.members)
+        if node.roce and not any(hca.link_layer == "Ethernet" for hca in node.hcas)
+    ]
+    for index in without[:1]:
+        entry = cluster.nodes[index]
+        yield Conflict(
+            ("defaults", "roce") if entry.roce is None else ("nodes", index, "roce"),
+            f"roce for node {entry.name}, which has no adapter with link_layer: Ethernet;"
+            " needed one among its hcas",
+        )
+    for index, node in enumerate(cluster.members):
+        if node.gpus is None or node.gpus.use is None:
+            continue
+        use, count = node.gpus.use, node.gpus.count or MOST_GPUS
+        path = ("nodes", index) if cluster.nodes[index].gpus is None else ("nodes", index, "gpus")
+        if len(set(use)) != len(use) or not use:
+            yield Conflict(path, f"gpus.use is {list(use)}; needed at least one index, each once")
+        wrong = [gpu for gpu in use if not 0 <= gpu < count]
+        if wrong:
+            yield Conflict(path, f"gpus.use has {wrong}; needed indices from 0 to {count - 1}")
+
+
+def _ip(address: str) -> IPv4Address | IPv6Address | None:
+    return ip("127.0.0.1" if address.casefold() == "localhost" else address)
+
+
+def _way(node: Node) -> str:
+    """Return a key that is equal for the same node; one address may serve several, by port."""
+    # IPv6 has many spellings of one address: ``::1`` is also ``0:0:0:0:0:0:0:1``.
+    return f"{node.transport} {_ip(node.address) or node.address} {node.port}"

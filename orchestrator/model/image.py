@@ -63,42 +63,38 @@ ImageName = Annotated[Name, AfterValidator(_part_of_a_tag)]
 Url = Annotated[
     str,
     Field(max_length=500),
-    Matching(re.compile(_URL), "http(s)://host/path without a password, a query or a fragment"),
+    Matching(_URL, "http(s)://host/path without a password, a query or a fragment"),
 ]
 FileUrl = Annotated[
     str,
     Field(max_length=500),
-    Matching(re.compile(_FILE_URL), "http(s)://host/path/file without a password or a query"),
+    Matching(_FILE_URL, "http(s)://host/path/file without a password or a query"),
 ]
 WheelUrl = Annotated[
     str,
     Field(max_length=500),
-    Matching(re.compile(_WHEEL_URL), "http(s)://host/path/file.whl without a password or a query"),
+    Matching(_WHEEL_URL, "http(s)://host/path/file.whl without a password or a query"),
 ]
-Digest = Annotated[
-    str, Matching(re.compile(r"sha256:[0-9a-f]{64}"), "sha256: and 64 hexadecimal digits")
-]
+Digest = Annotated[str, Matching(r"sha256:[0-9a-f]{64}", "sha256: and 64 hexadecimal digits")]
 Commit = Annotated[
-    str, Matching(re.compile(_COMMIT), "a whole commit id, 40 hexadecimal digits in small letters")
+    str, Matching(_COMMIT, "a whole commit id, 40 hexadecimal digits in small letters")
 ]
-Package = Annotated[
-    str, Matching(re.compile(_PACKAGE), "a Debian package, such as git or git=1:2.17.1-1")
-]
+Package = Annotated[str, Matching(_PACKAGE, "a Debian package, such as git or git=1:2.17.1-1")]
 Requirement = Annotated[
     str,
-    Matching(re.compile(_REQUIREMENT), "NAME==VERSION or git+https://HOST/PATH@COMMIT"),
+    Matching(_REQUIREMENT, "NAME==VERSION or git+https://HOST/PATH@COMMIT"),
 ]
 OfedVersion = Annotated[
-    str, Matching(re.compile(r"[0-9]+\.[0-9]+(-[0-9]+(\.[0-9]+)*)?"), "such as 4.9-0.1.7.0")
+    str, Matching(r"[0-9]+\.[0-9]+(-[0-9]+(\.[0-9]+)*)?", "such as 4.9-0.1.7.0")
 ]
 DriverVersion = Annotated[
     str,
-    Matching(re.compile(r"[0-9]+(\.[0-9]+){1,2}"), "an NVIDIA driver's version, such as 440.33"),
+    Matching(r"[0-9]+(\.[0-9]+){1,2}", "an NVIDIA driver's version, such as 440.33"),
 ]
 PathInside = Annotated[
     str,
     Matching(
-        re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./+-]*"),
+        r"[A-Za-z0-9_.][A-Za-z0-9_./+-]*",
         "a path inside the repository, without blanks or shell characters",
     ),
     AfterValidator(_leads_down),
@@ -271,3 +267,37 @@ def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str
     said = {name: settings[name] for name in _SETTINGS if settings.get(name)}
     plain = json.dumps([list(layers), said], sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(plain.encode()).hexdigest()}"
+
+
+def lock_file_name(inventory: str) -> str:
+    """Return the name of the lock file beside an inventory of that file name."""
+    return f"{inventory.removesuffix('.yaml')}.lock.json"
+
+
+class LockFile(Noun):
+    """The validated lock file; its JSON is also YAML, and read as strictly."""
+
+    version: Literal[1]
+    images: dict[ImageReference, Digest] = Field(default_factory=dict)
+    """The digest that its registry reported, for each base reference."""
+    downloads: dict[FileUrl, Digest] = Field(default_factory=dict)
+    """The sha256 of the downloaded bytes, for each URL."""
+
+    def extended(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
+        """Return a copy with these digests, which replace those of the same names.
+
+        Raises:
+            ValidationError: something of it is no reference, no URL or no digest.
+        """
+        return LockFile(
+            version=self.version,
+            images={**self.images, **images},
+            downloads={**self.downloads, **downloads},
+        )
+
+    def text(self) -> str:
+        """Return the content of the lock file, sorted so that its diffs are small."""
+        return json.dumps(self.model_dump(), indent=2, sort_keys=True) + "\n"
+
+
+EMPTY_LOCK = LockFile(version=1)

@@ -1,12 +1,9 @@
 """A node: what an inventory says of it, its GPUs and HCAs, and the seat that it is in a gang."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from orchestrator.model.env import Roce
 from orchestrator.model.plan import Seat
 from orchestrator.model.text import (
     Address,
@@ -14,12 +11,56 @@ from orchestrator.model.text import (
     DataPath,
     Fingerprint,
     Jump,
+    Mirror,
     Name,
     NodePath,
     Noun,
     RangedName,
+    Size,
     Words,
 )
+
+Ulimit = Literal["core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "rss", "stack"]
+Limit = Annotated[int, Field(ge=-1)]
+
+
+class Container(Noun):
+    """Options of containers; least privilege unless a reason is given."""
+
+    shm_size: Size | None = None
+    """Shared memory of a container, for data loaders and NCCL."""
+    ulimits: dict[Ulimit, Limit] = Field(default_factory=dict)
+    """Limits inside a container; -1 is none. InfiniBand needs memlock: -1."""
+    privileged: bool = False
+    """Let containers do everything on the node; needs a reason."""
+    reason: Words | None = None
+    """The reason for privileged containers; shown in the report."""
+    gpu_access: Literal["auto", "cdi", "runtime", "gpus", "none"] = "auto"
+    """Access of containers to GPUs: what the engine has, a CDI device, the nvidia runtime,
+    Docker's --gpus, or not at all."""
+
+
+class Registry(Noun):
+    """Registries to use instead of the one in an image's name, and their login."""
+
+    mirror: Mirror | None = None
+    """Pull from here instead; the digest stays the one of the original."""
+    push: Mirror | None = None
+    """Carry derived images to the nodes through here; else through this machine."""
+    user: Words | None = None
+    """The user that logs in; the secret is in DLPERF_REGISTRY_SECRET, a 0600 file or a prompt."""
+    secret_file: NodePath | None = None
+    """A file on this machine, mode 0600, whose first line is the secret."""
+
+
+class Roce(Noun):
+    """NCCL's settings for RDMA over Ethernet; at least one of both."""
+
+    gid_index: int | None = Field(default=None, ge=0, le=255)
+    """NCCL_IB_GID_INDEX: the place of the RoCE v2 address in each adapter's table of GIDs."""
+    traffic_class: int | None = Field(default=None, ge=0, le=255)
+    """NCCL_IB_TC: the class that the switches carry without loss, DSCP times 4."""
+
 
 MOST_GPUS = 64
 SLURM = "slurm"
@@ -94,28 +135,19 @@ class NodeEntry(Settings):
     """Through which machine the node is reached."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One machine of the cluster, everything said about it brought together."""
+class Node(NodeEntry):
+    """One machine of the cluster: its entry, completed by the inventory's defaults and ours."""
 
-    name: str
-    address: str
-    transport: str
-    runtime: str
-    user: str
-    port: int
-    gpus: Gpus | None
-    hcas: tuple[Hca, ...]
-    data: Mapping[str, str]
-    interface: str | None
-    sudo: bool
-    identity: str | None
-    known_hosts: str
-    host_key: str | None
-    jump: str | None
-    folder: str
+    user: Name = "root"
+    port: int = 22
+    transport: Literal["ssh", "local", "slurm"] = "ssh"  # type: ignore[assignment]  # of a job
+    runtime: Literal["docker", "process", "pyxis", "apptainer"] = "docker"
+    hcas: tuple[Hca, ...] = ()
+    data: dict[Name, DataPath] = Field(default_factory=dict)
     agent: bool = False
-    roce: Roce | None = None
+    sudo: bool = False
+    known_hosts: NodePath = "~/.ssh/known_hosts"
+    folder: DataPath
 
     @property
     def is_here(self) -> bool:

@@ -2,15 +2,38 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import PLAIN, Layout
 from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.model.node_speeds import NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
 from orchestrator.model.site import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The words and the shape of a workload's final table.
+
+    Args:
+        kind: placements: a row a placement, a table for each batch size and precision. groups: a
+            row a case by name, in groups, with latency and memory. gpus: a row a number of GPUs, a
+            column each precision and batch size.
+        nodes, gpus, batch, throughput: heads of the columns.
+        decimals: of throughput, when printed.
+    """
+
+    kind: Literal["placements", "groups", "gpus"] = "placements"
+    nodes: str = "node_num"
+    gpus: str = "gpu_num_per_node"
+    batch: str = "batch_size_per_device"
+    throughput: str = "throughput"
+    decimals: int = 2
+
+
+PLAIN = Layout()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,8 @@ from typing import Annotated
 
 from orchestrator.model.text import Conflict, Count, Matching, Name, Noun
 
-_TIME = re.compile(
-    r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,3}):(?P<minutes>\d{2}):(?P<seconds>\d{2})"
-)
-_ARGUMENT = re.compile(r"--?[A-Za-z][A-Za-z0-9-]*(=[^\n\0]*)?")
+_TIME = r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,3}):(?P<minutes>\d{2}):(?P<seconds>\d{2})"
+_ARGUMENT = r"--?[A-Za-z][A-Za-z0-9-]*(=[^\n\0]*)?"
 Walltime = Annotated[str, Matching(_TIME, "a time such as '04:00:00' or '1-00:00:00', in quotes")]
 Argument = Annotated[
     str, Matching(_ARGUMENT, "an option of sbatch in one word, such as --qos=high")
@@ -84,7 +82,7 @@ class Slurm(Noun):
     @property
     def time_s(self) -> int:
         """Return the time limit in seconds."""
-        match = _TIME.fullmatch(self.time)
+        match = re.fullmatch(_TIME, self.time)
         assert match is not None
         hours = 24 * int(match["days"] or 0) + int(match["hours"])
         return (60 * hours + int(match["minutes"])) * 60 + int(match["seconds"])

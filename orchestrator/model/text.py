@@ -1,10 +1,11 @@
 """Types of text and numbers that files may hold, each with the message for what was needed."""
 
+import ipaddress
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -13,27 +14,112 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    TypeAdapter,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from orchestrator.model.endpoint import HOST, USER, ip, parse_endpoint, parse_host
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+HOST = rf"(?!.{{254}}){_LABEL}(\.{_LABEL})*"
+USER = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}"
+_BRACKETS = re.compile(r"\[([^\[\]]*)\](.*)")  # such as [fd00::1]:22
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}")
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A host, who logs in and where its sshd listens; None is what the text leaves open."""
+
+    host: str
+    user: str | None = None
+    port: int | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if self.port and ":" in self.host else self.host
+        user = f"{self.user}@" if self.user else ""
+        return f"{user}{host}:{self.port}" if self.port else f"{user}{host}"
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Return the parts of ``[user@]host[:port]``; an IPv6 address with a port needs brackets.
+
+    Raises:
+        ValueError: what was seen; what was needed.
+    """
+    user, at, place = text.rpartition("@")
+    if at and not re.fullmatch(USER, user):
+        raise ValueError(f"got {text!r}; needed [user@]host[:port]")
+    host, port = split_port(place)
+    return Endpoint(parse_host(host), user or None, port)
+
+
+def split_port(place: str) -> tuple[str, int | None]:
+    """Return a host, unchecked, and the port behind it.
+
+    Raises:
+        ValueError: what was seen; what was needed.
+    """
+    if ip(place):
+        return place, None
+    brackets = _BRACKETS.fullmatch(place)
+    host = brackets[1] if brackets else place.partition(":")[0]
+    rest = brackets[2] if brackets else place.removeprefix(host)
+    if not rest:
+        return host, None
+    if not re.fullmatch(r":[0-9]{1,5}", rest) or not 1 <= int(rest[1:]) <= 65535:
+        needed = "host:port, or [address]:port for IPv6, the port from 1 to 65535"
+        raise ValueError(f"got {place!r}; needed {needed}")
+    return host, int(rest[1:])
+
+
+def parse_host(text: str) -> str:
+    """Return an address in its shortest spelling, or a host name as DNS has it.
+
+    A dot at the name's end is dropped, and letters beyond ASCII are encoded (IDNA).
+
+    Raises:
+        ValueError: what was seen; what was needed.
+    """
+    address = ip(text)
+    if address is not None and not address.is_multicast:
+        return str(address)
+    name = text.removesuffix(".")
+    try:
+        name = name if name.isascii() else name.encode("idna").decode()
+    except UnicodeError:
+        name = ""
+    if not re.fullmatch(HOST, name) or re.fullmatch(r"[0-9.]+", name):
+        without = ", in whose name is no '_'; give its IP address" if "_" in text else ""
+        raise ValueError(f"got {text!r}; needed an IP address or a host name{without}")
+    return name
+
+
+def ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that a text is, None for a name; IPv4 in the form of IPv6 is IPv4."""
+    zone = text.partition("%")[2]  # such as fe80::1%eth0
+    if zone and not re.fullmatch(r"[A-Za-z0-9_.-]+", zone):
+        return None
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}"
 _RANGE = r"\[[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\]"
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-_ENDPOINT = re.compile(rf"{HOST}(:{_PORT})?")
-_PATH = re.compile(r"~?/[A-Za-z0-9_./@+=-]*")
-_PROGRAM = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*")
-_MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
+_ENDPOINT = rf"{HOST}(:{_PORT})?"
+_PATH = r"~?/[A-Za-z0-9_./@+=-]*"
+_PROGRAM = r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*"
+_MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+_FINGERPRINT = r"SHA256:[A-Za-z0-9+/]{43}=?"
 _REPOSITORY = r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-_REFERENCE = re.compile(rf"{_REPOSITORY}:{_TAG}")
-_SIZE = re.compile(r"[1-9][0-9]*[kmgt]?")
+_REFERENCE = rf"{_REPOSITORY}:{_TAG}"
+_SIZE = r"[1-9][0-9]*[kmgt]?"
 _TOO_MUCH = ("/", "/~", "/bin", "/dev", "/home", "/lib", "/opt", "/root", "/sbin", "/usr", "/var")
 _OF_THE_SYSTEM = ("/boot", "/etc", "/proc", "/run", "/sys", "/var/lib/docker", "/var/run")
-_PLACEMENT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})")
+_PLACEMENT = r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})"
 
 
 class Noun(BaseModel):
@@ -64,7 +150,7 @@ class Matching:
         in_file: what editors take too, since it is expanded before the model sees it.
     """
 
-    pattern: re.Pattern[str]
+    pattern: str
     needed: str
     in_file: str = ""
 
@@ -77,11 +163,11 @@ class Matching:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         words = {"patternErrorMessage": f"needed {self.needed}"}  # what yaml-language-server shows
-        both = "|".join(filter(None, (self.pattern.pattern, self.in_file)))
+        both = "|".join(filter(None, (self.pattern, self.in_file)))
         return {**handler(schema), "pattern": f"^({both})$", **words}
 
     def _check(self, text: str) -> str:
-        if not self.pattern.fullmatch(text):
+        if not re.fullmatch(self.pattern, text):
             raise ValueError(f"got {_short(text)}; needed {self.needed}")
         return text
 
@@ -136,7 +222,7 @@ RangedName = Annotated[
 Address = Annotated[
     str,
     Matching(
-        re.compile(r"[^\s\[\]@/]+"),
+        r"[^\s\[\]@/]+",
         "an IP address or a host name",
         rf"[A-Za-z0-9.:-]*({_RANGE}[A-Za-z0-9.:-]*)+",
     ),
@@ -152,9 +238,7 @@ ProgramName = Annotated[str, Matching(_PROGRAM, "a program's name or path, witho
 Module = Annotated[str, Matching(_MODULE, "a Python module, such as torch.distributed")]
 Jump = Annotated[
     str,
-    Matching(
-        re.compile(rf"({USER}@)?({HOST}|\[?[0-9A-Fa-f:.]+\]?)(:{_PORT})?"), "[user@]host[:port]"
-    ),
+    Matching(rf"({USER}@)?({HOST}|\[?[0-9A-Fa-f:.]+\]?)(:{_PORT})?", "[user@]host[:port]"),
     AfterValidator(_jump),
 ]
 Mirror = Annotated[str, Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
@@ -165,7 +249,7 @@ ImageReference = Annotated[
 ImageChoice = Annotated[
     str,
     Matching(
-        re.compile(rf"{_NAME.pattern}(@{_TAG})?|{_REPOSITORY}@{_TAG}"),
+        rf"{_NAME}(@{_TAG})?|{_REPOSITORY}@{_TAG}",
         "an image's name, NAME@TAG to take its base with another tag, or the base itself as"
         " REGISTRY/REPOSITORY@TAG",
     ),
@@ -181,7 +265,7 @@ def size_bytes(size: Size) -> int:
 
 Words = Annotated[
     str,
-    Matching(re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}"), "one line of 1 to 200 characters"),
+    Matching(r"[^\x00-\x1f\x7f-\x9f]{1,200}", "one line of 1 to 200 characters"),
 ]
 PlacementText = Annotated[str, Matching(_PLACEMENT, "nodes x GPUs per node, such as 4x8")]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -191,7 +275,7 @@ Scalar = bool | int | float | str
 
 def is_name(text: str) -> bool:
     """Return True if the text could be a ``Name``."""
-    return _NAME.fullmatch(text) is not None
+    return re.fullmatch(_NAME, text) is not None
 
 
 def nodes_and_gpus(placement: str) -> tuple[int, int]:
@@ -209,3 +293,37 @@ def repeated(names: Sequence[str]) -> dict[int, int]:
         if before != index:
             again[index] = before
     return again
+
+
+T = TypeVar("T")
+_MADE: dict[type, TypeAdapter[Any]] = {}
+
+
+def shape(noun: type[T]) -> TypeAdapter[T]:
+    """Return the adapter that reads a noun from a document and writes it into one.
+
+    Making that of a large noun takes 5 to 15 ms, which commands that read none do not wait for.
+    """
+    if noun not in _MADE:
+        _MADE[noun] = TypeAdapter(noun)
+    made: TypeAdapter[T] = _MADE[noun]
+    return made
+
+
+EnvName = Annotated[
+    str,
+    Matching(
+        r"[A-Za-z_][A-Za-z0-9_]{0,99}",
+        "letters, digits and '_', not beginning with a digit",
+    ),
+]
+EnvText = Annotated[
+    str,
+    Matching(r"[^\x00-\x1f\x7f-\x9f]{0,1000}", "one line of at most 1000 characters"),
+]
+EnvValue = EnvText | int
+
+
+def env_texts(env: Mapping[str, EnvValue]) -> dict[str, str]:
+    """Return the variables as texts, as a program receives them."""
+    return {name: str(value) for name, value in env.items()}

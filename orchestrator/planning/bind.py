@@ -5,14 +5,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
-from orchestrator.model.allocation import Allocation, Request
-from orchestrator.model.attempt import Attempt
+from orchestrator.model.attempt import Allocation, Attempt, Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.image import Program
-from orchestrator.model.node import Node
 from orchestrator.model.plan import Placement, Plan, Seat, Task, Trial
-from orchestrator.model.shapes import shape
+from orchestrator.model.text import shape
 from orchestrator.planning import environment, plan
 from orchestrator.planning.plan import Recipe
 
@@ -195,18 +193,20 @@ def _trial(trial: Trial) -> dict[str, JSON]:
 
 def _hardware(cluster: Cluster) -> JSON:
     """Describe each kind of node in the inventory once, and the options of containers."""
-    kinds = {json.dumps(_kind(node), sort_keys=True) for node in cluster.members}
+    kinds = {
+        json.dumps(
+            {
+                "runtime": node.runtime,
+                "gpus": node.gpus.model_dump(mode="json", exclude_none=True) if node.gpus else None,
+                "hcas": [hca.model_dump(mode="json") for hca in node.hcas],
+                "data": node.data,
+                "interface": node.interface,
+            },
+            sort_keys=True,
+        )
+        for node in cluster.members
+    }
     return {
         "nodes": [json.loads(kind) for kind in sorted(kinds)],
         "container": cluster.container.model_dump(mode="json", exclude_none=True),
-    }
-
-
-def _kind(node: Node) -> dict[str, JSON]:
-    return {
-        "runtime": node.runtime,
-        "gpus": node.gpus.model_dump(mode="json", exclude_none=True) if node.gpus else None,
-        "hcas": [hca.model_dump(mode="json") for hca in node.hcas],
-        "data": dict(node.data),
-        "interface": node.interface,
     }

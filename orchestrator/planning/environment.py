@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from orchestrator import words
-from orchestrator.model import env
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.env import EnvValue
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.plan import Placement, Seat
-from orchestrator.model.text import Conflict
+from orchestrator.model.text import Conflict, EnvValue, env_texts
 from orchestrator.workloads import Workload
 
 # By words between underscores: TOKENIZERS_PARALLELISM and KEYBOARD are no secrets.
@@ -37,38 +35,32 @@ _OF_THE_PROGRAM = frozenset(
         *("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "HOME"),
     }
 )
+_SHOWN = f"env is shown in plans and reports; {words.NO_SECRETS}"
 _PREFIXES = ("DLPERF_", "TORCHELASTIC_", "OMPI_", "PMIX_", "SLURM_")
 
 
 def added(cluster: Cluster, experiment: Experiment) -> dict[str, str]:
     """Return the user's variables; the playbook's override the inventory's."""
-    return {**env.texts(cluster.env), **env.texts(experiment.env)}
+    return {**env_texts(cluster.env), **env_texts(experiment.env)}
 
 
 def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
     """Yield variables that look like secrets, or that this program sets."""
     for name, value in given.items():
-        if why := _secret(name, value):
-            yield Conflict(
-                ("env", name),
-                f"{name} {why}, and env is shown in plans and reports; {words.NO_SECRETS}",
-            )
+        text = ""
+        if _SECRET.search(name):
+            text = f"{name} is named like a secret, and {_SHOWN}"
+        elif _PASSWORD.search(str(value)):
+            text = f"{name} holds an address with a password, and {_SHOWN}"
         elif name in _OF_THE_INVENTORY:
-            yield Conflict(
-                ("env", name), f"{name} is set from {_OF_THE_INVENTORY[name]}; say it there"
-            )
+            text = f"{name} is set from {_OF_THE_INVENTORY[name]}; say it there"
         elif name in CLOCK:
             why = "tasks run in UTC, so that their logs have the clock of their nodes"
-            yield Conflict(("env", name), f"{name} is set by this program: {why}; leave it out")
+            text = f"{name} is set by this program: {why}; leave it out"
         elif name in _OF_THE_PROGRAM or name.startswith(_PREFIXES):
-            yield Conflict(("env", name), f"{name} is set by this program; needed another variable")
-
-
-def _secret(name: str, value: EnvValue) -> str:
-    """Return why a variable looks like a secret; empty if it does not."""
-    if _SECRET.search(name):
-        return "is named like a secret"
-    return "holds an address with a password" if _PASSWORD.search(str(value)) else ""
+            text = f"{name} is set by this program; needed another variable"
+        if text:
+            yield Conflict(("env", name), text)
 
 
 def find_conflicts(
@@ -79,22 +71,12 @@ def find_conflicts(
     Args:
         cluster: where it is to run; None looks at the playbook alone.
     """
-    seats = (_seat(case),) * case.nodes
-    anywhere = Placement(seats, case.gpus_per_node, 0, "PROGRAM", "PYTHON")
-    own = workload.env(case, anywhere, seats[0])
-    for name in own.keys() & experiment.env.keys():
-        yield Conflict(("env", name), _sets(workload, name))
-    inventory: Mapping[str, EnvValue] = cluster.env if cluster else {}
-    for name in own.keys() & inventory.keys():
-        yield Conflict(
-            (), f"inventory {cluster.name if cluster else ''}: env.{name}: {_sets(workload, name)}"
-        )
-
-
-def _sets(workload: Workload, name: str) -> str:
-    return f"{name} is set by workload {workload.name}; needed another variable"
-
-
-def _seat(case: Case) -> Seat:
     gpus = tuple(range(case.gpus_per_node))
-    return Seat("n1", "a1", gpus, "eth0", ("mlx5_0",), {}, gid_index=0, traffic_class=0)
+    seat = Seat("n1", "a1", gpus, "eth0", ("mlx5_0",), {}, gid_index=0, traffic_class=0)
+    anywhere = Placement((seat,) * case.nodes, case.gpus_per_node, 0, "PROGRAM", "PYTHON")
+    for name in workload.env(case, anywhere, seat):
+        text = f"{name} is set by workload {workload.name}; needed another variable"
+        if name in experiment.env:
+            yield Conflict(("env", name), text)
+        if cluster and name in cluster.env:
+            yield Conflict((), f"inventory {cluster.name}: env.{name}: {text}")

@@ -1,5 +1,7 @@
 """From an experiment to its cases, and the errors in a playbook that make cases impossible."""
 
+import contextlib
+import fnmatch
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,9 +14,9 @@ from orchestrator.documents import field_errors
 from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.experiment import Axes, CaseEntry, Exclusion, Experiment, Method
+from orchestrator.model.experiment import Axes, Canary, CaseEntry, Exclusion, Experiment, Method
 from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
-from orchestrator.planning import canary, environment
+from orchestrator.planning import environment
 from orchestrator.workloads import Workload
 
 MOST_TRIALS = 10_000
@@ -50,17 +52,20 @@ def conflicts(
         text = f"{trials} trials; needed at most {MOST_TRIALS}"
         return (*conflicts, Conflict(path, text))
     points = tuple(places(experiment))
-    conflicts += [*_exclusions(experiment), *doubled_values(experiment.grid), *_doubles(points)]
+    conflicts += [*_exclusions(experiment), *doubled_values(experiment.grid)]
+    written: set[Case] = set()
     for point in points:
+        if point.path[0] == "cases" and point.case in written:
+            text = f"the case {point.case.placement} is there twice; needed each case once"
+            conflicts.append(Conflict(point.path, text))
+        written.add(point.case)
         conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
     conflicts += _unable(points, experiment, workload, cluster)
-    conflicts += _unfit_device(experiment, workload)
-    names = [(point.case.placement, *_own_name(point.case, workload)) for point in points]
-    conflicts += canary.conflicts(experiment.method.watch, names)
+    conflicts += _device(experiment, workload, cluster)
+    conflicts += _canary(experiment.method.watch, points, workload)
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
-        conflicts += [*_device(experiment, cluster), *_room(running, workload, cluster)]
-        conflicts += _families(running, workload, cluster)
+        conflicts += [*_room(running, workload, cluster), *_families(running, workload, cluster)]
     return tuple(dict.fromkeys(conflicts))
 
 
@@ -80,13 +85,6 @@ def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
     if grid and like in grid.placement:
         grid = grid.model_copy(update={"placement": (*grid.placement, placement)})
     return experiment.model_copy(update={"cases": (*written, *more) or None, "grid": grid})
-
-
-def _own_name(case: Case, workload: Workload) -> tuple[str, ...]:
-    try:
-        return (workload.case_name(case),) if workload.case_name else ()
-    except (KeyError, ValueError):  # it lacks a parameter, which is an error of its own
-        return ()
 
 
 def _count(experiment: Experiment) -> int:
@@ -208,15 +206,6 @@ def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
                 yield Conflict(("grid", *path, index), text)
 
 
-def _doubles(points: Sequence[Point]) -> Iterator[Conflict]:
-    seen: dict[Case, Point] = {}
-    for point in points:
-        if point.path[0] == "cases" and seen.setdefault(point.case, point) is not point:
-            yield Conflict(
-                point.path, f"the case {point.case.placement} is there twice; needed each case once"
-            )
-
-
 def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
     case, entry = point.case, point.entry
     split = " x ".join(
@@ -249,6 +238,22 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
                 f"{case.placement}: {axis.name} {value};"
                 f" workload {workload.name} can only do {axis.default}",
             )
+
+
+def _canary(
+    watch: Canary | None, points: Sequence[Point], workload: Workload
+) -> Iterator[Conflict]:
+    if watch is None or watch.case is None or not points:
+        return
+    for case in (point.case for point in points):
+        names = [case.placement]
+        if workload.case_name:
+            with contextlib.suppress(KeyError, ValueError):  # a missing parameter is another error
+                names.append(workload.case_name(case))
+        if matches(names, watch.case):
+            return
+    text = f"{watch.case!r} is no case; needed a placement or name of one, maybe with `*`"
+    yield Conflict(("method", "canary", "case"), text)
 
 
 def _method(method: Method, workload: Workload) -> Iterator[Conflict]:
@@ -284,24 +289,18 @@ def _unable(
             yield from environment.find_conflicts(point.case, workload, experiment, cluster)
 
 
-def _unfit_device(experiment: Experiment, workload: Workload) -> Iterator[Conflict]:
-    device = experiment.device or "cuda"
+def _device(
+    experiment: Experiment, workload: Workload, cluster: Cluster | None
+) -> Iterator[Conflict]:
+    path, device = (("device",), experiment.device) if experiment.device else ((), "cuda")
     if device not in workload.devices:
         can = " or ".join(sorted(workload.devices))
-        yield Conflict(
-            ("device",) if experiment.device else (),
-            f"workload {workload.name} cannot compute on {device}; needed `device: {can}`",
-        )
-
-
-def _device(experiment: Experiment, cluster: Cluster) -> Iterator[Conflict]:
-    local = [node.name for node in cluster.members if node.is_here]
+        text = f"workload {workload.name} cannot compute on {device}; needed `device: {can}`"
+        yield Conflict(path, text)
+    local = [node.name for node in cluster.members if node.is_here] if cluster else []
     if local and experiment.device is None:
-        yield Conflict(
-            (),
-            f"node {local[0]} is local and no device is named; needed `device: cpu`"
-            " or `device: cuda`",
-        )
+        seen = f"node {local[0]} is local and no device is named"
+        yield Conflict((), f"{seen}; needed `device: cpu` or `device: cuda`")
 
 
 def _families(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:
@@ -356,3 +355,8 @@ def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iter
 def _nodes(names: Iterable[str]) -> str:
     folded = nodeset.fold(names)
     return f"nodes {folded}" if {"[", ","} & {*folded} else f"node {folded}"
+
+
+def matches(names: Iterable[str], pattern: str) -> bool:
+    """Return True if one of a case's names is the pattern, or fits it."""
+    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)

@@ -1,17 +1,15 @@
 """From an experiment to its plan: every trial in order, bound to no node."""
 
-import fnmatch
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from orchestrator.model.case import Case, distinctions
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.experiment import Experiment
+from orchestrator.model.experiment import Experiment, Method
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Plan, Trial
-from orchestrator.planning import canary, matrix
+from orchestrator.planning import matrix
 from orchestrator.workloads import Workload
 
 
@@ -38,8 +36,17 @@ def build(recipe: Recipe) -> Plan:
     """
     cases = matrix.cases(recipe.experiment)
     stems = _stems(cases, recipe.workload)
+    workload = recipe.workload
     trials = [
-        _trial(recipe.workload, case, repeat, f"{stem}_{repeat}")
+        Trial(
+            name=f"{case.token}-{stem}_{repeat}",
+            repeat=repeat,
+            case=case,
+            log=f"{case.token}/{stem}_{repeat}.log",
+            ordinal=0,
+            log_rank=case.nodes - 1 if workload.log_node == "last" else 0,
+            name_of_case=workload.case_name(case) if workload.case_name else "",
+        )
         for repeat in range(1, recipe.experiment.method.most + 1)
         for case, stem in zip(cases, stems, strict=True)
     ]
@@ -52,9 +59,41 @@ def build(recipe: Recipe) -> Plan:
         method=recipe.experiment.method,
         trials=tuple(
             replace(trial, ordinal=ordinal)
-            for ordinal, trial in enumerate(canary.with_canary(trials, recipe.experiment.method))
+            for ordinal, trial in enumerate(_with_canary(trials, recipe.experiment.method))
         ),
     )
+
+
+def _with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
+    """Insert the trials of the method's canary, if it has one, among those of the cases."""
+    watch = method.watch
+    if watch is None:
+        return tuple(trials)
+    fitting = [
+        trial
+        for trial in trials
+        if trial.repeat == 1
+        and matrix.matches((trial.case.placement, trial.name_of_case), watch.case or "*")
+    ]
+    model = min(fitting, key=lambda trial: trial.case.world_size)
+    stem = model.log.removesuffix("_1.log")
+    certain = sum(trial.repeat <= method.least for trial in trials)
+    places = {"start": 0, "middle": certain // 2, "end": len(trials)}
+    canaries = {
+        places[place]: replace(
+            model,
+            name=f"canary-{model.name.removesuffix('_1')}_{number}",
+            repeat=number,
+            log=f"canary/{stem}_{number}.log",
+            canary=place,
+        )
+        for number, place in enumerate(places, 1)
+        if place in watch.at
+    }
+    whole = list(trials)
+    for index in sorted(canaries, reverse=True):
+        whole.insert(index, canaries[index])
+    return tuple(whole)
 
 
 def repeated(recipe: Recipe, repeats: int) -> Recipe:
@@ -79,12 +118,7 @@ def selected(trials: Iterable[Trial], patterns: Sequence[str]) -> tuple[Trial, .
     return tuple(
         trial
         for trial in trials
-        if not patterns
-        or any(
-            name == pattern or fnmatch.fnmatchcase(name, pattern)
-            for name in _names(trial)
-            for pattern in patterns
-        )
+        if not patterns or any(matrix.matches(_names(trial), pattern) for pattern in patterns)
     )
 
 
@@ -92,22 +126,14 @@ def _names(trial: Trial) -> tuple[str, ...]:
     return (trial.case.placement, trial.name, trial.name_of_case or trial.name)
 
 
-def _trial(workload: Workload, case: Case, repeat: int, stem: str) -> Trial:
-    return Trial(
-        name=f"{case.token}-{stem}",
-        repeat=repeat,
-        case=case,
-        log=f"{case.token}/{stem}.log",
-        ordinal=0,
-        log_rank=case.nodes - 1 if workload.log_node == "last" else 0,
-        name_of_case=workload.case_name(case) if workload.case_name else "",
-    )
-
-
 def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
     """Name logs in DLPerf's form; where two would be equal, append the differing parameters."""
-    stem = workload.stem or partial(_common_stem, workload.log_prefix)
-    stems = [stem(case) for case in points]
+    stems = [
+        workload.stem(case)
+        if workload.stem
+        else f"{workload.log_prefix}_b{case.micro_batch_size}_{case.precision}"
+        for case in points
+    ]
     taken = Counter(zip((case.token for case in points), stems, strict=True))
     if max(taken.values(), default=0) < 2:
         return tuple(stems)
@@ -118,7 +144,3 @@ def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:
         return tuple(distinct)
     # File names hold letters and digits only: 1e-22 and 1e+22 look the same there.
     return tuple(f"{stem}-case{place}" for place, stem in enumerate(distinct, 1))
-
-
-def _common_stem(prefix: str, case: Case) -> str:
-    return f"{prefix}_b{case.micro_batch_size}_{case.precision}"

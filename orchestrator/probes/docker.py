@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field, ValidationError
 
-from orchestrator.model.engine import kind_of_silence
 from orchestrator.model.facts import Silent
-from orchestrator.model.site import DockerFacts
+from orchestrator.model.site import DockerFacts, kind_of_silence
 from orchestrator.probes.sections import Output, Section, read
 
 INFO, VERSION = "docker.info", "docker.version"

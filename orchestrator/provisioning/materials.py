@@ -9,9 +9,8 @@ from orchestrator.console import Voice
 from orchestrator.files import downloads, yaml_reader
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import user_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
-from orchestrator.model.lock import EMPTY, LockFile, file_name
+from orchestrator.model.image import EMPTY_LOCK, LockFile, lock_file_name
 from orchestrator.state import lock as lock_files
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
@@ -111,7 +110,7 @@ def lock(inventory: Path) -> LockFile:
     path = _lock_path(inventory)
     with disk.on_disk(path):
         if not disk.is_there(path):
-            return EMPTY
+            return EMPTY_LOCK
     return yaml_reader.validated(yaml_reader.read(path), LockFile)
 
 
@@ -129,13 +128,11 @@ def keep_lock(preparing: Preparing) -> None:
 
 
 def _lock_path(inventory: Path) -> Path:
-    return inventory.with_name(file_name(inventory.name))
+    return inventory.with_name(lock_file_name(inventory.name))
 
 
 def _bundle(folder: Path) -> Bundle:
-    document = yaml_reader.read(folder / FILE_NAME)
-    bundle = yaml_reader.validated(document, Bundle)
-    user_files.refuse(document, bundle.conflicts())
+    bundle = yaml_reader.validated(yaml_reader.read(folder / FILE_NAME), Bundle)
     damages = bundle.damages(downloads.present(folder, bundle.files))
     if damages:
         raise errors.ImageError(

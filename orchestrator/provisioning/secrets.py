@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator import errors
-from orchestrator.model.container import Registry
+from orchestrator.model.node import Registry
 
 if TYPE_CHECKING:
     from orchestrator.runtimes.images import Credentials

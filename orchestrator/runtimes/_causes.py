@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from orchestrator import errors
-from orchestrator.model.engine import REMEDIES, kind_of_silence
+from orchestrator.model.site import REMEDIES, kind_of_silence
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import urllib3
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_ANSWER_S, PATIENCE, Patience
-from orchestrator.model.engine import REMEDIES, kind_of_silence
+from orchestrator.model.site import REMEDIES, kind_of_silence
 from orchestrator.retries import ENGINE
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes._dial import MOST_STREAMS, DialAdapter

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from orchestrator import errors
-from orchestrator.model.allocation import Allocation, Request
-from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Task
 from orchestrator.model.site import Finding

@@ -5,8 +5,8 @@ import socket
 from collections.abc import Sequence
 
 from orchestrator.fleet import ask_all
-from orchestrator.model.endpoint import ip
 from orchestrator.model.node import Node
+from orchestrator.model.text import ip
 
 
 def numbers(nodes: Sequence[Node]) -> dict[str, str]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, REMOVE_S
 from orchestrator.fleet import Answer, Fleet, ask_all, settled
-from orchestrator.model.allocation import Allocation, Request
-from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task

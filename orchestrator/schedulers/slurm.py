@@ -13,8 +13,7 @@ from pathlib import Path
 from orchestrator import errors, nodeset, words
 from orchestrator.deadlines import QUEUE_IN_JOB_S
 from orchestrator.fleet import Answer, Fleet, ask_all
-from orchestrator.model.allocation import Allocation, Request
-from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.findings import found
 from orchestrator.model.image import Program

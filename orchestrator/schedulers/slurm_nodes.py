@@ -10,7 +10,7 @@ from math import inf
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, PATIENCE, SUPERVISOR_S
 from orchestrator.fleet import Fleet, settled
-from orchestrator.model.allocation import Request
+from orchestrator.model.attempt import Request
 from orchestrator.schedulers import slurm_queue
 
 LOGGER = logging.getLogger("dlperf.slurm")

@@ -12,12 +12,11 @@ from pydantic import ValidationError
 from orchestrator import __version__
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.event import Adopted, Ended, Event, Intent
 from orchestrator.model.facts import JSON
 from orchestrator.model.plan import Plan
-from orchestrator.model.shapes import shape
 from orchestrator.model.site import Site
-from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.sweep import Adopted, Ended, Event, Intent, SweepRecord
+from orchestrator.model.text import shape
 
 Field = TypeVar("Field")
 VERSION = 2

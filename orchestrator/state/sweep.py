@@ -11,13 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from orchestrator import __version__, disk, errors
-from orchestrator.model import history
-from orchestrator.model.attempt import Attempt
-from orchestrator.model.event import Event
-from orchestrator.model.history import History
-from orchestrator.model.outcome import Outcome
-from orchestrator.model.shapes import shape
-from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.attempt import Attempt, Outcome
+from orchestrator.model.sweep import Event, History, SweepRecord, by_trial
+from orchestrator.model.text import shape
 from orchestrator.state import records
 from orchestrator.state.files import dumps, ours, read, replacing, write
 from orchestrator.state.lock import Lock
@@ -122,7 +118,7 @@ class Sweep:
         Raises:
             StoreError: the events are damaged.
         """
-        histories = history.by_trial(self.events())
+        histories = by_trial(self.events())
         for trial, number in self.attempts():
             trial_history = histories.setdefault(trial, History())
             if number > trial_history.attempts:

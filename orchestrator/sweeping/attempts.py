@@ -11,12 +11,11 @@ from orchestrator.deadlines import COMMAND_S
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
 from orchestrator.measuring.endings import LOST
-from orchestrator.model.allocation import Allocation
-from orchestrator.model.attempt import Attempt, GangEnd
-from orchestrator.model.endpoint import Endpoint
-from orchestrator.model.event import Adopted, Intent
+from orchestrator.model.attempt import Allocation, Attempt, GangEnd
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
+from orchestrator.model.sweep import Adopted, Intent
+from orchestrator.model.text import Endpoint
 from orchestrator.planning import bind
 from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS

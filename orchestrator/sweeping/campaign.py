@@ -9,9 +9,9 @@ from orchestrator.console import Voice
 from orchestrator.deadlines import GATES_S, GRACE_S
 from orchestrator.model.attempt import Limits
 from orchestrator.model.case import Case
-from orchestrator.model.history import History
 from orchestrator.model.plan import Trial
 from orchestrator.model.site import Site
+from orchestrator.model.sweep import History
 from orchestrator.planning.plan import Recipe
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.schedulers import Scheduler

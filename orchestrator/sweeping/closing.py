@@ -10,9 +10,9 @@ from orchestrator import errors
 from orchestrator.fleet import ask_all
 from orchestrator.launchers import mpirun
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
-from orchestrator.model.event import Ended
 from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
+from orchestrator.model.sweep import Ended
 from orchestrator.pool import Pool
 from orchestrator.retries import LOG_COPIES
 from orchestrator.schedulers import Scheduler

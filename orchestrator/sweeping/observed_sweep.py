@@ -8,9 +8,9 @@ from orchestrator import errors
 from orchestrator.collecting import settled
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.history import History
 from orchestrator.model.plan import Plan
 from orchestrator.model.result import NOT_NEEDED
+from orchestrator.model.sweep import History
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 

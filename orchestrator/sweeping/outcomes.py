@@ -8,14 +8,13 @@ from orchestrator.collecting import causes, code, evidence, fabric, logs, teleme
 from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import user_files
 from orchestrator.measuring import endings, validity
-from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
-from orchestrator.model.event import Ended
+from orchestrator.model.attempt import Attempt, GangEnd, Outcome, TaskEnd
 from orchestrator.model.log import Fabric
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.site import NodeFacts
+from orchestrator.model.sweep import Ended
 from orchestrator.planning import bind, environment
 from orchestrator.state import contents
 from orchestrator.state.files import now
@@ -160,7 +159,6 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judg
         transport=measurement.transport if measurement else None,
         provenance=_provenance(campaign, trial, attempt),
         port=attempt.port,
-        start_skew_s=gang.start_skew_s if gang else None,
         tasks=evidence.taken(folder, gang.ends) if gang else (),
         observed=telemetry.digests(folder, gang.ends) if gang else {},
         marks=telemetry.of_machines(measurement) if measurement else (),

@@ -10,9 +10,8 @@ from orchestrator import errors
 from orchestrator.collecting import evidence, settled
 from orchestrator.console import Voice
 from orchestrator.model.facts import JSON
-from orchestrator.model.history import History
 from orchestrator.model.site import Site
-from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.sweep import History, SweepRecord
 from orchestrator.planning import bind, plan
 from orchestrator.planning.plan import Recipe
 from orchestrator.state import contents

@@ -12,8 +12,8 @@ from orchestrator.fleet import folded
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.report import Report
-from orchestrator.model.shapes import shape
 from orchestrator.model.site import Finding, Site
+from orchestrator.model.text import shape
 from orchestrator.provisioning import observe
 from orchestrator.schedulers import Scheduler, choice
 from orchestrator.state.store import Store

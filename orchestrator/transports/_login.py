@@ -11,8 +11,8 @@ from typing import Any
 import paramiko
 
 from orchestrator import errors
-from orchestrator.model.endpoint import parse_endpoint
 from orchestrator.model.node import Node
+from orchestrator.model.text import parse_endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

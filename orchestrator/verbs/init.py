@@ -13,9 +13,8 @@ from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, folded
 from orchestrator.inputs import ansible_hosts, host_lists, sites, user_files
 from orchestrator.inputs.host_lists import HostList, Listed
-from orchestrator.model.endpoint import ip
 from orchestrator.model.slurm import walltime
-from orchestrator.model.text import is_name
+from orchestrator.model.text import ip, is_name
 from orchestrator.planning import inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
 from orchestrator.probes.discovery import Discovered

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from orchestrator import errors
 from orchestrator.console import Voice, harmless
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.history import History
+from orchestrator.model.sweep import History
 from orchestrator.sweeping.observed_sweep import Running
 
 AGAIN_S = 0.5

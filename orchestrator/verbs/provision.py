@@ -12,8 +12,8 @@ from orchestrator.fleet import Fleet, folded
 from orchestrator.images import Action
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.shapes import shape
 from orchestrator.model.site import Site
+from orchestrator.model.text import shape
 from orchestrator.pool import Pool
 from orchestrator.provisioning import (
     apply,

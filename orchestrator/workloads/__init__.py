@@ -20,9 +20,9 @@ from orchestrator import errors
 from orchestrator.launchers import Launcher
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import PLAIN, Layout
 from orchestrator.model.log import Fabric, Rule, TrainingLog
 from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.report import PLAIN, Layout
 from orchestrator.model.text import Scalar
 
 GROUP = "dlperf_orch.workloads"

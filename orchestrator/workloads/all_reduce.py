@@ -8,8 +8,8 @@ from orchestrator.launchers import gang_env, torch
 from orchestrator.logs import LOST, NUMBER, Format, Promise, Reader, Run, Value, count, word
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Placement
+from orchestrator.model.report import Layout
 from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Published, Workload
 

@@ -11,8 +11,8 @@ from orchestrator import logs
 from orchestrator.launchers import gang_env, torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.report import Layout
 from orchestrator.model.text import Noun
 from orchestrator.workloads import Published, Workload
 

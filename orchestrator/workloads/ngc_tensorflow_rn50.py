@@ -18,8 +18,8 @@ from orchestrator.launchers import gang_env, mpirun
 from orchestrator.logs.formats.tensorflow import UNSHOWN
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.report import Layout
 from orchestrator.model.text import Noun, Scalar
 from orchestrator.workloads import Published, Workload
 

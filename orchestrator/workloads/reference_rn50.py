@@ -9,8 +9,8 @@ from orchestrator import logs
 from orchestrator.launchers import gang_env, torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Placement, Seat
+from orchestrator.model.report import Layout
 from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Workload
 

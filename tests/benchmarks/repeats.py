@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev, stdev
 
 from orchestrator.measuring import medians, settling
-from orchestrator.model.repeats import Repeats
+from orchestrator.model.experiment import Repeats
 from orchestrator.model.result import Interval, Statistics
 from tests import ROOT
 

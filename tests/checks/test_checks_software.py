@@ -7,8 +7,8 @@ import pytest
 
 from orchestrator import checks
 from orchestrator.checks import inside
-from orchestrator.model.container import Container
 from orchestrator.model.facts import ContainerFacts, NodeAnswer, Silent, VerbsFacts
+from orchestrator.model.node import Container
 from orchestrator.model.site import DataDigest, DataState
 from orchestrator.probes import infiniband
 from orchestrator.probes.reach import Heard

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.collecting.sweep import measured
-from orchestrator.model.event import Ended, Intent
+from orchestrator.model.sweep import Ended, Intent
 from orchestrator.state.store import Store
 from tests.reported import LOG
 from tests.verifying import honest, sweeps

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from orchestrator.collecting import evidence
 from orchestrator.model.case import Case
-from orchestrator.model.event import Ended
-from orchestrator.model.history import History
 from orchestrator.model.plan import Trial
+from orchestrator.model.sweep import Ended, History
 from orchestrator.state.sweep import Sweep
 
 AT = "2026-01-05T09:00:00.000+00:00"

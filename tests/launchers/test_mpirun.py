@@ -5,8 +5,8 @@ import pytest
 from orchestrator import errors
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
-from orchestrator.model.endpoint import Endpoint
 from orchestrator.model.plan import Command, Placement, Seat
+from orchestrator.model.text import Endpoint
 
 TRAIN = Command(agent=(), program=("python3", "main.py", "--num_iter=120"))
 USER = Keys("PRIVATE\n", "ssh-ed25519 USERKEY")

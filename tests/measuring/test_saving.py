@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.model.repeats import Repeats
+from orchestrator.model.experiment import Repeats
 from tests.benchmarks import repeats
 
 

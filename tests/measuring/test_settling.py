@@ -1,6 +1,5 @@
 """When a case has settled, which trial begins next, and that nothing but outcomes decides it."""
 
-import json
 import random
 from collections.abc import Iterator, Mapping
 
@@ -8,9 +7,8 @@ import pytest
 
 from orchestrator.measuring import medians, settling
 from orchestrator.measuring.settling import Series
-from orchestrator.model.experiment import Method
+from orchestrator.model.experiment import Method, Repeats
 from orchestrator.model.plan import Plan, Trial
-from orchestrator.model.repeats import Repeats
 from orchestrator.model.result import NOT_NEEDED
 from orchestrator.planning import plan
 from tests.measuring.trials import case, trial
@@ -206,11 +204,3 @@ def test_a_plain_number_of_repeats_marks_nothing() -> None:
     plain = Method(repeats=5, iterations=121, window=(20, 120))
     found = medians.result(case(), [trial(str(n), value) for n, value in enumerate(NOISY)])
     assert settling.marked(found, plain) is found
-    assert json.loads(plain.model_dump_json()) == {
-        "repeats": 5,
-        "iterations": 121,
-        "window": [20, 120],
-        "rule": None,
-        "time_limit_s": 3600.0,
-        "stall_limit_s": 600.0,
-    }

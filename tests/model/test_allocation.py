@@ -1,6 +1,6 @@
 """Which seats a request takes."""
 
-from orchestrator.model.allocation import Request
+from orchestrator.model.attempt import Request
 from orchestrator.model.plan import Seat
 
 SEATS = tuple(Seat(f"n{at}", f"10.0.0.{at}", (0, 1), None, (), {}) for at in range(1, 5))

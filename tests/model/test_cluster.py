@@ -7,8 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.files import yaml_reader
-from orchestrator.model import inventory_conflicts
-from orchestrator.model.cluster import Cluster
+from orchestrator.model.cluster import Cluster, inventory_conflicts
 from orchestrator.model.node import Gpus
 from tests import ROOT
 
@@ -40,7 +39,7 @@ def cluster(nodes: Sequence[Mapping[str, object]] = (A, B), **others: object) ->
 
 def mistakes(found: Cluster) -> list[tuple[tuple[str | int, ...], str]]:
     """Path and text of every conflict, in order."""
-    return [(conflict.path, conflict.text) for conflict in inventory_conflicts.conflicts(found)]
+    return [(conflict.path, conflict.text) for conflict in inventory_conflicts(found)]
 
 
 def test_shipped_cluster_is_the_one_of_the_seed() -> None:
@@ -274,9 +273,9 @@ def test_everything_wrong_with_an_inventory_is_said_at_once() -> None:
     ]
     paths = [path for path, _ in mistakes(cluster(nodes, container={"privileged": True}))]
     assert paths == [
+        ("container", "privileged"),
         ("nodes", 1, "name"),
         ("nodes", 1, "address"),
-        ("container", "privileged"),
         ("nodes", 2, "address"),  # IPv6 beside IPv4
         ("nodes", 2, "address"),  # loopback
         ("nodes", 0, "gpus"),  # 0 twice

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.model.endpoint import Endpoint, parse_endpoint
+from orchestrator.model.text import Endpoint, parse_endpoint
 
 
 @pytest.mark.parametrize(

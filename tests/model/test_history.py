@@ -1,7 +1,6 @@
 """What the events of a sweep say of each trial."""
 
-from orchestrator.model.event import Adopted, Ended, Event, Intent
-from orchestrator.model.history import History, by_trial
+from orchestrator.model.sweep import Adopted, Ended, Event, History, Intent, by_trial
 
 
 def intent(trial: str, attempt: int) -> Intent:

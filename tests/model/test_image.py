@@ -7,10 +7,15 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.files import yaml_reader
-from orchestrator.model import lock
 from orchestrator.model.bundle import Bundle, FileSeen
-from orchestrator.model.image import Image, derived_tag, file_name
-from orchestrator.model.lock import LockFile
+from orchestrator.model.image import (
+    EMPTY_LOCK,
+    Image,
+    LockFile,
+    derived_tag,
+    file_name,
+    lock_file_name,
+)
 from tests import ROOT
 
 SHIPPED = ROOT / "images"
@@ -55,7 +60,6 @@ def test_shipped_image_is_that_of_the_published_runs() -> None:
     assert found.source is not None
     assert found.source.commit == "5cc03caa153faab7a2c3b1b5b5d63663f06ce1b4"
     assert (found.source.path, found.code) == ("PyTorch/Classification/ConvNets", "/workspace/rn50")
-    assert not list(found.conflicts())
 
 
 GPT_WHEEL = (
@@ -112,7 +116,6 @@ def test_shipped_images_are_those_of_the_reports(
     assert found.source is not None
     assert (found.name, found.base, found.wheels) == (name, base, wheels)
     assert (found.source.url, found.source.commit) == (url, commit)
-    assert not list(found.conflicts())
 
 
 def test_what_nobody_could_say_is_left_to_the_user() -> None:
@@ -248,8 +251,8 @@ def test_bad_value_never_gets_near_a_shell(tmp_path: Path, old: str, new: str, w
 
 def test_lock_comes_back_as_it_was_written(tmp_path: Path) -> None:
     """What is written is read by the same strict reader as every file that a user edits."""
-    written = lock.EMPTY.extended({"registry.example/base:1": ZEROS}, {OFED_URL: ONES})
-    path = tmp_path / lock.file_name("v100x4.yaml")
+    written = EMPTY_LOCK.extended({"registry.example/base:1": ZEROS}, {OFED_URL: ONES})
+    path = tmp_path / lock_file_name("v100x4.yaml")
     path.write_text(written.text())
     assert path.name == "v100x4.lock.json"
     assert yaml_reader.validated(yaml_reader.read(path), LockFile) == written
@@ -301,7 +304,6 @@ def test_bundle_says_what_lies_in_it() -> None:
     assert image.id == ZEROS
     assert found.image("dlperf/mine:0") is None
     assert found.bases == {"registry.example/base:1": ZEROS}
-    assert not list(found.conflicts())
     assert found.files == {
         "images/mine.tar": FileSeen(ONES, 10),
         "downloads/ofed.tar": FileSeen(ZEROS, 20),
@@ -318,22 +320,6 @@ def test_damaged_bundle_is_told_file_by_file() -> None:
     )
     changed = {**found.files, "images/mine.tar": FileSeen(ZEROS, 10)}
     assert found.damages(changed) == (f"images/mine.tar has {ZEROS}; needed {ONES}",)
-
-
-def test_bundle_that_contradicts_itself_is_refused() -> None:
-    """A tag that does not belong to its inputs, and anything that is there twice."""
-    parts = bundle_parts()
-    parts["images"].append({**parts["images"][0], "inputs": ZEROS})
-    parts["downloads"] *= 2
-    told = [(found.path, found.text) for found in bundle(parts).conflicts()]
-    assert [path for path, _ in told] == [
-        ("images", 1, "tag"),
-        ("images", 1, "file"),
-        ("downloads", 1, "url"),
-        ("downloads", 1, "file"),
-        ("images", 1, "tag"),
-    ]
-    assert told[-1][1].endswith(f"needed dlperf/mine:{'0' * 16}, as name and inputs say")
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_node_is_declared_as_it_was_observed() -> None:
     assert [hca.name for hca in first.hcas] == [f"mlx5_{n}" for n in (0, 1, 2, 3, 4, 5, 8, 9)]
     assert {(hca.rate_gbps, hca.link_layer) for hca in first.hcas} == {(400, "InfiniBand")}
     assert first.data == {"imagenet": "/data/image"}
-    assert replace(second, name=first.name, address=first.address) == first
+    assert second.model_copy(update={"name": first.name, "address": first.address}) == first
     assert "# gpu01: adapter left out: mlx5_6 is far from every GPU" in text
     assert "# gpu01: slurm 23.11.4 is there" in text
     assert found.images == ("reference-rn50",)

@@ -192,9 +192,9 @@ def test_every_impossible_case_is_reported_at_once() -> None:
             "got 8; needed at least 32",
         ),
         (("exclude", 0), "no case matches it; needed one that does"),
-        (("cases", 6), "the case 1x1 is there twice; needed each case once"),
         (("cases", 2), "1x2: 2 ranks cannot be split into tensor 4 x pipeline 1"),
         (("cases", 2), "1x2: tensor_parallel 4; workload reference_rn50 can only do 1"),
+        (("cases", 6), "the case 1x1 is there twice; needed each case once"),
         (("cases", 0), "3x1 asks for 3 nodes; inventory testers has 2; `--case` runs the others"),
         (
             ("cases", 1),

@@ -10,8 +10,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import report, workloads
-from orchestrator.model.layout import Layout
-from orchestrator.model.report import Report
+from orchestrator.model.report import Layout, Report
 from orchestrator.model.result import Result
 from orchestrator.probes import topology
 from orchestrator.workloads import Workload

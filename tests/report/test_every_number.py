@@ -20,10 +20,8 @@ import pytest
 
 from orchestrator import report, workloads
 from orchestrator.collecting import report_files
-from orchestrator.model.experiment import Method
-from orchestrator.model.layout import Layout
-from orchestrator.model.repeats import Repeats
-from orchestrator.model.report import LogSource, Report
+from orchestrator.model.experiment import Method, Repeats
+from orchestrator.model.report import Layout, LogSource, Report
 from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.model.telemetry import Energy
 from orchestrator.report import Language, phrases

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import report
-from orchestrator.model.layout import Layout
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import LoneLog, Report
+from orchestrator.model.report import Layout, LoneLog, Report
 from orchestrator.model.result import Watched
 from tests.reported import LOG, SEED_AMP, folder, results, sweep
 

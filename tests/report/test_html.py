@@ -10,10 +10,9 @@ import pytest
 
 from orchestrator import report
 from orchestrator.model.facts import JSON
-from orchestrator.model.layout import Layout
 from orchestrator.model.node_speeds import NodeSpeeds
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import LogSource, LoneLog, Report
+from orchestrator.model.report import Layout, LogSource, LoneLog, Report
 from orchestrator.model.result import Evidence
 from orchestrator.model.site import Finding
 from orchestrator.model.trace import Trace

@@ -10,10 +10,9 @@ import pytest
 
 from orchestrator import report
 from orchestrator.measuring import medians
-from orchestrator.model.layout import Layout
 from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import LoneLog, Report
+from orchestrator.model.report import Layout, LoneLog, Report
 from orchestrator.model.result import Result, Watched
 from orchestrator.report import Language
 from tests.report.pages import whole

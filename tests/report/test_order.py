@@ -8,8 +8,7 @@ import pytest
 from orchestrator import report
 from orchestrator.comparing import comparison, sides, table
 from orchestrator.comparing.bounds import Bound
-from orchestrator.model.layout import Layout
-from orchestrator.model.report import Report
+from orchestrator.model.report import Layout, Report
 from orchestrator.report import LANGUAGES, Language
 from tests.reported import csv_rows, results, sweep
 

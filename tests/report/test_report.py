@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 from orchestrator import report
-from orchestrator.model.layout import Layout
 from orchestrator.model.log import Fabric, Port
 from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import LoneLog
+from orchestrator.model.report import Layout, LoneLog
 from orchestrator.model.result import Evidence
 from tests.reported import (
     LOG,

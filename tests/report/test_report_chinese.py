@@ -9,10 +9,9 @@ from typing import Literal, get_args, get_type_hints
 import pytest
 
 from orchestrator import nodeset, report
-from orchestrator.model.layout import Layout
 from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import LoneLog, Report
+from orchestrator.model.report import Layout, LoneLog, Report
 from orchestrator.report import as_markdown, phrases
 from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, results, section, sweep, tables, unrun
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.model import engine
+from orchestrator.model.site import REMEDIES
 from orchestrator.report import codes
 
 SOURCE = Path(errors.__file__).parent
@@ -41,7 +41,7 @@ NO_REPORT = (
 def test_every_code_that_a_report_can_show_is_explained() -> None:
     """In a few words of both languages; nothing is explained that the source does not give."""
     given = {code for path, text in modules() for code in shown(path, text)}
-    given |= {code for code, _ in engine.REMEDIES.values()}  # with which an engine stops a start
+    given |= {code for code, _ in REMEDIES.values()}  # with which an engine stops a start
     assert set(codes.MEANINGS) == given
     for code, (english, gloss) in codes.MEANINGS.items():
         assert re.fullmatch("[ -~]{5,60}", english), code

@@ -7,8 +7,7 @@ import pytest
 
 from orchestrator import report
 from orchestrator.measuring import canary, settling
-from orchestrator.model.experiment import Method
-from orchestrator.model.repeats import Repeats
+from orchestrator.model.experiment import Method, Repeats
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED
 from tests.reported import SEED_AMP, csv_rows, results, section, sweep, tables, trial

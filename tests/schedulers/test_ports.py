@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.model.allocation import Request
+from orchestrator.model.attempt import Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.schedulers.fanout import Fanout
 from tests.sshd import Sshd

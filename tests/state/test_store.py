@@ -13,17 +13,15 @@ from pathlib import Path
 import pytest
 
 from orchestrator import __version__, errors
-from orchestrator.model.attempt import TaskEnd
+from orchestrator.model.attempt import Outcome, TaskEnd
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.event import Adopted, Ended, Intent
 from orchestrator.model.experiment import Method
 from orchestrator.model.facts import JSON
 from orchestrator.model.node import NodeEntry
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Site
-from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.sweep import Adopted, Ended, Intent, SweepRecord
 from orchestrator.state import records
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
@@ -44,7 +42,6 @@ OUTCOME = Outcome(
     transport="-",
     provenance={"image": "sha256:00"},
     port=23333,
-    start_skew_s=0.25,
     tasks=(TaskEnd("left", 0, 0, "exited", 1162, "aa", 1795328928.7),),
 )
 METHOD = Method(repeats=1, iterations=3, window=(1, 2))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model.attempt import Attempt
-from orchestrator.model.event import Ended, Intent
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Plan, Task
+from orchestrator.model.sweep import Ended, Intent
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.sweeping.observed_sweep import Running
 from orchestrator.verbs import logs

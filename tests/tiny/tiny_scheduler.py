@@ -20,8 +20,7 @@ from pathlib import Path
 
 from orchestrator import errors, schedulers
 from orchestrator.fleet import Answer, ask_all
-from orchestrator.model.allocation import Allocation, Request
-from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.attempt import Allocation, Attempt, Limits, Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task

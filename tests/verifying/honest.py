@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from orchestrator.model.case import Case
-from orchestrator.model.experiment import Method
-from orchestrator.model.repeats import Repeats
+from orchestrator.model.experiment import Method, Repeats
 from tests.collecting import oneflow_logs
 from tests.collecting.pytorch_logs import Run
 from tests.verifying.observers import Seen

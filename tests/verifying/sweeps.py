@@ -12,18 +12,15 @@ from orchestrator import workloads
 from orchestrator.collecting import code, fabric, logs, report_files, telemetry
 from orchestrator.collecting.sweep import measured
 from orchestrator.measuring import validity
-from orchestrator.model.attempt import Attempt, TaskEnd
+from orchestrator.model.attempt import Attempt, Outcome, TaskEnd
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.event import Ended, Intent
-from orchestrator.model.experiment import Method
+from orchestrator.model.experiment import Method, Repeats
 from orchestrator.model.node import NodeEntry
-from orchestrator.model.outcome import Outcome
 from orchestrator.model.plan import Plan, Task, Trial
 from orchestrator.model.problem import Problem
-from orchestrator.model.repeats import Repeats
 from orchestrator.model.site import Site
-from orchestrator.model.sweep import SweepRecord
+from orchestrator.model.sweep import Ended, Intent, SweepRecord
 from orchestrator.report import Language
 from orchestrator.state import contents
 from orchestrator.state.store import Store
@@ -230,7 +227,6 @@ def _fail(sweep: Sweep, attempt: Attempt, trial: Trial, state: str, recorded: Re
         transport=None,
         provenance=PROVENANCE,
         port=attempt.port,
-        start_skew_s=None,
         tasks=(),
         attempt_sha256=_seal(sweep, attempt),
         code=code.digest(recorded.workload),
@@ -284,7 +280,6 @@ def _conclude(
         transport=found.transport,
         provenance={**PROVENANCE, "kernel": recorded.kernels.get(trial.name, "5.10")},
         port=22333,
-        start_skew_s=0.0,
         tasks=ends,
         observed=telemetry.digests(folder, ends) if trial.name in recorded.seen else {},
         marks=telemetry.of_machines(found),
