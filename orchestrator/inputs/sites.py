@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestrator import __version__, errors, nodeset
 from orchestrator.console import Voice
-from orchestrator.documents.ranges import MOST
+from orchestrator.documents import MOST
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.shapes import shape

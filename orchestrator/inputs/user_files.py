@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from orchestrator import errors, words, workloads
 from orchestrator.disk import walk
-from orchestrator.documents import ranges
-from orchestrator.documents.document import Document
+from orchestrator.documents import Document, expand_ranges
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.model import inventory_conflicts
 from orchestrator.model.case import Case
@@ -58,7 +57,7 @@ def judged_cluster(document: Document) -> Cluster:
         ConfigError: all that is wrong with it.
     """
     return _validate(
-        ranges.expanded(document),
+        expand_ranges(document),
         Cluster,
         lambda inventory: (
             *inventory_conflicts.conflicts(inventory),
