@@ -3,6 +3,6 @@
 ``matrix`` turns the grid into cases and finds what contradicts itself, ``plan`` makes trials of
 cases, without nodes, ``bind`` is the one place where nodes and ports meet a command line;
 ``environment`` says with which variables. ``packing`` decides which trial begins next, ``canary``
-adds the trials of a canary, ``inventory_draft`` writes the inventory of ``init``, ``fabric_draft``
-what it says of adapters.
+adds the trials of a canary, ``inventory_draft`` writes the inventory of
+``init``.
 """
