@@ -234,10 +234,10 @@ def _read_ini(content: str, found: HostList) -> Mapping[str, Mapping[str, object
     }
 
 
-def _read_line(line: str) -> Iterator[tuple[str, dict[str, object]]]:
+def _read_line(line: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield each host of a line such as ``gpu[01:04]:2222 ansible_user=me``, and its variables."""
     pattern, *words = shlex.split(line, comments=True)
-    own: dict[str, object] = dict(word.split("=", 1) for word in words if "=" in word)
+    own: Mapping[str, object] = dict(word.split("=", 1) for word in words if "=" in word)
     ranged = _RANGE.sub(r"[\1-\2]", pattern)
     if re.search(r".\[[^\]]*:", ranged):
         raise ValueError(f"got {pattern}; needed a range of numbers, or each name written out")
