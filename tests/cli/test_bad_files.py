@@ -154,11 +154,11 @@ params: {image_size: 64}
 
 
 def test_everything_that_contradicts_itself_comes_at_once(tmp_path: Path) -> None:
-    """An unknown workload does not hide what else a playbook has wrong."""
+    """Names that are unknown first; once they are known, whatever else a playbook has wrong."""
     (tmp_path / "pb.yaml").write_text(IMPOSSIBLE)
     said = dlperf(tmp_path, "check", "pb.yaml").stderr
     places = [line.split(": ")[0] for line in said.splitlines()]
-    assert places == [f"pb.yaml:{place}" for place in ("1:1", "1:11", "2:8", "3:12", "4:47")]
+    assert places == [f"pb.yaml:{place}" for place in ("1:1", "1:11", "2:8")]
 
 
 def test_several_files_are_judged_in_one_call(tmp_path: Path) -> None:
