@@ -1,5 +1,1 @@
-"""Reading files.
-
-``yaml_reader`` reads YAML strictly, with lines and columns of values (``source``,
-``scalars``); ``shipped`` finds what comes with the package, ``downloads`` stores files by sha256.
-"""
+"""Files of users (strict YAML), files shipped with the package, and downloads."""

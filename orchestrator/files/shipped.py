@@ -1,7 +1,7 @@
 """Playbooks, inventories and images: in the current folder, else shipped with the package."""
 
+import contextlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -20,9 +20,19 @@ def find(kind: Kind, name: str) -> Path | None:
 
     A plain word is a name first: a file that happens to lie here under it hides no other.
     """
-    path, named = Path(name), _candidates(kind, name)
+    path, named = Path(name), list[Path]()
+    plain = name.removeprefix(f"{kind}/").removesuffix(".yaml")
+    if "/" not in plain and plain not in ("", ".", ".."):
+        if kind == "playbooks" and (spaced := names(kind).get(plain)):
+            named.append(spaced)
+        file = f"{plain}/image.yaml" if kind == "images" else f"{plain}.yaml"
+        named += [root / kind / file for root in (Path(), _ROOT)]
     is_word = "/" not in name and not path.suffix
-    return next(filter(_is_there, (*named, path) if is_word else (path, *named)), None)
+    for candidate in (*named, path) if is_word else (path, *named):
+        with contextlib.suppress(OSError):  # longer than the name of a file can be
+            if candidate.exists() and not candidate.is_dir():
+                return candidate
+    return None
 
 
 def names(kind: Kind) -> dict[str, Path]:
@@ -38,21 +48,3 @@ def names(kind: Kind) -> dict[str, Path]:
 def named(path: Path) -> str:
     """Return the name of a playbook in folders and on nodes: ``my-sweep`` of ``my sweep.yaml``."""
     return re.sub(r"\s+", "-", path.stem.strip())
-
-
-def _is_there(path: Path) -> bool:
-    """Return True unless it is missing or a folder; ``source.read`` refuses special files."""
-    try:
-        return path.exists() and not path.is_dir()
-    except OSError:  # longer than the name of a file can be
-        return False
-
-
-def _candidates(kind: Kind, name: str) -> Iterator[Path]:
-    plain = name.removeprefix(f"{kind}/").removesuffix(".yaml")
-    if "/" in plain or plain in ("", ".", ".."):
-        return
-    if kind == "playbooks" and (spaced := names(kind).get(plain)):
-        yield spaced
-    for root in (Path(), _ROOT):
-        yield root / kind / (f"{plain}/image.yaml" if kind == "images" else f"{plain}.yaml")

@@ -1,7 +1,10 @@
-"""YAML files that users write: read strictly, with starts, and brought into models."""
+"""YAML files that users write: read strictly, with the place of each value, and made models."""
 
 import json
+import math
+import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,31 +13,34 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from orchestrator import errors, words
-from orchestrator.documents import field_errors
-from orchestrator.documents.document import START, Document, Position, Tree, Where, mistake
-from orchestrator.files import scalars, source
+from orchestrator.documents import Document, Position, Tree, Where, misfits, mistake
 
 M = TypeVar("M", bound=BaseModel)
 
+_MOST_BYTES = 1 << 20
 _DEEPEST = 32
-_EMPTY = "got nothing; needed a value, or no key at all"
-
-_SIGN = "a text that begins with a sign of YAML's; needed quotes around it"
-# What libyaml and PyYAML say, what it means, and whether the problem lies where its context began.
-_SYNTAX = (
-    (r"expected ',' or '\]'", "a list that begins here; needed ',' between items and ']'", True),
-    (r"expected ',' or '}'", "a mapping that begins here; needed ',' between keys and '}'", True),
-    (r"unexpected (end|doc)", "a quote that is never closed; needed its other end", True),
-    (r"expected ':'", "a line that is neither `key: value` nor `- item`", True),
-    (r"mapping values are not", "a colon that ends no key; needed quotes around ': '", False),
-    (r"sequence entries are not", "a list on its key's line; needed it below, or [ ]", False),
-    (r"expected (the )?node content", "no value; needed one, or a bracket's other end", False),
-    (r"block collection", "no item of the list that it is in; needed '- '", False),
-    (r"block mapping", "no key of the mapping that it is in; needed the same indent", False),
-    (r"escape", r"an escape that YAML does not know; needed \\ or single quotes", False),
-    (r"an alias|an anchor|a tag|tag handle|block scalar", _SIGN, True),
-    (r"document start", "text after the document's end; needed one document", False),
+_UNFIT = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters
+    r"\u2028\u2029"  # line breaks in YAML 1.1, text in YAML 1.2
+    r"\u202a-\u202e\u2066-\u2069"  # show a text in another order than it has
+    r"\ufeff\ufffe\uffff"
+    r"\ud800-\udfff]"  # half a character, or a byte that is not UTF-8
+    r"|\r(?!\n)"
 )
+# Unquoted text that YAML 1.1, YAML 1.2 and people read differently.
+_SURPRISE = re.compile(
+    r"(?i:yes|no|on|off|y|n)"
+    r"|[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?"  # 010, 05.5
+    r"|[-+]?[0-9][0-9_]*(:[0-9_]+)+(\.[0-9_]*)?"  # 22:22, which is a number to base 60
+    r"|[-+]?0[xXoObB][0-9a-fA-F_]+"  # 0x16
+    r"|(?=.*_)[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9_]+)?"  # 1_000
+    r"|(?=.*[^\x00-\x7f])[-+]?\d[\d.,:_]*"  # digits of another script
+    r"|[-+]?\.(?i:inf|nan)"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(([Tt]|[ \n]+)[0-9].*)?|=|<<"
+)
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 # libyaml's parser is many times faster than the one in Python and gives the same marks.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -44,11 +50,33 @@ def read(path: Path) -> Document:
     """Return the one mapping that the file holds.
 
     Raises:
-        ConfigError: not a regular file, not readable, or not the strict YAML of these
-            files; with every problem up to the first that breaks the syntax.
+        ConfigError: not a regular file of at most 1 MiB, not readable, or not the strict YAML
+            of these files; with every problem up to the first that breaks the syntax.
     """
-    text, problems = source.read(path)
-    return document(text, str(path), problems)
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
+            raise _unusable(path, f"{kind}; needed a regular file")
+        # A pipe may have taken the file's place since; without O_NONBLOCK it would hang here.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        seen = f"cannot be read: {error.strerror}"
+        raise _unusable(path, f"{seen}; needed a file that can be read") from error
+    except ValueError as error:
+        raise _unusable(path, f"not a file name ({error}); needed a file") from error
+    if len(content) > _MOST_BYTES:
+        raise _unusable(path, f"more than {_MOST_BYTES} bytes; needed at most that (1 MiB)")
+    problems = []
+    if status.st_mode & stat.S_IWOTH:
+        seen = f"everyone may write to it (mode {stat.S_IMODE(status.st_mode):04o})"
+        problems = [mistake(str(path), (1, 1), (), f"{seen}; needed chmod o-w")]
+    return document(content.decode("utf-8", "surrogateescape"), str(path), problems)
+
+
+def _unusable(path: Path, text: str) -> errors.ConfigError:
+    return errors.ConfigError([mistake(str(path), (1, 1), (), text)])
 
 
 def document(text: str, file: str, problems: Sequence[errors.Mistake] = ()) -> Document:
@@ -62,190 +90,191 @@ def document(text: str, file: str, problems: Sequence[errors.Mistake] = ()) -> D
         ConfigError: as ``read``.
     """
     problems = list(problems)
-    composer = _Composer(file, text, problems)
-    data = composer.compose()
+    is_text = True
+    for number, line in enumerate(re.split(r"(?<=\n)", text), 1):
+        before, tab, _ = line.partition("\t")
+        if unfit := _UNFIT.search(line):
+            is_text, column = False, unfit.start() + 1
+            byte = (
+                f"byte 0x{ord(unfit[0]) - 0xDC00:02x}" if "\udc80" <= unfit[0] <= "\udcff" else ""
+            )
+            seen = byte or f"control character U+{ord(unfit[0]):04X}"
+            what = f"{seen}; needed text in UTF-8 without control characters"
+        elif tab and not re.search(r"(^|\s)#", before):
+            column, what = len(before) + 1, "a tab; needed spaces"
+        elif line.startswith("%"):
+            column, what = 1, "a YAML directive; needed no line that begins with %"
+        else:
+            continue
+        problems.append(mistake(file, (number, column), (), what))
+    composer = _Composer(file, problems)
+    data = composer.compose(text) if is_text else None
     if problems:
         raise errors.ConfigError(problems)
     return Document(file, data, composer.starts, composer.key_starts)
 
 
-def validated(document: Document, model: type[M], at: Where = ()) -> M:
-    """Return the part of the document at ``at`` as ``model``.
+def validated(document: Document, model: type[M]) -> M:
+    """Return the document as ``model``.
 
     Raises:
         ConfigError: all that does not fit the model, or keys without a value, each with its place.
     """
-    if at not in document.starts:
-        text = f"key {words.shown(at[-1])} is missing; needed a mapping"
-        raise errors.ConfigError([document.mistake(at[:-1], text)])
-    value = document.value(at)
     try:
-        instance = model.model_validate_json(json.dumps(value), strict=True)
-    except ValidationError as err:
-        misfits = field_errors.messages(err, value, model, at)
-        mistakes = [document.mistake(at + path, text, key=key) for path, text, key in misfits]
-        raise errors.ConfigError(mistakes) from err
-    inside = [path for path in document.starts if path[: len(at)] == at]
-    if empty := [path for path in inside if document.value(path) is None]:
-        raise errors.ConfigError([document.mistake(path, _EMPTY) for path in empty])
+        instance = model.model_validate_json(json.dumps(document.data), strict=True)
+    except ValidationError as error:
+        found = misfits(error, document.data, model)
+        raise errors.ConfigError(
+            [document.mistake(path, text, key=key) for path, text, key in found]
+        ) from error
+    needed = "got nothing; needed a value, or no key at all"
+    if empty := [document.mistake(path, needed) for path in _empty(document.data, ())]:
+        raise errors.ConfigError(empty)
     return instance
+
+
+def _empty(value: Tree, path: Where) -> Iterator[Where]:
+    """Yield the paths of keys and items without a value."""
+    if value is None:
+        yield path
+    elif isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for step, item in pairs:
+            yield from _empty(item, (*path, step))
 
 
 class _Composer:
     """Builds plain data from YAML events, and collects problems."""
 
-    def __init__(self, file: str, text: str, problems: list[errors.Mistake]) -> None:
+    def __init__(self, file: str, problems: list[errors.Mistake]) -> None:
         self.starts: dict[Where, Position] = {}
         self.key_starts: dict[Where, Position] = {}
-        self._file = file
-        self._text = text
         self._problems = problems
-        self._explained = {problem.line for problem in problems}
-        self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+        self._file = file
+        self._events: Iterator[Any] = iter(())
 
-    def compose(self) -> Tree:
+    def compose(self, text: str) -> Tree:
         """Return the text's one mapping, as far as its syntax holds."""
+        explained = {problem.line for problem in self._problems}
+        data: Tree = None
         try:
-            return self._document()
-        # PyYAML's own parser lets chr() fail on "\UFFFFFFFF" and "\U00110000".
-        except (yaml.YAMLError, ValueError, OverflowError) as err:
-            mark, text = _syntax(err, self._text)
-            if mark.line not in self._explained:  # a tab breaks the syntax, which is no news
-                self._complain(mark, (), text)
-        return None
-
-    def _document(self) -> Tree:
-        next(self._events)  # the stream's start
-        if not isinstance(next(self._events), yaml.DocumentStartEvent):
-            self._complain(START, (), "nothing in the file; needed `key: value` lines")
+            self._events = yaml.parse(text, Loader=_LOADER)
+            for event in self._events:
+                if isinstance(event, yaml.DocumentStartEvent) and self.starts:
+                    self._complain(event, (), "a second document; needed one in the file")
+                    return None
+                if isinstance(event, yaml.NodeEvent):
+                    data = self._value(event, ())
+        except yaml.MarkedYAMLError as error:
+            is_exact = not error.context or "block" in error.context
+            mark = error.problem_mark if is_exact else error.context_mark
+            # A tab breaks the syntax and was named already.
+            if mark and not (error.problem_mark and error.problem_mark.line + 1 in explained):
+                line = min(mark.line + 1, text.rstrip().count("\n") + 1)
+                seen = " ".join(filter(None, (error.problem, error.context)))
+                needed = "needed YAML; put text with its signs in quotes"
+                self._add((line, mark.column + 1), (), f"{seen}; {needed}")
             return None
-        root = next(self._events)
-        if isinstance(root, yaml.ScalarEvent):
-            seen = "got a single value" if root.value else "nothing in the file"
-            self._complain(_position(root), (), f"{seen}; needed `key: value` lines")
-        elif isinstance(root, yaml.SequenceStartEvent):
-            self._complain(_position(root), (), "got a list; needed `key: value` lines")
-        data = self._value(root, ())
-        next(self._events)  # the document's end
-        again = next(self._events)
-        if isinstance(again, yaml.DocumentStartEvent):
-            self._complain(
-                _position(again), (), "a second document; needed one document in the file"
-            )
+        # PyYAML's own parser lets chr() fail on "\UFFFFFFFF" and "\U00110000".
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            self._add((1, 1), (), f"cannot be read as YAML: {error}")
+            return None
+        if not isinstance(data, dict):
+            seen = "nothing in the file" if data in ("", None) else f"got {words.shown(data)}"
+            self._add(self.starts.get((), (1, 1)), (), f"{seen}; needed `key: value` lines")
         return data
 
-    def _complain(self, position: Position, path: Where, text: str) -> None:
+    def _complain(self, event: Any, path: Where, text: str) -> None:
+        self._add(_position(event), path, text)
+
+    def _add(self, position: Position, path: Where, text: str) -> None:
         self._problems.append(mistake(self._file, position, path, text))
 
     def _value(self, event: Any, path: Where) -> Tree:
         self.starts[path] = _position(event)
         self._refuse_properties(event, path)
-        if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event, path)
         if isinstance(event, yaml.AliasEvent):
             return None
+        if isinstance(event, yaml.ScalarEvent):
+            try:
+                return _scalar(event)
+            except ValueError as error:
+                hidden = f"a value that is not shown; {words.NO_SECRETS}"
+                self._complain(event, path, hidden if words.is_secret(path) else str(error))
+                return None
         if len(path) >= _DEEPEST:
             seen = f"more than {_DEEPEST} lists and mappings inside each other"
-            self._complain(_position(event), path[:3], f"{seen}; needed fewer")
+            self._complain(event, path[:3], f"{seen}; needed fewer")
             raise errors.ConfigError(self._problems)
         if isinstance(event, yaml.SequenceStartEvent):
             return [self._value(inner, (*path, n)) for n, inner in enumerate(self._inside())]
-        return {key: self._value(inner, (*path, key)) for key, inner in self._pairs(path)}
+        return {
+            key: self._value(next(self._events), (*path, key))
+            for key in (self._key(inner, path) for inner in self._inside())
+        }
 
     def _inside(self) -> Iterator[Any]:
         """Yield the events that begin what is directly inside the list or mapping just begun."""
         while not isinstance(event := next(self._events), yaml.CollectionEndEvent):
             yield event
 
-    def _pairs(self, path: Where) -> Iterator[tuple[str, Any]]:
-        for event in self._inside():
-            key = self._key(event, path)
-            value = next(self._events)
-            is_empty = isinstance(value, yaml.ScalarEvent) and not value.value
-            if is_empty and value.end_mark.index == event.end_mark.index:
-                needed = "needed `key: value`, with a blank after the colon"
-                self._complain(_position(value), (*path, key), f"a key without a value; {needed}")
-            yield key, value
-
     def _key(self, event: Any, path: Where) -> str:
-        """Return the key that the event is; one that is none of ours gets a stand-in."""
         self._refuse_properties(event, path)
-        if isinstance(event, yaml.AliasEvent):
-            return "?"
         if not isinstance(event, yaml.ScalarEvent):
-            self._complain(_position(event), path, "a list or mapping as a key; needed text")
-            self._value(event, (*path, "?"))
-            return "?"
-        key, position, here = str(event.value), _position(event), (*path, event.value)
-        if unfit := _unfit_as_key(event):
-            self._complain(position, here, unfit)
-        if here in self.key_starts:
-            text = f"a key for the second time (first in line {self.key_starts[here].line})"
-            self._complain(position, here, f"{text}; needed each key once")
-        self.key_starts.setdefault(here, position)
-        return key
-
-    def _scalar(self, event: Any, path: Where) -> Tree:
+            self._complain(event, path, "a list, mapping or alias as a key; needed text")
+            raise errors.ConfigError(self._problems)
+        key, here = str(event.value), (*path, event.value)
         try:
-            return _meaning(event)
-        except ValueError as err:
-            hidden = f"a value that is not shown; {words.NO_SECRETS}"
-            self._complain(_position(event), path, hidden if words.is_secret(path) else str(err))
-            return None
+            if not isinstance(_scalar(event), str):
+                seen = f"got {words.cut(key) or 'nothing'} as a key"
+                self._complain(event, here, f"{seen}; needed text: quote it")
+        except ValueError as error:
+            self._complain(event, here, str(error))
+        if here in self.key_starts:
+            first = f"first in line {self.key_starts[here][0]}"
+            self._complain(event, here, f"a key for the second time ({first}); needed it once")
+        self.key_starts.setdefault(here, _position(event))
+        return key
 
     def _refuse_properties(self, event: Any, path: Where) -> None:
         is_alias = isinstance(event, yaml.AliasEvent)
-        if event.anchor is not None:
-            self._refuse(event, path, "an alias (*)" if is_alias else "an anchor (&)")
+        seen = ["an alias (*)" if is_alias else "an anchor (&)"] if event.anchor else []
         if not is_alias and event.tag is not None:
-            self._refuse(event, path, "a tag (!)")
-
-    def _refuse(self, event: Any, path: Where, seen: str) -> None:
-        # Their names are not shown: `password: *1234` is an alias to YAML only.
-        text = f"{seen}; needed the value itself; quote it if it is text"
-        self._complain(_position(event), path, text)
+            seen.append("a tag (!)")
+        for what in seen:  # without its name: `password: *1234` is an alias to YAML only
+            needed = "needed the value itself; quote it if it is text"
+            self._complain(event, path, f"{what}; {needed}")
 
 
 def _position(event: Any) -> Position:
-    return Position(event.start_mark.line + 1, event.start_mark.column + 1)
+    return event.start_mark.line + 1, event.start_mark.column + 1
 
 
-def _meaning(event: Any) -> bool | int | float | str | None:
-    return scalars.plain(event.value) if event.implicit[0] else scalars.quoted(event.value)
+def _scalar(event: Any) -> bool | int | float | str | None:
+    """Return the value of a scalar, if YAML 1.1 and 1.2 agree on it.
 
+    Raises:
+        ValueError: they differ, the number is beyond 64 bits, or the text has control characters.
 
-def _unfit_as_key(event: Any) -> str:
-    """Return why the scalar cannot be a key; empty when it can."""
-    if event.implicit[0] and event.value == "<<":
-        return "a merge key; needed the keys written out"
-    try:
-        if isinstance(_meaning(event), str):
-            return ""
-    except ValueError as err:
-        if not event.implicit[0]:
-            return str(err)
-    return f"got {words.cut(event.value) or 'nothing'} as a key; needed text: quote it"
-
-
-def _syntax(error: Exception, text: str) -> tuple[Position, str]:
-    """Return where and how the text breaks YAML's syntax."""
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return START, f"cannot be read as YAML: {error}"
-    problem = f"{error.context or ''}; {error.problem or ''}"
-    meaning, at_start = next(
-        (row[1:] for row in _SYNTAX if re.search(row[0], problem)),
-        (f"not YAML: {problem.removeprefix('; ')}", False),
-    )
-    mark = _inside(error.context_mark if at_start else error.problem_mark, text)
-    if "cannot start any token" in problem:
-        char = text.split("\n")[mark.line - 1][mark.column - 1 : mark.column]
-        return mark, f"got {char!r} where a value begins; needed quotes around it"
-    return mark, meaning
-
-
-def _inside(mark: yaml.Mark | None, text: str) -> Position:
-    """Return the mark, or the end of the last line with text where the parser stood behind it."""
-    lines = text.rstrip().split("\n")
-    if mark is None or mark.line >= len(lines):
-        return Position(len(lines), len(lines[-1]) + 1)
-    return Position(mark.line + 1, mark.column + 1)
+    Source:
+        YAML 1.2.2, 10.3.2, core schema; YAML 1.1's type repository for what to refuse.
+    """
+    text = str(event.value)
+    if not event.implicit[0]:  # in quotes, where escapes may stand for more than the line shows
+        if unfit := _UNFIT.search(text) or re.search(r"[\t\r]", text):
+            raise ValueError(f"control character U+{ord(unfit[0]):04X} in a text; needed none")
+        return text
+    if _SURPRISE.fullmatch(text):
+        needed = "needed true, false or a plain decimal number; quote it if it is text"
+        raise ValueError(f"got {words.cut(text)}, which readers of YAML read differently; {needed}")
+    if text.lower() in _WORDS and text in (text.lower(), text.upper(), text.capitalize()):
+        return _WORDS[text.lower()]
+    if not _FLOAT.fullmatch(text):
+        return text
+    if _INTEGER.fullmatch(text):
+        # Python refuses to convert thousands of digits; twenty hold every 64-bit number.
+        if len(text) <= 20 and -(2**63) <= int(text) < 2**63:
+            return int(text)
+    elif math.isfinite(float(text)):
+        return float(text)
+    raise ValueError(f"got {words.cut(text)}; needed a number of 64 bits; quote it if it is text")

@@ -2,7 +2,7 @@
 
 ``recipe`` turns an image definition, the digest of its base and the checksums of its parts into a
 tag; ``needed`` says what is left until every node has it: pull, build, carry. Which digest of a
-base is believed (lock, last provisioning, registry) is decided in ``provisioning/image_digests``.
+base is believed (lock, last provisioning, registry) is decided in ``provisioning/recipes``.
 """
 
 from orchestrator.images.needed import Action, actions, known_as

@@ -1,41 +1,32 @@
-"""Hosts as a command line names them, and as OpenMPI's hostfile and Slurm's nodes list them."""
+"""Hosts as a command line names them, and as lists of OpenMPI, Slurm and Ansible do."""
 
+import getopt
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import shlex
+from collections import ChainMap, Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from pydantic import ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from orchestrator import errors, nodeset
 from orchestrator.model import slurm
 from orchestrator.model.node import NodeEntry
-from orchestrator.model.text import ip, is_name, parse_endpoint, parse_host
+from orchestrator.model.text import Endpoint, ip, is_name, parse_endpoint, parse_host, split_port
+from orchestrator.planning.inventory_draft import DraftNode
 
 MOST = 10_000  # hosts of one range
 _SLOTS = frozenset({"slots", "count", "cpu"})
 _LIMITS = frozenset({"max_slots", "max-slots"})  # of ranks, where mpirun places them
 
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A host as a list or a command line names it; None is what it does not say.
-
-    Args:
-        gpus: how many the list claims; only shown where the node itself was not asked.
-        jump: ``[user@]host[:port]`` through which it is reached.
-        ignored: settings of the list that no inventory can hold.
-    """
-
-    name: str
-    address: str
-    user: str | None = None
-    port: int | None = None
-    identity: str | None = None
-    gpus: int | None = None
-    jump: str | None = None
-    ignored: tuple[str, ...] = ()
+_SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\](?:\s*[#;].*)?")
+_RANGE = re.compile(r"\[(\d+):(\d+)\]")  # as in gpu[01:04]
+_YAML = re.compile(r"---.*|[\w.-]+:(\s.*)?")  # a first line such as `all:`
+_UNHELD = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
+_BY_SSH = frozenset({"ssh", "smart", "paramiko", "local"})  # local: such as localhost
+# Options of OpenSSH's ssh; those before the colons have no value. Source: ssh(1).
+_FLAGS = "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:"
 
 
 @dataclass(slots=True)
@@ -47,17 +38,25 @@ class HostList:
     """
 
     shown: str
-    hosts: list[Listed] = field(default_factory=list)
+    hosts: list[DraftNode] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
-    def add(self, where: str, hosts: Iterable[Listed]) -> None:
+    def add(self, where: str, hosts: Iterable[DraftNode]) -> None:
         """Take the hosts; a ``ValueError`` that comes out of them leaves the others out.
 
         Args:
             where: a line, or a host's name.
         """
         try:
-            self.hosts.extend(map(_valid, hosts))
+            for host in hosts:
+                keys = ("name", "address", "user", "identity", "jump")
+                said = {key: value for key in keys if (value := getattr(host, key)) is not None}
+                NodeEntry.model_validate(said)
+                self.hosts.append(host)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            reason = wrong["msg"].removeprefix("Value error, ")
+            self.refused.append(f"{self.shown}:{where}: {wrong['loc'][0]}: {reason}")
         except ValueError as error:
             self.refused.append(f"{self.shown}:{where}: {error}")
 
@@ -76,7 +75,7 @@ class HostList:
         )
 
 
-def host(word: str) -> Listed:
+def host(word: str) -> DraftNode:
     """Return the host of ``[user@]host[:port]``, or of an IPv6 address without a port.
 
     Raises:
@@ -87,6 +86,11 @@ def host(word: str) -> Listed:
     except ValueError as error:
         needed = "a host such as gpu01, user@10.0.0.11:22, [fd00::11]:22 or localhost"
         raise errors.UsageError(str(error), code="HOST", fix=f"give {needed}") from error
+
+
+def _of_endpoint(word: str) -> DraftNode:
+    at = parse_endpoint(word)
+    return DraftNode(named(at.host), at.host, at.user, at.port)
 
 
 def hostfile(path: Path) -> HostList:
@@ -101,19 +105,19 @@ def hostfile(path: Path) -> HostList:
     return found.checked()
 
 
-def _of_line(word: str, *settings: str) -> Iterator[Listed]:
+def _of_line(word: str, *settings: str) -> Iterator[DraftNode]:
     """Yield the host of a line such as ``gpu01 slots=8``."""
-    listed = _of_endpoint(word)
+    host = _of_endpoint(word)
     said = {key: value for key, _, value in (setting.partition("=") for setting in settings)}
-    if listed.port is not None and listed.port < 1024 and listed.port != 22:
+    if host.port is not None and host.port < 1024 and host.port != 22:
         raise ValueError(
-            f"got {word!r}; needed `{listed.address} slots={listed.port}`, or a port above 1023"
+            f"got {word!r}; needed `{host.address} slots={host.port}`, or a port above 1023"
         )
     slots = next((value for key, value in said.items() if key in _SLOTS), "")
     yield replace(
-        listed,
-        user=listed.user or said.get("username"),
-        gpus=int(slots) if slots.isdecimal() else None,
+        host,
+        user=host.user or said.get("username"),
+        claimed_gpus=int(slots) if slots.isdecimal() else None,
         ignored=tuple(key for key in said if key not in {*_SLOTS, *_LIMITS, "username"}),
     )
 
@@ -135,7 +139,7 @@ def scontrol(output: str, shown: str) -> HostList:
     return found.checked()
 
 
-def _of_slurm(node: dict[str, str]) -> Iterator[Listed]:
+def _of_slurm(node: Mapping[str, str]) -> Iterator[DraftNode]:
     names = nodeset.unfold_all(node["nodename"], MOST)
     at = node.get("nodeaddr") or node.get("nodehostname") or node["nodename"]
     addresses = nodeset.unfold_all(at, MOST)
@@ -143,41 +147,184 @@ def _of_slurm(node: dict[str, str]) -> Iterator[Listed]:
         raise ValueError(f"{at} stands for {len(addresses)}; needed {len(names)}, one for each")
     gpus = slurm.gpus(node.get("gres", "")) or None
     for name, address in zip(names, addresses, strict=True):
-        yield Listed(named(name), parse_host(address), gpus=gpus)
+        yield DraftNode(named(name), parse_host(address), claimed_gpus=gpus)
 
 
-def distinct(found: Iterable[Listed]) -> tuple[Listed, ...]:
-    """Return each host once, as it is listed first, by its first label where that is its own."""
-    first: dict[str, Listed] = {}
-    for listed in found:
-        first.setdefault(listed.name.casefold(), listed)
-    short = {name: _short(listed.name) for name, listed in first.items()}
-    count = Counter(label.casefold() for label in short.values())
-    return tuple(
-        replace(listed, name=short[name]) if count[short[name].casefold()] == 1 else listed
-        for name, listed in first.items()
+class _Group(BaseModel):
+    """A group in the output of ``ansible-inventory --list``, or its ``_meta``."""
+
+    hosts: tuple[str, ...] = ()
+    hostvars: dict[str, dict[str, object]] = {}
+
+
+def ansible(path: Path) -> HostList:
+    """Return the hosts of what ``ansible-inventory --list`` prints, or of a plain INI inventory.
+
+    Of an INI inventory host, port, user, key and jump host are read, also from variables of a
+    group; Ansible itself knows what else it means.
+
+    Source: Ansible documentation, "How to build your inventory".
+
+    Raises:
+        UsageError: NO-FILE, HOST; it cannot be read, or names no host.
+    """
+    content, found = text(path), HostList(str(path))
+    lines = (line.partition(" #")[0].strip() for line in content.splitlines())
+    first = next((line for line in lines if line and line[0] not in "#;"), "")
+    try:
+        if _YAML.fullmatch(first):
+            raise ValueError("an inventory in YAML")
+        if first.startswith("{"):
+            groups = TypeAdapter(dict[str, _Group]).validate_json(content)
+            known = groups.get("_meta", _Group()).hostvars
+            names = dict.fromkeys(name for group in groups.values() for name in group.hosts)
+            variables: Mapping[str, Mapping[str, object]] = {
+                name: known.get(name, {}) for name in names
+            }
+        else:
+            variables = _read_ini(content, found)
+    except ValueError as error:
+        seen = "no JSON of Ansible's" if isinstance(error, ValidationError) else error
+        raise errors.UsageError(
+            f"{path}: {seen}; needed what `ansible-inventory --list` prints, or a plain INI",
+            code="HOST",
+            fix=f"ansible-inventory -i {path} --list >hosts.json, then --ansible hosts.json",
+        ) from error
+    for name, said in variables.items():
+        found.add(name, _of_variables(name, said))
+    return found.checked()
+
+
+def _read_ini(content: str, found: HostList) -> Mapping[str, Mapping[str, object]]:
+    """Return the variables of each host; its own replace its groups', these those of all.
+
+    Raises:
+        ValueError: groups of groups.
+    """
+    hosts: dict[str, dict[str, object]] = {}
+    groups: dict[str, dict[str, object]] = defaultdict(dict)
+    members: dict[str, list[str]] = defaultdict(list)
+    section, kind = "ungrouped", None
+    for number, line in enumerate((line.strip() for line in content.splitlines()), 1):
+        if line[:1] in ("", "#", ";"):
+            continue
+        if head := _SECTION.fullmatch(line):
+            section, kind = head[1], head[2]
+            if kind == "children":
+                raise ValueError(f"line {number} has {line}, a group of groups")
+        elif kind == "vars":
+            key, _, value = line.partition("=")
+            quoted = re.fullmatch(r"\s*(['\"])(.*)\1\s*", value)
+            plain = quoted[2] if quoted else value.partition(" #")[0].strip()
+            groups[section][key.strip()] = plain
+        else:
+            try:
+                for name, own in _read_line(line):
+                    hosts.setdefault(name, {}).update(own)
+                    members[name].append(section)
+            except ValueError as error:
+                found.refused.append(f"{found.shown}:{number}: {error}")
+    return {
+        # Of groups of equal depth the last by the alphabet counts.
+        name: ChainMap(
+            own, *(groups[group] for group in sorted(members[name], reverse=True)), groups["all"]
+        )
+        for name, own in hosts.items()
+    }
+
+
+def _read_line(line: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield each host of a line such as ``gpu[01:04]:2222 ansible_user=me``, and its variables."""
+    pattern, *words = shlex.split(line, comments=True)
+    own: Mapping[str, object] = dict(word.split("=", 1) for word in words if "=" in word)
+    ranged = _RANGE.sub(r"[\1-\2]", pattern)
+    if re.search(r".\[[^\]]*:", ranged):
+        raise ValueError(f"got {pattern}; needed a range of numbers, or each name written out")
+    for place in [pattern] if pattern.startswith("[") else nodeset.unfold(ranged, MOST):
+        name, port = split_port(place)
+        yield name, {"ansible_port": port, **own} if port else own
+
+
+def _of_variables(name: str, said: Mapping[str, object]) -> Iterator[DraftNode]:
+    """Yield the host of these variables of Ansible's.
+
+    Options of ssh that are not taken are named without their values, since a command may contain
+    a password.
+
+    Raises:
+        ValueError: a variable that cannot be taken.
+    """
+
+    def value(*keys: str) -> str | None:
+        key = next((key for key in keys if said.get(key)), "")
+        if "{{" in str(said.get(key)) or isinstance(said.get(key), Mapping):
+            raise ValueError(f"{key} is a template or encrypted; needed the value itself")
+        return str(said[key]) if key else None
+
+    jump: str | None = None
+    ignored = [key for key in _UNHELD if said.get(key)]
+    if said.get("ansible_connection", "ssh") not in _BY_SSH:
+        ignored.append("ansible_connection")
+    for variable in ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_args"):
+        try:
+            flags, _ = getopt.gnu_getopt(shlex.split(str(said.get(variable, ""))), _FLAGS)
+        except (ValueError, getopt.GetoptError):
+            ignored.append(variable)
+            continue
+        for flag, setting in flags:
+            hop, left = _jump(flag, setting)
+            jump = jump or hop  # the first of an option counts, as in ssh
+            ignored += [f"{variable}: {option}" for option in left]
+    at = parse_endpoint(value("ansible_host", "ansible_ssh_host") or name)
+    port = value("ansible_port", "ansible_ssh_port")
+    yield DraftNode(
+        named(name),
+        at.host,
+        value("ansible_user", "ansible_ssh_user") or at.user,
+        at.port or (split_port(f"port:{port}")[1] if port else None),
+        value("ansible_ssh_private_key_file", "ansible_private_key_file"),
+        jump=jump,
+        ignored=tuple(ignored),
     )
 
 
-def _of_endpoint(word: str) -> Listed:
-    at = parse_endpoint(word)
-    return Listed(named(at.host), at.host, at.user, at.port)
-
-
-def _valid(listed: Listed) -> Listed:
-    """Return the host.
-
-    Raises:
-        ValueError: what of it no inventory takes.
-    """
-    said = {key: getattr(listed, key) for key in ("name", "address", "user", "identity", "jump")}
+def _jump(option: str, value: str) -> tuple[str | None, list[str]]:
+    """Return the jump host that an option of ssh names, and the options that are not taken."""
+    if option == "-o":
+        option, _, value = re.sub(r"\s*=\s*|\s+", "=", value.strip(), count=1).partition("=")
+    if value == "none":
+        return None, []
     try:
-        NodeEntry.model_validate({key: value for key, value in said.items() if value is not None})
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        reason = wrong["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{wrong['loc'][0]}: {reason}") from error
-    return listed
+        if option.casefold() in ("-j", "proxyjump"):
+            return str(parse_endpoint(value.removeprefix("ssh://"))), []
+        if option.casefold() == "proxycommand":  # such as `ssh -W %h:%p -q user@host`
+            program, *words = shlex.split(value.removeprefix("exec "))
+            flags, (place,) = getopt.gnu_getopt(words, _FLAGS)
+            said, at = dict(flags), parse_endpoint(place)
+            port = split_port(f"port:{said['-p']}")[1] if "-p" in said else at.port
+            jump = Endpoint(at.host, at.user or said.get("-l"), port)
+            if PurePosixPath(program).name == "ssh" and said.get("-W") in ("%h:%p", "[%h]:%p"):
+                left = [flag for flag in said if flag not in ("-W", "-q", "-p", "-l")]
+                return str(parse_endpoint(str(jump))), [f"ProxyCommand's {flag}" for flag in left]
+    except (ValueError, getopt.GetoptError):
+        pass
+    return None, [option]
+
+
+def distinct(found: Iterable[DraftNode]) -> tuple[DraftNode, ...]:
+    """Return each host once, as it is listed first, by its first label where that is its own."""
+    first: dict[str, DraftNode] = {}
+    for host in found:
+        first.setdefault(host.name.casefold(), host)
+    short = {}
+    for key, host in first.items():
+        label = host.name.split(".")[0]
+        short[key] = label if is_name(label) and not ip(host.name) else host.name
+    count = Counter(label.casefold() for label in short.values())
+    return tuple(
+        replace(host, name=short[key]) if count[short[key].casefold()] == 1 else host
+        for key, host in first.items()
+    )
 
 
 def named(address: str) -> str:
@@ -185,12 +332,6 @@ def named(address: str) -> str:
     name = re.sub("[:%]", "-", address)
     name = name if len(name) < 64 else name.partition(".")[0]
     return name if is_name(name) else f"node-{name}"[:63].rstrip("-.")
-
-
-def _short(name: str) -> str:
-    """Return the first label of a host's name, the whole of an IP address."""
-    label = name.split(".")[0]
-    return label if is_name(label) and not ip(name) else name
 
 
 def text(path: Path) -> str:

@@ -22,20 +22,14 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for kind in reversed(model.__mro__):
-        if issubclass(kind, BaseModel) and kind is not BaseModel:
-            found |= _below_fields(kind)
+        if not issubclass(kind, BaseModel) or kind is BaseModel:
+            continue
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        assert isinstance(definition, ast.ClassDef)
+        for field, text in pairwise(definition.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                found[ast.unparse(field.target)] = inspect.cleandoc(ast.literal_eval(text.value))
     return found
-
-
-def _below_fields(kind: type[BaseModel]) -> dict[str, str]:
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    assert isinstance(definition, ast.ClassDef)
-    return {
-        field.target.id: inspect.cleandoc(str(text.value.value))
-        for field, text in pairwise(definition.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-    }
 
 
 class _ForEditors(GenerateJsonSchema):
@@ -49,7 +43,7 @@ class _ForEditors(GenerateJsonSchema):
         return generated
 
     def field_title_should_be_set(self, _: object) -> bool:
-        """Omit titles, since they only repeat the key."""
+        """Omit titles, which only repeat the key."""
         return False
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:

@@ -42,13 +42,13 @@ def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mappin
 
 def answered(probe: Probe[T], answer: Answer[Completed]) -> Answer[T]:
     """Parse the fact in a node's answer; an error takes its place."""
-    node, at_s = answer.node, answer.at_s
-    if answer.value is None:
-        return Answer(node, None, answer.error, at_s)
-    try:
-        return Answer(node, understood(probe, answer.value, node), None, at_s)
-    except errors.DlperfError as error:
-        return Answer(node, None, error, at_s)
+    fact, error = None, answer.error
+    if answer.value is not None:
+        try:
+            fact = understood(probe, answer.value, answer.node)
+        except errors.DlperfError as unread:
+            error = unread
+    return Answer(answer.node, fact, error, answer.at_s)
 
 
 def understood(probe: Probe[T], done: Completed, node: str) -> T:

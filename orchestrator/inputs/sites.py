@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestrator import __version__, errors, nodeset
 from orchestrator.console import Voice
-from orchestrator.documents.ranges import MOST
+from orchestrator.documents import MOST
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Site
@@ -89,28 +89,23 @@ def inventory(
         voice.line(f"inventory {own}: the playbook names it")
         return user_files.cluster(own)
     unfit: list[str] = []
-    for site in _newest_first(store):
-        found = (*site.findings, *site.provisioned)
-        if not any(finding.severity == "error" for finding in found):
-            break
+    for content in store.sites():  # the newest first
+        try:
+            site = read(content, "provision again")
+        except errors.StoreError:  # damaged, or of another version
+            continue
+        if all(found.severity != "error" for found in (*site.findings, *site.provisioned)):
+            voice.line(f"inventory {site.inventory}: the last one found fit in {store.root}")
+            if unfit:
+                voice.line(f"not fit, though provisioned later: {', '.join(unfit)}")
+            return user_files.cluster(site.inventory)
         unfit.append(site.inventory)
-    else:
-        raise errors.UsageError(
-            f"no inventory is named, and no cluster was found fit in {store.root}"
-            + (f", not even {', '.join(unfit)}" if unfit else ""),
-            code="NO-INVENTORY",
-            fix="name one with --inventory; to measure on it, `dlperf-orch provision` it first",
-        )
-    voice.line(f"inventory {site.inventory}: the last one found fit in {store.root}")
-    if unfit:
-        voice.line(f"not fit, though provisioned later: {', '.join(unfit)}")
-    return user_files.cluster(site.inventory)
-
-
-def _newest_first(store: Store) -> Iterator[Site]:
-    for content in store.sites():
-        with contextlib.suppress(errors.StoreError):  # damaged, or of another version: none to take
-            yield read(content, "provision again")
+    raise errors.UsageError(
+        f"no inventory is named, and no cluster was found fit in {store.root}"
+        + (f", not even {', '.join(unfit)}" if unfit else ""),
+        code="NO-INVENTORY",
+        fix="name one with --inventory; to measure on it, `dlperf-orch provision` it first",
+    )
 
 
 def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:

@@ -2,29 +2,25 @@
 
 import contextlib
 import hashlib
+import itertools
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from orchestrator import errors, words, workloads
 from orchestrator.disk import walk
-from orchestrator.documents import ranges
-from orchestrator.documents.document import Document
+from orchestrator.documents import Document, expand_ranges
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster, inventory_conflicts
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.image import Image, Program
-from orchestrator.model.text import Conflict, Noun, is_name
+from orchestrator.model.text import Conflict, is_name
 from orchestrator.planning import bind, environment, matrix, plan
 from orchestrator.planning.plan import Recipe
 from orchestrator.schedulers import slurm_queue
 from orchestrator.workloads import Workload
-
-N = TypeVar("N", bound=Noun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +52,32 @@ def judged_cluster(document: Document) -> Cluster:
     Raises:
         ConfigError: all that is wrong with it.
     """
-    return _validate(
-        ranges.expanded(document),
-        Cluster,
-        lambda inventory: (
+    document = expand_ranges(document)
+    inventory = yaml_reader.validated(document, Cluster)
+    refuse(
+        document,
+        (
             *inventory_conflicts(inventory),
             *environment.refused(inventory.env),
             *_open_keys(inventory),
         ),
     )
+    return inventory
+
+
+def _open_keys(inventory: Cluster) -> Iterator[Conflict]:
+    """Yield private SSH keys that other users may read; ssh itself refuses public ones."""
+    keys: dict[tuple[str | int, ...], str | None] = {
+        ("nodes", index, "identity"): node.identity for index, node in enumerate(inventory.nodes)
+    }
+    for path, identity in {("defaults", "identity"): inventory.defaults.identity, **keys}.items():
+        try:
+            mode = Path(identity).expanduser().stat().st_mode if identity else 0
+        except (OSError, RuntimeError):  # not on this machine, or no home; ssh will say it
+            continue
+        if mode & 0o077 and not str(identity).endswith(".pub"):
+            seen = f"others may use the key {identity} (mode {stat.S_IMODE(mode):04o})"
+            yield Conflict(path, f"{seen}; needed chmod 600")
 
 
 def playbook(name: str, image: str | None = None) -> Playbook:
@@ -87,16 +100,53 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
     Raises:
         ConfigError: all that is wrong with it.
     """
-    experiment = _validate(document, Experiment, partial(_impossible, name))
-    if other_image is not None:
-        experiment = experiment.model_copy(update={"image": other_image})
-    workload = workloads.find(experiment.workload)
+    experiment = yaml_reader.validated(document, Experiment)
+    conflicts: list[Conflict] = []
+    if not is_name(name):  # it becomes part of folders, and of names on nodes
+        needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
+        conflicts.append(Conflict((), f"the file's name is {words.shown(name)}; {needed}"))
+    base = experiment.image.partition("@")[0]
+    for key, value, choices in (
+        ("workload", experiment.workload, workloads.names()),
+        ("image", base, tuple(shipped.names("images"))),
+        ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
+    ):
+        # A base, which has slashes, is looked for among all images.
+        if value is not None and value not in choices and not (key == "image" and "/" in base):
+            conflicts.append(Conflict((key,), _is_none(key, value, choices)))
+    workload = None
+    try:
+        workload = workloads.find(experiment.workload)
+    except errors.LocalError as error:  # PLUG-IN, which concerns no other file
+        conflicts.append(Conflict(("workload",), error.cause))
+    if workload is not None:
+        conflicts += matrix.conflicts(experiment, workload, None)
+    refuse(document, conflicts)
     if workload is None:
         raise AssertionError("an unknown workload is a mistake")
-    image_, folder = image(experiment.image)
-    experiment = experiment.model_copy(update={"image": image_.name})
-    refuse(document, [*_unserved(experiment, image_), *_unfit_image(experiment, workload, image_)])
-    return Playbook(name, document, experiment, workload, image_, folder)
+    chosen, folder = image(other_image or experiment.image)
+    experiment = experiment.model_copy(update={"image": chosen.name})
+    refuse(document, _unfit_image(experiment, workload, chosen))
+    return Playbook(name, document, experiment, workload, chosen, folder)
+
+
+def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> Iterator[Conflict]:
+    """Yield an image without the workload's program, or one for another value of a parameter."""
+    name = experiment.workload
+    if chosen.workloads and name not in chosen.workloads:
+        serving = [other for other, image in _readable().items() if name in image.workloads]
+        if serving:
+            text = f"{chosen.name} serves {', '.join(chosen.workloads)}, not {name}"
+            yield Conflict(("image",), f"{text}; needed {' or '.join(serving)}")
+    differing = (
+        f"{chosen.name} is for {name}: {value}; {case.placement} has {params[name]}."
+        f" needed another image, or `params: {{{name}: {value!r}}}`"
+        for case in matrix.cases(experiment)
+        for params in [workload.params.model_validate(dict(case.given)).model_dump()]
+        for name, value in chosen.params.items()
+        if params.get(name, value) != value
+    )
+    yield from (Conflict(("image",), text) for text in itertools.islice(differing, 1))
 
 
 def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | None = None) -> None:
@@ -111,107 +161,6 @@ def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | N
     conflicts = matrix.conflicts(playbook.experiment, playbook.workload, cluster, chosen)
     refuse(playbook.document, conflicts)
     refuse(playbook.document, _unstartable(playbook, cluster, chosen))
-
-
-def judged_image(document: Document) -> Image:
-    """Return the image definition in a document.
-
-    Raises:
-        ConfigError: all that is wrong with it.
-    """
-    return _validate(
-        document,
-        Image,
-        lambda definition: (*definition.conflicts(), *_no_workloads(definition)),
-    )
-
-
-def image(choice: str) -> tuple[Image, Path]:
-    """Return the image definition of NAME, validated, and its folder; NAME@TAG sets its base's tag.
-
-    A base itself, REGISTRY/REPOSITORY@TAG, means the image that puts its own program into it.
-
-    Raises:
-        ConfigError: all that is wrong with it.
-        UsageError: NO-FILE; or NO-TAG, its base is an archive; or NO-BASE.
-    """
-    name, _, tag = choice.partition("@")
-    if "/" in name:
-        name = _built_on(name, tag)
-    path = _find("images", name)
-    definition = judged_image(yaml_reader.read(path))
-    if tag and definition.archive is not None:
-        raise errors.UsageError(
-            f"the base of {name} comes as a file, {definition.archive}; it has no other tag",
-            code="NO-TAG",
-            fix=f"give the URL of another file in a copy of images/{name}",
-        )
-    if tag:
-        base = f"{definition.base.rpartition(':')[0]}:{tag}"
-        definition = definition.model_copy(update={"name": f"{name}@{tag}", "base": base})
-    return definition, path.parent.resolve()
-
-
-def refuse(document: Document, conflicts: Iterable[Conflict]) -> None:
-    """Raise all problems of a document at once, each with its line and column.
-
-    Raises:
-        ConfigError: there is at least one.
-    """
-    mistakes = [document.mistake(conflict.path, conflict.text) for conflict in conflicts]
-    if mistakes:
-        raise errors.ConfigError(mistakes)
-
-
-def folder_digest(folder: Path) -> str:
-    """Return sha256 over the names and contents of a folder's files, as ``sha256:...``."""
-    digest = hashlib.sha256()
-    for name, content in folder_files(folder).items():
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
-    return f"sha256:{digest.hexdigest()}"
-
-
-def folder_files(folder: Path) -> dict[str, bytes]:
-    """Return the content of each file of a program's folder, through links, by path within it."""
-    paths = (path for path, _, problem in walk(folder, "LOCAL-FILE", outside=True) if not problem)
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(paths)
-        if "__pycache__" not in path.parts
-    }
-
-
-def _validate(document: Document, model: type[N], wrong: Callable[[N], Iterable[Conflict]]) -> N:
-    """Return the document as a model.
-
-    Args:
-        wrong: rules over the whole model that pydantic cannot express.
-
-    Raises:
-        ConfigError: every value that does not fit the model; if all fit, every broken rule.
-    """
-    noun = yaml_reader.validated(document, model)
-    refuse(document, wrong(noun))
-    return noun
-
-
-def _impossible(name: str, experiment: Experiment) -> Iterator[Conflict]:
-    """Yield everything wrong with a playbook that does not need its image to be seen."""
-    if not is_name(name):  # it becomes part of folders, and of names on nodes
-        needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
-        yield Conflict((), f"the file's name is {words.shown(name)}; {needed}")
-    yield from _unknown(experiment)
-    try:
-        workload = workloads.find(experiment.workload)
-    except errors.LocalError as error:  # PLUG-IN, which concerns no other file
-        yield Conflict(("workload",), error.cause)
-        workload = None
-    if workload is None:
-        yield from experiment.conflicts()
-        yield from environment.refused(experiment.env)
-        yield from matrix.doubled_values(experiment.grid)
-    else:
-        yield from matrix.conflicts(experiment, workload, None)
 
 
 def _unstartable(
@@ -241,36 +190,69 @@ def _unstartable(
             )
 
 
-def _open_keys(inventory: Cluster) -> Iterator[Conflict]:
-    """Yield private SSH keys that other users may read; ssh itself refuses public ones."""
-    entries = [
-        (("nodes", index, "identity"), node.identity) for index, node in enumerate(inventory.nodes)
-    ]
-    for path, identity in ((("defaults", "identity"), inventory.defaults.identity), *entries):
-        try:
-            mode = Path(identity).expanduser().stat().st_mode if identity else 0
-        except (OSError, RuntimeError):  # not on this machine, or no home; ssh will say it
-            continue
-        if mode & 0o077 and not str(identity).endswith(".pub"):
-            seen = f"others may use the key {identity} (mode {stat.S_IMODE(mode):04o})"
-            yield Conflict(path, f"{seen}; needed chmod 600")
+def judged_image(document: Document) -> Image:
+    """Return the image definition in a document.
 
-
-def _no_workloads(definition: Image) -> Iterator[Conflict]:
+    Raises:
+        ConfigError: all that is wrong with it.
+    """
+    definition = yaml_reader.validated(document, Image)
     installed = workloads.names()
-    for index, name in enumerate(definition.workloads):
-        if name not in installed:
-            yield Conflict(("workloads", index), _is_none("workload", name, installed))
+    unknown = (
+        Conflict(("workloads", index), _is_none("workload", name, installed))
+        for index, name in enumerate(definition.workloads)
+        if name not in installed
+    )
+    refuse(document, (*definition.conflicts(), *unknown))
+    return definition
 
 
-def _unserved(experiment: Experiment, chosen: Image) -> Iterator[Conflict]:
-    """Yield an image without the workload's program, where another image has it."""
-    name = experiment.workload
-    if not chosen.workloads or name in chosen.workloads:
-        return
-    if serving := [other for other, image in _readable().items() if name in image.workloads]:
-        text = f"{chosen.name} serves {', '.join(chosen.workloads)}, not {name}"
-        yield Conflict(("image",), f"{text}; needed {' or '.join(serving)}")
+def image(choice: str) -> tuple[Image, Path]:
+    """Return the image definition of NAME, validated, and its folder; NAME@TAG sets its base's tag.
+
+    A base itself, REGISTRY/REPOSITORY@TAG, means the image that puts its own program into it.
+
+    Raises:
+        ConfigError: all that is wrong with it.
+        UsageError: NO-FILE; or NO-TAG, its base is an archive; or NO-BASE.
+    """
+    name, _, tag = choice.partition("@")
+    if "/" in name:
+        name = _built_on(name, tag)
+    path = _find("images", name)
+    definition = judged_image(yaml_reader.read(path))
+    if tag and definition.archive is not None:
+        raise errors.UsageError(
+            f"the base of {name} comes as a file, {definition.archive}; it has no other tag",
+            code="NO-TAG",
+            fix=f"give the URL of another file in a copy of images/{name}",
+        )
+    if tag:
+        base = f"{definition.base.rpartition(':')[0]}:{tag}"
+        definition = definition.model_copy(update={"name": f"{name}@{tag}", "base": base})
+    return definition, path.parent.resolve()
+
+
+def _built_on(repository: str, tag: str) -> str:
+    """Return the one image that puts a program of ours into that base.
+
+    Images with a ``source`` are left out: a benchmark's code at one commit fits one base.
+
+    Raises:
+        UsageError: NO-BASE; there is none, or more than one.
+    """
+    fitting = [
+        name
+        for name, image in _readable().items()
+        if image.source is None and image.base.rpartition(":")[0] == repository
+    ]
+    if len(fitting) != 1:
+        raise errors.UsageError(
+            f"{len(fitting) or 'no'} images put their program into {repository}; needed one",
+            code="NO-BASE",
+            fix=f"needed NAME@{tag} with one of {', '.join(fitting or shipped.names('images'))}",
+        )
+    return fitting[0]
 
 
 def plain_image() -> Image | None:
@@ -285,56 +267,6 @@ def _readable() -> dict[str, Image]:
         with contextlib.suppress(errors.ConfigError):
             found[name] = yaml_reader.validated(yaml_reader.read(path), Image)
     return found
-
-
-def _built_on(repository: str, tag: str) -> str:
-    """Return the one image that puts a program of ours into that base.
-
-    Images with a ``source`` are left out: a benchmark's code at one commit fits one base.
-
-    Raises:
-        UsageError: NO-BASE; there is none, or more than one.
-    """
-    fitting = [
-        name
-        for name, image_ in _readable().items()
-        if image_.source is None and image_.base.rpartition(":")[0] == repository
-    ]
-    if len(fitting) == 1:
-        return fitting[0]
-    many = f"{len(fitting)} images put their program" if fitting else "no image puts its program"
-    raise errors.UsageError(
-        f"{many} into {repository}",
-        code="NO-BASE",
-        fix=f"needed NAME@{tag} with one of {', '.join(fitting or shipped.names('images'))}",
-    )
-
-
-def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> Iterator[Conflict]:
-    """Yield a parameter whose value in the image differs from the one in a case."""
-    for case in matrix.cases(experiment):
-        params = workload.params.model_validate(dict(case.given)).model_dump()
-        for name, value in chosen.params.items():
-            if name in params and params[name] != value:
-                yield Conflict(
-                    ("image",),
-                    f"{chosen.name} is for {name}: {value}; {case.placement} has {params[name]}."
-                    f" needed another image, or `params: {{{name}: {value!r}}}`",
-                )
-                return
-
-
-def _unknown(experiment: Experiment) -> Iterator[Conflict]:
-    image_name = experiment.image.partition("@")[0]
-    places = (
-        ("workload", experiment.workload, workloads.names()),
-        # A base, which has slashes, is looked for among all images.
-        ("image", None if "/" in image_name else image_name, tuple(shipped.names("images"))),
-        ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
-    )
-    for key, name, choices in places:
-        if name is not None and name not in choices:
-            yield Conflict((key,), _is_none(key, name, choices))
 
 
 def _is_none(kind: str, name: str, choices: tuple[str, ...]) -> str:
@@ -355,3 +287,32 @@ def _find(kind: shipped.Kind, name: str) -> Path:
             fix=words.did_you_mean(Path(name).stem, choices) or f"give a path to the {label}",
         )
     return path
+
+
+def refuse(document: Document, conflicts: Iterable[Conflict]) -> None:
+    """Raise all problems of a document at once, each with its line and column.
+
+    Raises:
+        ConfigError: there is at least one.
+    """
+    mistakes = [document.mistake(conflict.path, conflict.text) for conflict in conflicts]
+    if mistakes:
+        raise errors.ConfigError(mistakes)
+
+
+def folder_digest(folder: Path) -> str:
+    """Return sha256 over the names and contents of a folder's files, as ``sha256:...``."""
+    digest = hashlib.sha256()
+    for name, content in folder_files(folder).items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def folder_files(folder: Path) -> dict[str, bytes]:
+    """Return the content of each file of a program's folder, through links, by path within it."""
+    paths = (path for path, _, problem in walk(folder, "LOCAL-FILE", outside=True) if not problem)
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(paths)
+        if "__pycache__" not in path.parts
+    }

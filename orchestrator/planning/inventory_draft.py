@@ -1,15 +1,18 @@
 """An inventory's text, with comments, from what machines say of themselves."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator import words
-from orchestrator.planning import fabric_draft
-from orchestrator.planning.fabric_draft import scalar
-from orchestrator.probes.discovery import Discovered
+from orchestrator.probes.discovery import Discovered, Port
 
+_SCALAR = re.compile(r"[A-Za-z~/][A-Za-z0-9 ._/~+-]*[A-Za-z0-9]|[A-Za-z]")
+_IPV4 = re.compile(r"[0-9]+(\.[0-9]+){3}")
+_NO_WORDS = frozenset({"yes", "no", "on", "off", "true", "false", "null", "y", "n"})
+_NEAR = frozenset({"PIX", "PXB", "PHB"})
 _OF_A_NODE = frozenset({"jump"})  # which an inventory takes for each node alone
 _WITHOUT_DOCKER = {
     "docker": "other nodes have it; mend it, or write `runtime: process` for all",
@@ -19,25 +22,27 @@ _WITHOUT_DOCKER = {
 
 @dataclass(frozen=True, slots=True)
 class DraftNode:
-    """A node of the inventory to be.
+    """A node of the inventory to be: how a list or the user names it, and what it answered.
 
     Args:
-        found: None where it did not answer; ``why`` then says why.
+        user: None where nothing says it, as port, identity and jump.
         claimed_gpus: what a list says that it has.
+        jump: ``[user@]host[:port]`` through which it is reached.
         ignored: settings of the list that no inventory can hold.
+        found: None where it did not answer; ``why`` then says why.
     """
 
     name: str
     address: str
-    user: str
-    port: int
-    identity: str | None
-    is_here: bool
-    found: Discovered | None
-    why: str = ""
+    user: str | None = None
+    port: int | None = None
+    identity: str | None = None
     claimed_gpus: int | None = None
     jump: str | None = None
     ignored: tuple[str, ...] = ()
+    is_here: bool = False
+    found: Discovered | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,54 +85,42 @@ class Draft:
 
 def text(draft: Draft) -> str:
     """Return an inventory that ``check`` accepts; comments name what needs a look."""
-    settings = [_settings(node, draft) for node in draft.nodes]
-    common = _common([said for said, node in zip(settings, draft.nodes, strict=True) if node.found])
-    common = common or _common(settings)
+    jobs, runtime = draft.jobs, _runtime(draft)
+    settings = [_settings(node, draft, runtime) for node in draft.nodes]
+    answered = [said for said, node in zip(settings, draft.nodes, strict=True) if node.found]
+    common = _common(answered) or _common(settings)
     lines = [
         f"# Written by: {draft.command}",
         "# What is declared here is what provision demands; correct it where a node was not well.",
-        *_notes(draft),
+        *(f"# {words.printable(note)}" for note in _notes(draft, runtime)),
         f"name: {draft.name}",
-        *_jobs(draft.jobs),
-        "defaults: # of all nodes" if draft.jobs else "defaults: # each may be overridden per node",
-        *(f"  {key}: {value}" for key, value in common.items()),
-        *_container(draft),
     ]
-    if draft.jobs:
-        return "\n".join(lines) + "\n"
-    lines.append("nodes: # in rank order")
-    for node, own in zip(draft.nodes, settings, strict=True):
-        differs = {key: value for key, value in own.items() if common.get(key) != value}
-        more = "".join(f", {key}: {value}" for key, value in differs.items())
-        lines.append(f"  - {{name: {scalar(node.name)}, address: {scalar(node.address)}{more}}}")
+    if jobs:
+        account = f", account: {scalar(jobs.account)}" if jobs.account else ""
+        lines += [
+            "scheduler: slurm",
+            f"slurm: {{partition: {scalar(jobs.partition)}{account}, time: {json.dumps(jobs.time)},"
+            f" nodes: {jobs.nodes}}} # a job gets so many whole nodes for so long",
+        ]
+    lines.append("defaults: # of all nodes" + ("" if jobs else "; each may be overridden per node"))
+    lines += [f"  {key}: {value}" for key, value in common.items()]
+    if runtime == "docker":
+        lines += [
+            "container: # how containers are started; least privilege",
+            "  shm_size: 16g",
+            "  ulimits: {memlock: -1, stack: 67108864} # InfiniBand and RoCE need memlock",
+        ]
+    if runtime != "process":
+        lines.append("images: [reference-rn50] # what provision prepares: those of your playbooks")
+    if not jobs:
+        lines.append("nodes: # in rank order")
+        for node, own in zip(draft.nodes, settings, strict=True):
+            differs = {key: value for key, value in own.items() if common.get(key) != value}
+            more = "".join(f", {key}: {value}" for key, value in differs.items())
+            lines.append(
+                f"  - {{name: {scalar(node.name)}, address: {scalar(node.address)}{more}}}"
+            )
     return "\n".join(lines) + "\n"
-
-
-def _settings(node: DraftNode, draft: Draft) -> dict[str, str]:
-    found, said = node.found, _reached(node, draft)
-    if found is None:
-        return {
-            **said,
-            **({"gpus": f"{{count: {node.claimed_gpus}}}"} if node.claimed_gpus else {}),
-        }
-    said["runtime"] = _runtime(draft)
-    if found.sudo and said["runtime"] == "docker":
-        said["sudo"] = "true"
-    if found.gpu:
-        models = {gpu.model for gpu in found.gpu.gpus}
-        model = (
-            f", model: {scalar(str(*models))}" if len(models) == 1 and None not in models else ""
-        )
-        said["gpus"] = f"{{count: {len(found.gpu.gpus)}{model}}}"
-    elif draft.jobs and node.claimed_gpus:
-        said["gpus"] = f"{{count: {node.claimed_gpus}}}"
-    said |= fabric_draft.settings(found)
-    if interface := _interface(node, found):
-        said["interface"] = scalar(interface)
-    if found.data:
-        pairs = (f"{name}: {scalar(path)}" for name, path in sorted(found.data.items()))
-        said["data"] = f"{{{', '.join(pairs)}}}"
-    return said
 
 
 def _runtime(draft: Draft) -> str:
@@ -136,42 +129,6 @@ def _runtime(draft: Draft) -> str:
         return "pyxis"
     found = [node.found for node in draft.nodes if node.found]
     return "docker" if any(answer.docker or answer.sudo for answer in found) else "process"
-
-
-def _jobs(jobs: Jobs | None) -> Iterator[str]:
-    if jobs is None:
-        return
-    account = f", account: {scalar(jobs.account)}" if jobs.account else ""
-    yield "scheduler: slurm"
-    yield (
-        f"slurm: {{partition: {scalar(jobs.partition)}{account}, time: {json.dumps(jobs.time)},"
-        f" nodes: {jobs.nodes}}} # a job gets so many whole nodes for so long"
-    )
-
-
-def _reached(node: DraftNode, draft: Draft) -> dict[str, str]:
-    if draft.jobs:
-        return {}
-    return {"transport": "local"} if node.is_here else _login(node, draft)
-
-
-def _login(node: DraftNode, draft: Draft) -> dict[str, str]:
-    said = {"user": scalar(node.user), "port": str(node.port)}
-    if node.identity:
-        said["identity"] = scalar(node.identity)
-    if draft.known_hosts:
-        said["known_hosts"] = scalar(draft.known_hosts)
-    if node.jump:
-        said["jump"] = scalar(node.jump)
-    return {**said, **({"agent": "true"} if draft.agent else {})}
-
-
-def _interface(node: DraftNode, found: Discovered) -> str:
-    """Return the interface with the address that was reached, else that of the default route."""
-    for name, addresses in (found.host.addresses or {}).items():
-        if not node.is_here and {node.address, found.server} & set(addresses):
-            return name
-    return "" if node.is_here else found.route
 
 
 def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -184,23 +141,111 @@ def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
     }
 
 
-def _notes(draft: Draft) -> Iterator[str]:
+def _settings(node: DraftNode, draft: Draft, runtime: str) -> dict[str, str]:
+    """Return the settings of a node, as YAML by key."""
+    found, said = node.found, dict[str, str]()
+    if node.is_here:
+        said["transport"] = "local"
+    elif not draft.jobs:
+        said |= {"user": scalar(str(node.user)), "port": str(node.port)}
+        more = {"identity": node.identity, "known_hosts": draft.known_hosts, "jump": node.jump}
+        said |= {key: scalar(value) for key, value in more.items() if value}
+        said |= {"agent": "true"} if draft.agent else {}
+    claimed = {"gpus": f"{{count: {node.claimed_gpus}}}"} if node.claimed_gpus else {}
+    if found is None:
+        return said | claimed
+    said["runtime"] = runtime
+    if found.sudo and runtime == "docker":
+        said["sudo"] = "true"
+    if found.gpu:
+        models = {gpu.model for gpu in found.gpu.gpus}
+        is_one = len(models) == 1 and None not in models
+        model = f", model: {scalar(str(*models))}" if is_one else ""
+        said["gpus"] = f"{{count: {len(found.gpu.gpus)}{model}}}"
+    elif draft.jobs:
+        said |= claimed
+    said |= _fabric(found)
+    # The interface with the address that was reached, else that of the default route.
+    own = {node.address, found.server}
+    addresses = (found.host.addresses or {}).items()
+    reached = next((name for name, at in addresses if own & set(at)), found.route)
+    if reached and not node.is_here:
+        said["interface"] = scalar(reached)
+    if found.data:
+        pairs = (f"{name}: {scalar(path)}" for name, path in sorted(found.data.items()))
+        said["data"] = f"{{{', '.join(pairs)}}}"
+    return said
+
+
+def _fabric(found: Discovered) -> dict[str, str]:
+    """Return the settings of a node's adapters, as YAML by key."""
+    used, _ = adapters(found)
+    if not used:
+        return {}
+    rows = (
+        f"{{name: {scalar(port.hca)}, rate_gbps: {port.rate_gbps}, link_layer: {port.link_layer}}}"
+        for port in used
+    )
+    said = {"hcas": f"[{', '.join(rows)}]"}
+    # The lowest index at which each adapter has a routable RoCE v2 address.
+    usable = [
+        (gid.hca, gid.index)
+        for gid in found.gids
+        if gid.kind == "RoCE v2" and not gid.address.startswith("fe80:")
+    ]
+    indices = [{index for hca, index in usable if hca == port.hca} for port in used]
+    if used[0].link_layer == "Ethernet" and (common := set.intersection(*indices)):
+        said["roce"] = f"{{gid_index: {min(common)}}}"
+    return said
+
+
+def adapters(found: Discovered) -> tuple[tuple[Port, ...], tuple[str, ...]]:
+    """Return the ports that training should use, and why others are left out.
+
+    Active ones; of those the ones near a GPU, where the topology tells near from far; of one link
+    layer, that of the greater bandwidth.
+    """
+    active = [port for port in found.ports if port.active]
+    out = [f"{port.hca} is not active" for port in found.ports if not port.active]
+    if wires := found.topology:
+        links = [wires.links.get(gpu, {}) for gpu in wires.gpus]
+        near = [port for port in active if any(link.get(port.hca) in _NEAR for link in links)]
+        near = near or active
+        out += [f"{port.hca} is far from every GPU" for port in active if port not in near]
+        active = near
+    speeds: Counter[str] = Counter()
+    for port in active:
+        speeds[port.link_layer] += port.rate_gbps
+    if len(speeds) > 1:
+        layer = speeds.most_common(1)[0][0]
+        out += [f"{p.hca} speaks {p.link_layer}" for p in active if p.link_layer != layer]
+        active = [port for port in active if port.link_layer == layer]
+    first = {port.hca: port for port in reversed(active)}
+    return tuple(sorted(first.values(), key=_by_number)), tuple(out)
+
+
+def _by_number(port: Port) -> tuple[str, int]:
+    name = port.hca.rstrip("0123456789")
+    return name, int(port.hca[len(name) :] or -1)
+
+
+def _notes(draft: Draft, runtime: str) -> Iterator[str]:
+    """Yield the comments, each a line that may have characters of any kind."""
     if draft.jobs:
-        yield f"# {draft.nodes[0].name} was asked, and stands for all nodes of the partition."
+        yield f"{draft.nodes[0].name} was asked, and stands for all nodes of the partition."
         if draft.jobs.down:
-            yield f"# Not counted in `nodes`: {words.printable(draft.jobs.down)}"
-    yield from (f"# {words.printable(reason)}" for reason in draft.left_out)
+            yield f"Not counted in `nodes`: {draft.jobs.down}"
+    yield from draft.left_out
     for node in draft.nodes:
         notes = [f"not taken from the list: {_line(setting)}" for setting in node.ignored]
         if node.found is None:
             notes.append(f"was not asked: {_line(node.why)}")
         else:
-            notes += _of_node(node, node.found, draft)
-        yield from (f"# {node.name}: {note}" for note in notes)
+            notes += _of_node(node, node.found, draft, runtime)
+        yield from (f"{node.name}: {note}" for note in notes)
 
 
-def _of_node(node: DraftNode, found: Discovered, draft: Draft) -> Iterator[str]:
-    runtime = _runtime(draft)
+def _of_node(node: DraftNode, found: Discovered, draft: Draft, runtime: str) -> Iterator[str]:
     if found.docker is None and not found.sudo and runtime != "pyxis":
         yield f"no Docker ({_line(found.why_no_docker)}): {_WITHOUT_DOCKER[runtime]}"
     if found.gpu is None and node.claimed_gpus and draft.jobs:
@@ -214,20 +259,14 @@ def _of_node(node: DraftNode, found: Discovered, draft: Draft) -> Iterator[str]:
         yield "GPUs of several models; choose by gpus: {use: [...]}"
     if found.slurm and not draft.jobs:
         yield f"{_line(found.slurm)} is there; where it gives the nodes, write `scheduler: slurm`"
-    yield from (f"adapter left out: {reason}" for reason in fabric_draft.adapters(found)[1])
+    yield from (f"adapter left out: {reason}" for reason in adapters(found)[1])
 
 
 def _line(text: str) -> str:
     return words.cut(words.printable(" ".join(text.split())))
 
 
-def _container(draft: Draft) -> Iterator[str]:
-    runtime = _runtime(draft)
-    if runtime == "pyxis":
-        yield "images: [reference-rn50] # what provision prepares; see `dlperf-orch list images`"
-    if runtime != "docker":
-        return
-    yield "container: # how containers are started; least privilege"
-    yield "  shm_size: 16g"
-    yield "  ulimits: {memlock: -1, stack: 67108864} # InfiniBand and RoCE need memlock"
-    yield "images: [reference-rn50] # what provision prepares: the image of each of your playbooks"
+def scalar(value: str) -> str:
+    """Return a text as strict YAML, quoted where it could mean anything else."""
+    plain = _SCALAR.fullmatch(value) and value.casefold() not in _NO_WORDS
+    return value if plain or _IPV4.fullmatch(value) else json.dumps(value, ensure_ascii=False)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator import nodeset, words
-from orchestrator.documents import field_errors
+from orchestrator import documents, nodeset, words
 from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
@@ -164,7 +163,7 @@ def _check_params(
     try:
         model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
     except ValidationError as error:
-        for where, text, _ in field_errors.messages(error, dict(params), model, path):
+        for where, text, _ in documents.misfits(error, dict(params), model, path):
             if where:  # what is missing here may be given elsewhere; see _missing
                 yield Conflict((*path, *where), text)
 

@@ -12,7 +12,7 @@ from orchestrator.fleet import Fleet, ask_all
 from orchestrator.images import Action, HeldImage, ImageRecipe
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord, Site
-from orchestrator.provisioning import context, image_digests, materials, recipes
+from orchestrator.provisioning import context, materials, recipes
 from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import Preparing
 
@@ -22,7 +22,7 @@ CHUNK_BYTES = 1 << 20
 def prepared(
     preparing: Preparing, previous: Site | None, site: Site
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
-    """The site with its images, the same on all nodes, and by name what was done.
+    """Return the site with its images, the same on all nodes, and by name what was done.
 
     Args:
         previous: the site of the last provisioning.
@@ -50,7 +50,7 @@ def prepared(
 
 
 def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, HeldImage]]:
-    """By node in rank order, then by tag: the image of that tag, where the node has one.
+    """Return by node in rank order, then by tag, the image of that tag that a node has.
 
     Raises:
         NodeError, UnfitError: of the first node that gave no answer.
@@ -72,13 +72,18 @@ def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, fol
         ImageError, NodeError: finished actions stay done; the next run continues from there.
     """
     carried = [action.node for action in todo if action.kind == "carry"]
+    bundle, bundled = preparing.bundle, preparing.options.bundle
     for action in todo:
         if action.kind == "download":
-            image_digests.fetched(preparing, recipe, action.subject)
+            recipes.fetched(preparing, recipe, action.subject)
         elif action.kind == "build":
             _build(preparing, action, recipe, folder)
         elif action.kind == "load":
-            _load(preparing, action)
+            part = bundle.image(action.subject) if bundle else None
+            if part is None or bundled is None:
+                raise AssertionError("only what a bundle has is loaded")
+            preparing.voice.line(f"{action.node}: load {part.file}")
+            preparing.fleet.images[action.node].load(_chunks(bundled / part.file))
     if carried and recipe.tag:
         source = next(name for name in preparing.fleet.images if name not in carried)
         carry(preparing, recipe.tag, source, carried)
@@ -90,7 +95,7 @@ def record(
     has: Mapping[str, Mapping[str, HeldImage]],
     before: ImageRecord | None,
 ) -> ImageRecord:
-    """The image that all nodes have now, for the site file.
+    """Return the image that all nodes have now, for the site file.
 
     Args:
         has: as ``there`` says, after all actions.
@@ -133,7 +138,7 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
     if inputs is None or recipe.tag is None:
         raise AssertionError("only a resolved recipe is built")
     base = _base(preparing, action.node, recipe)
-    parts = {file_name(url): image_digests.fetched(preparing, recipe, url) for url in image.parts}
+    parts = {file_name(url): recipes.fetched(preparing, recipe, url) for url in image.parts}
     args = images.build_args(image, base=base)
     preparing.voice.line(f"{action.node}: build {recipe.tag}")
     with tempfile.TemporaryDirectory() as temporary:
@@ -145,7 +150,7 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
 
 
 def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
-    """The reference of the base to build from, pulled or loaded onto the node if it lacks it."""
+    """Return the base to build from, pulled or loaded onto the node if it lacks it."""
     node, image = preparing.fleet.images[name], recipe.image
     base = images.base_to_build_from(image, recipe.base_digest or "", preparing.mirror)
     if node.find(base) is not None:
@@ -158,13 +163,13 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
             preparing.credentials,
         )
         return base
-    path = image_digests.fetched(preparing, recipe, image.archive)
+    path = recipes.fetched(preparing, recipe, image.archive)
     preparing.voice.line(f"{name}: load {image.base}")
     node.load(_chunks(path))
     if node.find(base) is not None:
         return base
     # Engines that keep images in containerd call it otherwise.
-    loaded, held = node.find(image.base), image_digests.archived(path, image)
+    loaded, held = node.find(image.base), recipes.archived(path, image)
     if loaded is None or (base, loaded.content) != (held.id, held.content):
         raise errors.ImageError(
             f"{image.archive} was loaded, and there is no {image.base} of id {base[:19]}",
@@ -173,15 +178,6 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
             fix="lock it again with provision --lock",
         )
     return loaded.id
-
-
-def _load(preparing: Preparing, action: Action) -> None:
-    bundle, folder = preparing.bundle, preparing.options.bundle
-    part = bundle.image(action.subject) if bundle else None
-    if part is None or folder is None:
-        raise AssertionError("only what a bundle has is loaded")
-    preparing.voice.line(f"{action.node}: load {part.file}")
-    preparing.fleet.images[action.node].load(_chunks(folder / part.file))
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

@@ -1,16 +1,30 @@
-"""Checks of downloaded tar archives, made before anything is unpacked."""
+"""Tar archives: checked before anything is unpacked, and the images in files of `docker save`."""
 
+import hashlib
+import json
 import lzma
 import posixpath
 import tarfile
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from orchestrator import errors
+from orchestrator.model.image import content_digest
 
 MOST_BYTES = 16 << 30
 _MOST_MEMBERS = 200_000
+_LIST = "manifest.json"
+_MOST_OF_CONFIGURATION = 4 << 20  # bytes; one has a few kilobytes, and layers are far larger
+_DAMAGES = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedImage:
+    """An image in a file: the sha256 of its configuration, and the digest of what it holds."""
+
+    id: str
+    content: str
 
 
 def check(path: Path, *, most_bytes: int = MOST_BYTES) -> None:
@@ -19,47 +33,29 @@ def check(path: Path, *, most_bytes: int = MOST_BYTES) -> None:
     Raises:
         ImageError: ARCHIVE; it is damaged, too large, or would write outside of its folder.
     """
-    inspection = _Inspection(most_bytes)
+    size = count = 0
+    links: set[str] = set()
+    ways: set[str] = set()  # folders on the way to a member
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                inspection.add(member)
-    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
-        raise errors.ImageError(
-            f"{path.name} is no archive that can be read: {error}",
-            code="ARCHIVE",
-            fix="get it anew",
-        ) from error
-    inspection.finish()
-
-
-class _Inspection:
-    """Size, links and folders of an archive's members so far."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._size = self._count = 0
-        self._links: set[str] = set()
-        self._ways: set[str] = set()
-
-    def add(self, member: tarfile.TarInfo) -> None:
-        """Refuse a member that is unsafe by itself."""
-        _refuse_unsafe(member)
-        self._size, self._count = self._size + member.size, self._count + 1
-        if self._size > self._most_bytes or self._count > _MOST_MEMBERS:
-            raise _unsafe(member.name, f"is beyond {self._most_bytes} bytes, {_MOST_MEMBERS} files")
-        name = posixpath.normpath(member.name)
-        self._ways.update(_folders(name))
-        if member.issym():
-            self._links.add(name)
-        elif member.islnk():  # to a link, it would be that link at another place
-            target = posixpath.normpath(member.linkname)
-            self._ways.update((*_folders(target), target))
-
-    def finish(self) -> None:
-        """Refuse members that go through links: each may stay inside, and two together leave."""
-        if through := sorted(self._links & self._ways):
-            raise _unsafe(through[0], "is a link that other members go through")
+                size, count = size + member.size, count + 1
+                if size > most_bytes or count > _MOST_MEMBERS:
+                    raise _unsafe(member.name, f"is beyond {most_bytes} bytes, {count} files")
+                _refuse_unsafe(member)
+                name = posixpath.normpath(member.name)
+                ways.update(map(str, PurePosixPath(name).parents))
+                if member.issym():
+                    links.add(name)
+                elif member.islnk():  # to a link, it would be that link at another place
+                    target = posixpath.normpath(member.linkname)
+                    ways.update((target, *map(str, PurePosixPath(target).parents)))
+    except (*_DAMAGES, ValueError) as error:
+        seen = f"is no archive that can be read: {error}"
+        raise _unreadable(f"{path.name} {seen}") from error
+    # Each of two links may stay inside, and both together leave.
+    for name in sorted(links & ways):
+        raise _unsafe(name, "is a link that other members go through")
 
 
 def _refuse_unsafe(member: tarfile.TarInfo) -> None:
@@ -67,9 +63,14 @@ def _refuse_unsafe(member: tarfile.TarInfo) -> None:
         raise _unsafe(member.name, "is a device or a pipe")
     if _leaves(member.name):
         raise _unsafe(member.name, "would be written outside of its folder")
-    if member.islnk() and _leaves(member.linkname):
-        raise _unsafe(member.name, f"is a link to {member.linkname}")
-    if member.issym() and (_leaves(_target(member)) or _climbs_late(member.linkname)):
+    target = member.linkname
+    if member.issym():
+        target = posixpath.join(posixpath.dirname(member.name), target)
+    # A `..` behind a name may follow a link: that of `lib/../x` is not `x`.
+    steps = PurePosixPath(member.linkname).parts
+    climbs = [at for at, step in enumerate(steps) if step == ".."]
+    is_late = member.issym() and climbs != list(range(len(climbs)))
+    if (member.issym() or member.islnk()) and (_leaves(target) or is_late):
         raise _unsafe(member.name, f"is a link to {member.linkname}")
 
 
@@ -77,24 +78,50 @@ def _leaves(path: str) -> bool:
     return path.startswith("/") or posixpath.normpath(path).split("/")[0] == ".."
 
 
-def _target(member: tarfile.TarInfo) -> str:
-    return posixpath.normpath(posixpath.join(posixpath.dirname(member.name), member.linkname))
+def images(path: Path) -> dict[str, SavedImage]:
+    """Return the images in a file of ``docker save``, by name, without a Docker engine.
+
+    Raises:
+        ImageError: ARCHIVE; not such a file, damaged, or cut short.
+    """
+    listed: bytes | None = None
+    small: dict[str, bytes] = {}  # by name, everything that may be a configuration
+    needed = "needed what `docker save` writes"
+    try:
+        with tarfile.open(path, "r|*") as archive:  # in one pass
+            for member in archive:
+                if not member.isfile() or member.size > _MOST_OF_CONFIGURATION:
+                    continue
+                file = archive.extractfile(member)
+                content = file.read() if file else b""
+                if member.name == _LIST:
+                    listed = content
+                elif content.startswith(b"{"):
+                    small[member.name] = content
+        if listed is None:
+            raise _unreadable(f"{path.name} holds no {_LIST}; {needed}")
+        return {
+            name: _image(small[image["Config"]])
+            for image in json.loads(listed)
+            for name in image["RepoTags"] or ()
+        }
+    except _DAMAGES as error:
+        raise _unreadable(f"{path.name} cannot be read: {error}; {needed}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        seen = f"has a {_LIST} that does not say what lies in it: {error!r}"
+        raise _unreadable(f"{path.name} {seen}; {needed}") from error
 
 
-def _climbs_late(target: str) -> bool:
-    """Return True if ``..`` follows a name, which may be a link itself."""
-    steps = [step for step in target.split("/") if step not in ("", ".")]
-    first_name = next((at for at, step in enumerate(steps) if step != ".."), len(steps))
-    return ".." in steps[first_name:]
-
-
-def _folders(name: str) -> Iterator[str]:
-    """The folders on the way to a member."""
-    steps = name.split("/")
-    return ("/".join(steps[:length]) for length in range(1, len(steps)))
+def _image(configuration: bytes) -> SavedImage:
+    said = json.loads(configuration)
+    layers, settings = said["rootfs"]["diff_ids"], said.get("config") or {}
+    digest = f"sha256:{hashlib.sha256(configuration).hexdigest()}"
+    return SavedImage(digest, content_digest(layers, settings))
 
 
 def _unsafe(name: str, why: str) -> errors.ImageError:
-    return errors.ImageError(
-        f"the archive is not safe to unpack: {name} {why}", code="ARCHIVE", fix="get it anew"
-    )
+    return _unreadable(f"the archive is not safe to unpack: {name} {why}")
+
+
+def _unreadable(cause: str) -> errors.ImageError:
+    return errors.ImageError(cause, code="ARCHIVE", fix="get it anew")

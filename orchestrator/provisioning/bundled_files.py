@@ -23,18 +23,25 @@ def image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> Bund
         NodeError: its engine broke off; nothing of the image is left in the folder.
     """
     file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
-    found = ((engine, node, engine.find(record.tag)) for node, engine in fleet.images.items())
-    source, held = next(
-        ((engine, seen) for engine, node, seen in found if seen and seen.id == record.on(node)),
-        (None, None),
-    )
-    if source is None or held is None:
+    for node, source in fleet.images.items():
+        held = source.find(record.tag)
+        if held is not None and held.id == record.on(node):
+            break
+    else:
         raise errors.ImageError(
             f"no node has {record.tag} of id {record.id[:19]}",
             code="IMAGE-MISSING",
             fix="provision again",
         )
-    seen = _write(_watch(source.save(record.tag), f"save {record.tag}", voice), folder / file)
+
+    def show(pieces: Iterable[bytes]) -> Iterator[bytes]:
+        came = 0
+        for piece in pieces:
+            came += len(piece)
+            voice.working(f"save {record.tag}: {came // MIB} MiB")
+            yield piece
+
+    seen = _write(show(source.save(record.tag)), folder / file)
     return BundledImage(
         name=record.name,
         tag=record.tag,
@@ -67,15 +74,6 @@ def download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> Bun
     with disk.on_disk(source), open(source, "rb") as content:
         seen = _write(iter(lambda: content.read(MIB), b""), folder / file)
     return BundledDownload(url=url, sha256=seen.sha256, file=file, size=seen.size)
-
-
-def _watch(pieces: Iterable[bytes], title: str, voice: Voice) -> Iterator[bytes]:
-    """Yield the pieces unchanged, and show how many MiB came so far."""
-    came = 0
-    for piece in pieces:
-        came += len(piece)
-        voice.working(f"{title}: {came // MIB} MiB")
-        yield piece
 
 
 def _write(pieces: Iterable[bytes], path: Path) -> FileSeen:

@@ -4,76 +4,124 @@ Through a registry, a folder that all nodes see, or this machine.
 """
 
 import contextlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from orchestrator import errors, nodeset
 from orchestrator.fleet import ask_all, settled
-from orchestrator.provisioning import through_here
 from orchestrator.provisioning.materials import Preparing
 
-if TYPE_CHECKING:
-    from orchestrator.runtimes.images import ImageFacts
+PIECES_AHEAD = 16  # in memory, for each node
+LOOK_S = 1.0
 
 
 def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
     """Bring the image to every target.
 
     Raises:
-        ImageError, NodeError: some nodes may have it already.
+        ImageError, UnfitError, NodeError: some nodes may have it already.
     """
-    registry = preparing.fleet.cluster.registry
+    registry, show = preparing.fleet.cluster.registry, preparing.voice.line
     if registry is not None and registry.push is not None:
-        _through_registry(preparing, registry.push, tag, source, targets)
+        _through_registry(preparing, f"{registry.push}/{tag}", tag, source, targets)
     elif preparing.fleet.cluster.slurm is not None:
-        _through_folder(preparing, tag, source, targets)
+        # What flows through a step of Slurm's flows slowly.
+        images = preparing.fleet.images
+        preparing.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = preparing.folder / f"{tag.replace('/', '-')}.tar"
+        show(f"{tag}: from {source} through {path} to {', '.join(targets)}")
+        try:
+            images[source].save_file(tag, str(path))
+            settled(ask_all(targets, lambda node: images[node].load_file(str(path))))
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink()
     else:
-        preparing.voice.line(
-            f"{tag}: from {source} through this machine to {nodeset.fold(targets)}"
-        )
-        through_here.feed(preparing, tag, source, targets)
+        show(f"{tag}: from {source} through this machine to {nodeset.fold(targets)}")
+        _through_here(preparing, tag, source, targets)
 
 
 def _through_registry(
-    preparing: Preparing, host: str, tag: str, source: str, targets: Sequence[str]
+    preparing: Preparing, name: str, tag: str, source: str, targets: Sequence[str]
 ) -> None:
-    images, name = preparing.fleet.images, f"{host}/{tag}"
+    images, credentials = preparing.fleet.images, preparing.credentials
+
+    def ignore(received: int, total: int) -> None:
+        """Show no progress of work that runs on many nodes at once."""
+
     images[source].tag(tag, name)
     preparing.voice.line(f"{source}: push {name}")
-    images[source].push(name, _quiet, preparing.credentials)
-    pinned = _pushed(images[source].find(name), name)
+    images[source].push(name, ignore, credentials)
+    pushed = images[source].find(name)
+    for pinned in pushed.repo_digests if pushed else ():
+        if pinned.partition("@")[0] == name.rpartition(":")[0]:
+            break
+    else:
+        raise errors.ImageError(f"the push of {name} gave it no digest", code="REG-DIGEST")
 
     def pull(node: str) -> None:
-        images[node].pull(pinned, _quiet, preparing.credentials)
+        images[node].pull(pinned, ignore, credentials)
         images[node].tag(pinned, tag)
 
     preparing.voice.line(f"{', '.join(targets)}: pull {pinned}")
     settled(ask_all(targets, pull))
 
 
-def _through_folder(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
-    """A file that every node sees: what flows through a step of Slurm's flows slowly."""
+def _through_here(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
+    """Load the image on every target, all at once: one reading of it feeds all of them."""
     images = preparing.fleet.images
-    preparing.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = preparing.folder / f"{tag.replace('/', '-')}.tar"
-    preparing.voice.line(f"{tag}: from {source} through {path} to {', '.join(targets)}")
+    pipes = {node: _Pipe() for node in targets}
+    pieces = images[source].save(tag)
+    feed = partial(_feed, source, pieces, tuple(pipes.values()))
+    threading.Thread(target=feed, daemon=True).start()
+
+    def load(node: str) -> None:
+        try:
+            images[node].load(pipes[node].pieces())
+        finally:
+            pipes[node].gone = True
+
+    # A node whose turn had yet to come would hold up all others.
+    settled(ask_all(targets, load, at_once=len(targets)))
+
+
+class _Pipe:
+    """Pieces on their way to one node; at most 16 lie in memory."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[bytes | errors.DlperfError] = queue.Queue(PIECES_AHEAD)
+        self.gone = False
+
+    def put(self, piece: "bytes | errors.DlperfError") -> None:
+        """Hand on a piece, unless the node has ended its part."""
+        while not self.gone:
+            with contextlib.suppress(queue.Full):
+                return self._queue.put(piece, timeout=LOOK_S)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield each piece, up to the empty one.
+
+        Raises:
+            DlperfError: why the node that has the image gives no more.
+        """
+        while piece := self._queue.get():
+            if isinstance(piece, errors.DlperfError):
+                raise piece
+            yield piece
+
+
+def _feed(source: str, pieces: Iterator[bytes], pipes: Sequence[_Pipe]) -> None:
+    last: bytes | errors.DlperfError = b""
     try:
-        images[source].save_file(tag, str(path))
-        settled(ask_all(targets, lambda node: images[node].load_file(str(path))))
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
-
-
-def _pushed(image: "ImageFacts | None", name: str) -> str:
-    """The reference by digest that a push has given to an image."""
-    repository = name.rpartition(":")[0]
-    digests = image.repo_digests if image else ()
-    for reference in digests:
-        if reference.partition("@")[0] == repository:
-            return reference
-    raise errors.ImageError(f"the push of {name} gave it no digest", code="REG-DIGEST")
-
-
-def _quiet(_: int, __: int) -> None:
-    """Progress of work that runs on many nodes at once is not shown."""
+        for piece in pieces:
+            for pipe in pipes:
+                pipe.put(piece)
+    except errors.DlperfError as error:
+        last = error
+    except Exception as error:  # noqa: BLE001 - whatever ends this thread, readers must get an end
+        words = f"the image could not be read: {error}"
+        last = errors.ImageError(words, code="CARRY", node=source)
+    for pipe in pipes:
+        pipe.put(last)

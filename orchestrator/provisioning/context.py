@@ -6,8 +6,7 @@ import os
 import stat
 import tarfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.disk import on_disk
@@ -42,24 +41,36 @@ def files(folder: Path, scripts: Path) -> dict[str, bytes]:
         contents[path.relative_to(folder).as_posix()] = content
     if "Dockerfile" not in contents:
         raise _unfit(f"{folder} has no Dockerfile; needed one to build an image from")
-    return {**_shared(scripts, contents["Dockerfile"]), **contents}
-
-
-def _shared(scripts: Path, dockerfile: bytes) -> dict[str, bytes]:
-    """The scripts that a Dockerfile copies, by name."""
-    lines = dockerfile.decode(errors="replace").splitlines()
+    lines = contents["Dockerfile"].decode(errors="replace").splitlines()
     copied = {word for line in lines if line.startswith("COPY ") for word in line.split()}
-    scripts_read = {}
+    shared = {}
     for name in sorted(copied):
         path = scripts / name
         if path.suffix == ".sh" and path.parent == scripts and path.is_file():
             with on_disk(path):
-                scripts_read[name] = path.read_bytes()
-    return scripts_read
+                shared[name] = path.read_bytes()
+    return {**shared, **contents}
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    """Yield everything below the folder that goes in and is no folder, in the order of names."""
+    with on_disk(folder):
+        inside = sorted(folder.iterdir())
+    for path in inside:
+        if path.name.startswith(".") or path.name == "__pycache__" or path.suffix == ".md":
+            continue
+        if path.is_dir() and not path.is_symlink():
+            yield from _paths(path)
+        elif path.name != "image.yaml":
+            yield path
+
+
+def _unfit(cause: str) -> errors.ImageError:
+    return errors.ImageError(cause, code="IMAGE-FOLDER", fix="compare it with a shipped folder")
 
 
 def digests(contents: Mapping[str, bytes]) -> dict[str, str]:
-    """The sha256 of files."""
+    """Return the sha256 of files, by path."""
     return {
         name: f"sha256:{hashlib.sha256(content).hexdigest()}" for name, content in contents.items()
     }
@@ -75,47 +86,21 @@ def write(contents: Mapping[str, bytes], downloads: Mapping[str, Path], to: Path
     Raises:
         StoreError, LocalError: it cannot be written; a part of it may lie there.
     """
-    names = (*contents, *(f"{_DOWNLOADS}/{name}" for name in downloads))
+    placed = {f"{_DOWNLOADS}/{name}": path for name, path in sorted(downloads.items())}
+    parents = (str(folder) for name in (*contents, *placed) for folder in Path(name).parents)
     with on_disk(to), tarfile.open(to, "w", format=tarfile.GNU_FORMAT) as archive:
-        for folder in sorted({_DOWNLOADS, *_folders(names)}):
+        for folder in sorted({_DOWNLOADS, *parents} - {"."}):
             archive.addfile(_entry(folder, 0, tarfile.DIRTYPE, 0o755))
-        for name in sorted(contents):
-            content = contents[name]
-            _add(archive, name, len(content), io.BytesIO(content))
-        for name in sorted(downloads):
-            with open(downloads[name], "rb") as file:
-                _add(archive, f"{_DOWNLOADS}/{name}", os.fstat(file.fileno()).st_size, file)
+        for name, content in sorted(contents.items()):
+            archive.addfile(_entry(name, len(content)), io.BytesIO(content))
+        for name, path in placed.items():
+            with open(path, "rb") as file:
+                archive.addfile(_entry(name, os.fstat(file.fileno()).st_size), file)
 
 
-def _paths(folder: Path) -> Iterator[Path]:
-    """Everything below the folder that goes in and is no folder, in the order of its names."""
-    with on_disk(folder):
-        inside = sorted(folder.iterdir())
-    for path in inside:
-        if path.name.startswith(".") or path.name == "__pycache__" or path.suffix == ".md":
-            continue
-        if path.is_dir() and not path.is_symlink():
-            yield from _paths(path)
-        elif path.name != "image.yaml":
-            yield path
-
-
-def _folders(names: tuple[str, ...]) -> Iterator[str]:
-    for name in names:
-        for folder in PurePosixPath(name).parents:
-            if str(folder) != ".":
-                yield str(folder)
-
-
-def _add(archive: tarfile.TarFile, name: str, size: int, file: BinaryIO) -> None:
-    archive.addfile(_entry(name, size, tarfile.REGTYPE, 0o644), file)
-
-
-def _entry(name: str, size: int, kind: bytes, mode: int) -> tarfile.TarInfo:
+def _entry(
+    name: str, size: int, kind: bytes = tarfile.REGTYPE, mode: int = 0o644
+) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(name)  # owner root, no time: as TarInfo begins
     entry.size, entry.type, entry.mode = size, kind, mode
     return entry
-
-
-def _unfit(cause: str) -> errors.ImageError:
-    return errors.ImageError(cause, code="IMAGE-FOLDER", fix="compare it with a shipped folder")

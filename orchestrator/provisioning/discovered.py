@@ -11,7 +11,7 @@ from orchestrator.fleet import Answer, Fleet
 from orchestrator.inputs import probing, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.planning.inventory_draft import DraftNode
-from orchestrator.probes import Probe, discovery, sections
+from orchestrator.probes import discovery, sections
 from orchestrator.probes.discovery import Discovered
 from orchestrator.submitting import one_step
 from orchestrator.submitting.one_step import Partition
@@ -28,7 +28,12 @@ def hosts(
     Args:
         name: of the cluster that they are going to be.
     """
-    probes = {node.name: _probe("/tmp" if node.is_here else ELSEWHERE) for node in nodes}
+    probes = {
+        node.name: discovery.probe(
+            "/tmp" if node.is_here else ELSEWHERE, nonce=secrets.token_hex(8)
+        )
+        for node in nodes
+    }
     limit_s = sections.timeout_s(discovery.questions(ELSEWHERE))
     with Fleet.of(_reached(name, nodes, agent, known_hosts)) as fleet:
         done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
@@ -41,13 +46,9 @@ def of_partition(partition: Partition, account: str | None) -> Discovered:
     Raises:
         UnfitError: it gave no step, or an answer that cannot be parsed.
     """
-    probe = _probe(ELSEWHERE)
+    probe = discovery.probe(ELSEWHERE, nonce=secrets.token_hex(8))
     done = one_step.run(partition, account, probe.argv)
     return probing.understood(probe, done, partition.name)
-
-
-def _probe(folder: str) -> Probe[Discovered]:
-    return discovery.probe(folder, nonce=secrets.token_hex(8))
 
 
 def _reached(
@@ -58,6 +59,10 @@ def _reached(
     Raises:
         UsageError: HOST; an address, a user or a jump host that cannot be one.
     """
+
+    def called(text: str) -> str:
+        return _ENTRY.sub(lambda match: nodes[int(match[1])].name, text)
+
     entries = []
     for node in nodes:
         entry: dict[str, object] = {"name": node.name, "address": node.address}
@@ -70,23 +75,15 @@ def _reached(
     try:
         return user_files.judged_cluster(yaml_reader.document(text, "the hosts"))
     except errors.ConfigError as error:
+        # Nobody wrote the document with these places: mistakes are told by the names of hosts.
+        alike: dict[tuple[str, str], list[str]] = {}
+        for mistake in error.mistakes:
+            place, _, key = mistake.path.partition(".")
+            alike.setdefault((key, mistake.text), []).append(place)
+        told = "; ".join(
+            ": ".join(filter(None, (nodeset.fold(map(called, hosts)), key, text)))
+            for (key, text), hosts in alike.items()
+        )
         raise errors.UsageError(
-            _fold(error.mistakes, nodes), code="HOST", fix="correct the command line or the list"
+            called(told), code="HOST", fix="correct the command line or the list"
         ) from error
-
-
-def _fold(mistakes: Sequence[errors.Mistake], nodes: Sequence[DraftNode]) -> str:
-    """Return the mistakes by the names of hosts: nobody wrote the document with their places."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for mistake in mistakes:
-        entry, _, key = mistake.path.partition(".")
-        alike.setdefault((key, mistake.text), []).append(_name_hosts(entry, nodes))
-    told = (
-        ": ".join(filter(None, (nodeset.fold(hosts), key, text)))
-        for (key, text), hosts in alike.items()
-    )
-    return _name_hosts("; ".join(told), nodes)
-
-
-def _name_hosts(text: str, nodes: Sequence[DraftNode]) -> str:
-    return _ENTRY.sub(lambda match: nodes[int(match[1])].name, text)

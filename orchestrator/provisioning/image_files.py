@@ -59,15 +59,15 @@ class Importing:
 def imported(
     importing: Importing, names: Sequence[str], site: Site
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
-    """The site with these images, and by name what was done."""
-    made = {name: prepared(importing, name) for name in names}
-    records = {name: record for name, (record, _) in made.items()}
-    done = {name: todo for name, (_, todo) in made.items()}
-    return replace(site, images={**site.images, **records}, provisioned=()), done
+    """Return the site with these images, and by name what was done."""
+    records, done = dict(site.images), dict[str, Sequence[Action]]()
+    for name in names:
+        records[name], done[name] = prepared(importing, name)
+    return replace(site, images=records, provisioned=()), done
 
 
 def prepared(importing: Importing, name: str) -> tuple[ImageRecord, Sequence[Action]]:
-    """The image's base as a file, its program beside it, and what was done for that.
+    """Return the image of a base as a file and its program beside it, and what was done for it.
 
     Raises:
         ImageError: NO-BUILD, IMAGE-PULL.
@@ -105,7 +105,7 @@ def prepared(importing: Importing, name: str) -> tuple[ImageRecord, Sequence[Act
 
 
 def _base(importing: Importing, image: Image) -> tuple[Path, str, Sequence[Action]]:
-    """The base's file, its sha256, and the import if there was one."""
+    """Return the file of the base, its sha256, and the import if there was one."""
     at = reference(image.base)
     plain = f"{at.host}-{at.repository}-{at.tag}".replace("/", "-").replace(":", "-")
     file = importing.folder / f"{plain}{importing.way.suffix}"
@@ -114,7 +114,7 @@ def _base(importing: Importing, image: Image) -> tuple[Path, str, Sequence[Actio
         return file, known.pop(), ()
     registry = importing.fleet.cluster.registry
     host = (registry.mirror if registry else None) or at.host
-    node = _first(importing)
+    node = next(iter(importing.fleet.transports))
     importing.voice.line(f"{node}: import {image.base} into {file}")
     importing.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     words = importing.way.importing(host, f"{at.repository}:{at.tag}", f"{file}.new")
@@ -152,7 +152,3 @@ def _start(importing: Importing, file: Path) -> None:
         " every node",
         **({"node": node} if node else {}),
     )
-
-
-def _first(importing: Importing) -> str:
-    return next(iter(importing.fleet.transports))

@@ -57,7 +57,7 @@ class Preparing:
 
     @property
     def mirror(self) -> str | None:
-        """The registry host to pull bases from, where it is not the one in their names."""
+        """Return the registry host to pull bases from, where it is not the one in their names."""
         registry = self.fleet.cluster.registry
         return registry.mirror if registry else None
 
@@ -82,9 +82,16 @@ def begin(
 
     folder = store.root.resolve() / "downloads"
     downloads_here = Downloads(folder, progress)
-    bundle = _bundle(options.bundle) if options.bundle else None
-    known_lock = lock(options.inventory)
-    if bundle is not None and options.bundle is not None:
+    known_lock, bundle = lock(options.inventory), None
+    if options.bundle is not None:
+        document = yaml_reader.read(options.bundle / FILE_NAME)
+        bundle = yaml_reader.validated(document, Bundle)
+        if damages := bundle.damages(downloads.present(options.bundle, bundle.files)):
+            raise errors.ImageError(
+                f"the bundle in {options.bundle} is damaged: {'; '.join(damages)}",
+                code="BUNDLE-DAMAGED",
+                fix="copy it again, or make it again",
+            )
         parts = {part.url: part.sha256 for part in bundle.downloads}
         known_lock = known_lock.extended(
             {**bundle.bases, **known_lock.images}, {**parts, **known_lock.downloads}
@@ -101,7 +108,7 @@ def begin(
 
 
 def lock(inventory: Path) -> LockFile:
-    """The lock beside an inventory; an empty one where there is none.
+    """Return the lock beside an inventory; an empty one where there is none.
 
     Raises:
         ConfigError: it is not valid.
@@ -129,15 +136,3 @@ def keep_lock(preparing: Preparing) -> None:
 
 def _lock_path(inventory: Path) -> Path:
     return inventory.with_name(lock_file_name(inventory.name))
-
-
-def _bundle(folder: Path) -> Bundle:
-    bundle = yaml_reader.validated(yaml_reader.read(folder / FILE_NAME), Bundle)
-    damages = bundle.damages(downloads.present(folder, bundle.files))
-    if damages:
-        raise errors.ImageError(
-            f"the bundle in {folder} is damaged: {'; '.join(damages)}",
-            code="BUNDLE-DAMAGED",
-            fix="copy it again, or make it again",
-        )
-    return bundle

@@ -3,15 +3,14 @@
 import secrets
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import checks, errors
+from orchestrator import checks, errors, words
 from orchestrator.fleet import Answer
 from orchestrator.inputs import probing, sites
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.facts import NodeAnswer
 from orchestrator.model.image import Image
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding, Site
@@ -45,26 +44,33 @@ class Asking:
     images: tuple[Image, ...] = ()
     perhaps: Image | None = None
 
-    @property
-    def plain(self) -> Image | None:
-        """The image whose modules are looked for."""
-        return self.image or self.perhaps
-
 
 def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[errors.DlperfError]]:
-    """The site as the nodes report it now, with findings; and the errors of silent nodes.
+    """Return the site as the nodes report it now, with findings, and the errors of silent nodes.
 
     Args:
         ask: runs a command on all nodes at once.
     """
     members = {node.name: node for node in cluster.members}
-    answers = _answers(cluster, ask, asking)
+    plain = asking.image or asking.perhaps
+    questions = {
+        name: node_probe.questions(node, needs(cluster, node, asking.store, plain))
+        for name, node in members.items()
+    }
+    probes = {
+        name: node_probe.probe(of_node, nonce=secrets.token_hex(8))
+        for name, of_node in questions.items()
+    }
+    longest_s = max(sections.timeout_s(of_node) for of_node in questions.values())
+    done = ask({name: probe.argv for name, probe in probes.items()}, longest_s)
+    answers = [probing.answered(probes[answer.node], answer) for answer in done]
     reported = {answer.node: answer.value for answer in answers if answer.value}
     facts = {name: node_probe.facts(answer) for name, answer in reported.items()}
+    drivers = [image.driver for image in asking.images if image.driver is not None]
     demands = checks.Demands(
-        extra=asking.plain.extra if asking.plain else None,
+        extra=plain.extra if plain else None,
         is_certain=asking.image is not None,
-        driver=_driver(asking.images),
+        driver=max(drivers, key=words.version_key, default=None),
     )
     findings: list[Finding] = []
     for name, answer in reported.items():
@@ -100,14 +106,6 @@ def _installer() -> str:
     return shlex.join((sys.executable, "-m", "pip", "install"))
 
 
-def _driver(images: Iterable[Image]) -> str | None:
-    """The oldest driver that all these images run on."""
-    drivers = [image.driver for image in images if image.driver is not None]
-    return max(
-        drivers, key=lambda version: [int(part) for part in version.split(".")], default=None
-    )
-
-
 def needs(
     cluster: Cluster, node: Node, store: Store, image: Image | None = None
 ) -> node_probe.Needs:
@@ -118,18 +116,3 @@ def needs(
         folder, python = node.folder, image.python if image else "python3"
     modules = image.requires if image else ()
     return node_probe.Needs(python, folder, modules, contained=cluster.confines(node))
-
-
-def _answers(cluster: Cluster, ask: Ask, asking: Asking) -> list[Answer[NodeAnswer]]:
-    """Every node's answer to its own questions, all nodes asked at once."""
-    by_node = {
-        node.name: node_probe.questions(node, needs(cluster, node, asking.store, asking.plain))
-        for node in cluster.members
-    }
-    probes = {
-        name: node_probe.probe(questions, nonce=secrets.token_hex(8))
-        for name, questions in by_node.items()
-    }
-    longest_s = max(sections.timeout_s(questions) for questions in by_node.values())
-    done = ask({name: probe.argv for name, probe in probes.items()}, longest_s)
-    return [probing.answered(probes[answer.node], answer) for answer in done]

@@ -1,5 +1,11 @@
-"""Recipes of images: from image.yaml, lock, bundle and the last provisioning."""
+"""Recipes of images: from image.yaml, lock, bundle and the last provisioning.
 
+The digest of a base is, with ``--lock``, what the registry or the archive says now; else that of
+the lock beside the inventory (a bundle adds to it), else what the last provisioning used, else
+again what the registry says.
+"""
+
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,13 +13,15 @@ from orchestrator import errors, images
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.images import HeldImage, ImageRecipe
 from orchestrator.inputs import user_files
+from orchestrator.model.image import Image
 from orchestrator.model.site import Site
-from orchestrator.provisioning import context, image_digests
+from orchestrator.provisioning import archive, context
+from orchestrator.provisioning.archive import SavedImage
 from orchestrator.provisioning.materials import Preparing
 
 
 def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRecipe, Path]:
-    """An image's recipe with what lock, bundle and the last provisioning say, and its folder.
+    """Return an image's recipe as far as it is known without asking anyone, and its folder.
 
     Raises:
         ConfigError, UsageError: there is no such image, or its image.yaml is not valid.
@@ -22,14 +30,15 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
     image, folder = user_files.image(name)
     user_files.refuse(yaml_reader.read(folder / "image.yaml"), image.unsaid())
     record = before.images.get(name) if before else None
-    digest = image_digests.known_base(preparing, image, record)
-    checksums = {
-        url: preparing.lock.downloads[url]
-        for url in image.downloads
-        if url in preparing.lock.downloads
-    }
+    digest = None
+    if not preparing.options.relock:
+        digest = preparing.lock.images.get(image.base)
+        if digest is None and record is not None and record.base == image.base:
+            digest = record.base_digest
+    locked = preparing.lock.downloads
+    checksums = {url: locked[url] for url in image.downloads if url in locked}
     cached = frozenset(
-        checksum for checksum in checksums.values() if preparing.downloads.cached(checksum)
+        sha256 for sha256 in checksums.values() if preparing.downloads.cached(sha256)
     )
     bundled = {
         image.tag: HeldImage(image.id, image.inputs, image.content)
@@ -49,19 +58,90 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
 
 
 def resolved(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
-    """The recipe with the digest of its base and the sha256 of every download filled in.
+    """Return the recipe with the digest of its base and the sha256 of every download.
+
+    With ``--lock`` a file is trusted on its first download, and its sha256 is recorded.
 
     Raises:
-        ImageError: a base cannot be resolved; DOWNLOAD-UNLOCKED without ``relock``.
+        ImageError: a base cannot be resolved; DOWNLOAD-UNLOCKED without ``relock``; ARCHIVE, a
+            download is no safe archive or wheel, or an archive holds another image.
     """
+    image, voice = draft.image, preparing.voice
     checksums, cached = dict(draft.downloads), set(draft.cached)
     for url in draft.needed:
         if url not in checksums:
-            checksums[url] = image_digests.learnt(preparing, draft.image, url)
+            if not preparing.options.relock:
+                raise _unlocked(url)
+            voice.line(
+                f"{url}: downloaded without a known checksum, since --lock asks for it;"
+                " its sha256 is recorded"
+            )
+            path, checksums[url] = preparing.downloads.learn(url)
+            _look_into(path, image, url)
             cached.add(checksums[url])
     digest = draft.base_digest
     if digest is None:
-        digest = image_digests.base_digest(preparing, draft.image, checksums)
+        if image.archive is not None:
+            path = preparing.downloads.fetch(image.archive, checksums[image.archive])
+            digest, host = archived(path, image).id, "its archive"
+        else:
+            origin = images.reference(image.base)
+            host = preparing.mirror or origin.host
+            first = next(iter(preparing.fleet.images.values()))
+            source = f"{host}/{origin.repository}:{origin.tag}"
+            digest = first.digest(source, preparing.credentials)
+        voice.line(f"{image.base} is {digest}, says {host}")
     if preparing.options.relock:
-        preparing.lock = preparing.lock.extended({draft.image.base: digest}, checksums)
+        preparing.lock = preparing.lock.extended({image.base: digest}, checksums)
     return replace(draft, base_digest=digest, downloads=checksums, cached=frozenset(cached))
+
+
+def fetched(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
+    """Return the file at ``url`` with the sha256 that is locked, checked before its first use.
+
+    Raises:
+        ImageError: DOWNLOAD-UNLOCKED, OFED-CHECKSUM, DOWNLOAD, or ARCHIVE if it is not safe.
+    """
+    sha256 = recipe.downloads.get(url)
+    if sha256 is None:
+        raise _unlocked(url)
+    path = preparing.downloads.fetch(url, sha256)
+    if sha256 not in recipe.cached:  # what was there already was looked into when it came
+        _look_into(path, recipe.image, url)
+    return path
+
+
+def archived(path: Path, image: Image) -> SavedImage:
+    """Return the image's base in a file of `docker save`.
+
+    Raises:
+        ImageError: ARCHIVE, the file holds another image.
+    """
+    held = archive.images(path)
+    base = images.reference(image.base)
+    matches = {held[name] for name in held if images.reference(name) == base}
+    if len(matches) != 1:
+        raise errors.ImageError(
+            f"{image.archive} holds {', '.join(held) or 'no image with a name'};"
+            f" needed {image.base}",
+            code="ARCHIVE",
+            fix="give its name to base: in image.yaml",
+        )
+    return matches.pop()
+
+
+def _unlocked(url: str) -> errors.ImageError:
+    return errors.ImageError(
+        f"no checksum is known for {url}",
+        code="DOWNLOAD-UNLOCKED",
+        fix="provision --lock accepts it once and records its sha256",
+    )
+
+
+def _look_into(path: Path, image: Image, url: str) -> None:
+    if url not in image.wheels:
+        archive.check(path)
+    elif not zipfile.is_zipfile(path):
+        raise errors.ImageError(
+            f"{url} gave no wheel: it is no ZIP file", code="ARCHIVE", fix="look at its URL"
+        )

@@ -17,7 +17,7 @@ VARIABLE = "DLPERF_REGISTRY_SECRET"
 
 
 def credentials(registry: Registry | None) -> "Credentials | None":
-    """User and secret for the registry; None where the inventory names no user.
+    """Return user and secret for the registry; None where the inventory names no user.
 
     Raises:
         UsageError: REG-SECRET; a user is named and no secret is given.
@@ -25,9 +25,24 @@ def credentials(registry: Registry | None) -> "Credentials | None":
     """
     if registry is None or registry.user is None:
         return None
-    secret = (
-        os.environ.get(VARIABLE) or _from_file(registry.secret_file) or _prompted(registry.user)
-    )
+    secret = os.environ.get(VARIABLE, "")
+    if not secret and registry.secret_file is not None:
+        path = Path(registry.secret_file).expanduser()
+        try:
+            mode = path.stat().st_mode
+            secret = path.read_text().partition("\n")[0].strip()
+        except OSError as error:
+            raise errors.LocalError(
+                f"cannot read the secret in {path}: {error.strerror}", code="REG-SECRET"
+            ) from error
+        if mode & 0o077:
+            raise errors.LocalError(
+                f"others may read the secret in {path} (mode {stat.S_IMODE(mode):04o})",
+                code="REG-SECRET",
+                fix=f"chmod 600 {path}",
+            )
+    if not secret and sys.stdin.isatty():
+        secret = getpass.getpass(f"Secret of {registry.user} at the registry: ")
     if not secret:
         raise errors.UsageError(
             f"the registry wants a secret for user {registry.user} and none is given",
@@ -37,29 +52,3 @@ def credentials(registry: Registry | None) -> "Credentials | None":
     from orchestrator.runtimes.images import Credentials
 
     return Credentials(registry.user, secret)
-
-
-def _from_file(name: str | None) -> str:
-    if name is None:
-        return ""
-    path = Path(name).expanduser()
-    try:
-        mode = path.stat().st_mode
-        lines = path.read_text().splitlines()
-    except OSError as error:
-        raise errors.LocalError(
-            f"cannot read the secret in {path}: {error.strerror}", code="REG-SECRET"
-        ) from error
-    if mode & 0o077:
-        raise errors.LocalError(
-            f"others may read the secret in {path} (mode {stat.S_IMODE(mode):04o})",
-            code="REG-SECRET",
-            fix=f"chmod 600 {path}",
-        )
-    return lines[0].strip() if lines else ""
-
-
-def _prompted(user: str) -> str:
-    if not sys.stdin.isatty():
-        return ""
-    return getpass.getpass(f"Secret of {user} at the registry: ")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator import errors, words
 from orchestrator.console import Voice
-from orchestrator.documents.document import Document, Where
+from orchestrator.documents import Document, Where
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.inputs import json_schema, user_files
 from orchestrator.inputs.user_files import Playbook

@@ -11,8 +11,8 @@ from orchestrator import disk, errors, nodeset, processes, words
 from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, folded
-from orchestrator.inputs import ansible_hosts, host_lists, sites, user_files
-from orchestrator.inputs.host_lists import HostList, Listed
+from orchestrator.inputs import host_lists, sites, user_files
+from orchestrator.inputs.host_lists import HostList
 from orchestrator.model.slurm import walltime
 from orchestrator.model.text import ip, is_name
 from orchestrator.planning import inventory_draft
@@ -123,7 +123,7 @@ def _name(cluster: str | None, out: Path | None) -> str:
     return name
 
 
-def _listed(sources: Sources) -> tuple[tuple[Listed, ...], list[errors.DlperfError]]:
+def _listed(sources: Sources) -> tuple[tuple[DraftNode, ...], list[errors.DlperfError]]:
     """Return the hosts to ask, and an error for each that a list has and no inventory can."""
     if sources.account:
         raise errors.UsageError(
@@ -165,14 +165,14 @@ def _lists(sources: Sources) -> Iterator[HostList]:
     if sources.hostfile:
         yield host_lists.hostfile(sources.hostfile)
     if sources.ansible:
-        yield ansible_hosts.hosts(sources.ansible)
+        yield host_lists.ansible(sources.ansible)
     if sources.scontrol == "-":
         yield host_lists.scontrol(sys.stdin.read(), "standard input")
     elif sources.scontrol:
         yield host_lists.scontrol(host_lists.text(Path(sources.scontrol)), sources.scontrol)
 
 
-def _list_ignored(listed: Sequence[Listed]) -> Iterator[str]:
+def _list_ignored(listed: Sequence[DraftNode]) -> Iterator[str]:
     """Yield a line for each setting of a list that the inventory does not have."""
     settings = dict.fromkeys(setting for one in listed for setting in one.ignored)
     for setting in settings:
@@ -204,13 +204,8 @@ def _by_slurm(
     host = found.host.hostname
     known = next((node for node in up if host in (node.name, node.name.partition(".")[0])), None)
     node = DraftNode(
-        name=host,
-        address=addresses.look_up(known.address) if known else "",
-        user="",
-        port=0,
-        identity=None,
-        is_here=False,
-        found=None,
+        host,
+        addresses.look_up(known.address) if known else "",
         claimed_gpus=(known.gpus if known else partition.gpus) or None,
     )
     time = walltime(MOST_S if partition.limit_s is None else min(partition.limit_s, MOST_S))
@@ -220,19 +215,16 @@ def _by_slurm(
     return (node,), [Answer(node.name, found, None, 0.0)], jobs
 
 
-def _node(listed: Listed, login: Login) -> DraftNode:
+def _node(listed: DraftNode, login: Login) -> DraftNode:
     is_here = listed.address in _HERE
-    return DraftNode(
-        name=listed.name,
+    return replace(
+        listed,
         address="127.0.0.1" if is_here else listed.address,
         user=listed.user or login.user or processes.user(),
         port=listed.port or login.port or 22,
         identity=listed.identity or login.identity or _key(login),
-        is_here=is_here,
-        found=None,
-        claimed_gpus=listed.gpus,
         jump=None if is_here else listed.jump or login.jump,
-        ignored=listed.ignored,
+        is_here=is_here,
     )
 
 

@@ -132,15 +132,15 @@ def test_all_mistakes_of_a_file_come_at_once(tmp_path: Path) -> None:
     said = dlperf(tmp_path, "check", "lab.yaml")
     assert (said.returncode, said.stdout) == (2, "")
     assert said.stderr.splitlines() == [
-        "lab.yaml:1:1: key 'name' is missing; needed: text",
+        "lab.yaml:1:1: key 'name' is missing",
         "lab.yaml:1:1: nmae: unknown key 'nmae'; did you mean 'name'?",
-        "lab.yaml:3:9: defaults.port: got '22' (text); needed a whole number",
+        "lab.yaml:3:9: defaults.port: got '22'; needed a valid integer",
         "lab.yaml:4:17: defaults.gpus.count: got 0; needed at least 1",
-        "lab.yaml:5:14: defaults.transport: got 'shh'; needed one of 'ssh', 'local';"
+        "lab.yaml:5:14: defaults.transport: got 'shh'; needed 'ssh' or 'local';"
         " did you mean 'ssh'?",
         "lab.yaml:7:12: nodes[0].name: got 'x'; needed 2 to 63 letters, digits, '_', '.' or '-',"
         " beginning with a letter or digit",
-        "lab.yaml:8:5: nodes[1]: key 'address' is missing; needed: text",
+        "lab.yaml:8:5: nodes[1]: key 'address' is missing",
         "lab.yaml:8:19: nodes[1].gpu: unknown key 'gpu'; did you mean 'gpus'?",
     ]
 
@@ -154,11 +154,11 @@ params: {image_size: 64}
 
 
 def test_everything_that_contradicts_itself_comes_at_once(tmp_path: Path) -> None:
-    """An unknown workload does not hide what else a playbook has wrong."""
+    """Names that are unknown first; once they are known, whatever else a playbook has wrong."""
     (tmp_path / "pb.yaml").write_text(IMPOSSIBLE)
     said = dlperf(tmp_path, "check", "pb.yaml").stderr
     places = [line.split(": ")[0] for line in said.splitlines()]
-    assert places == [f"pb.yaml:{place}" for place in ("1:1", "1:11", "2:8", "3:12", "4:47")]
+    assert places == [f"pb.yaml:{place}" for place in ("1:11", "2:8", "3:12")]
 
 
 def test_several_files_are_judged_in_one_call(tmp_path: Path) -> None:

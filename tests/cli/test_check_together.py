@@ -68,12 +68,12 @@ CASES = {
     "image-that-is-none": (
         LISTED.replace("[reference-rn50]", "[nvcr.io/nvidia/none@1, reference-rm50]"),
         CUDA,
-        ["lab.yaml:14:10: images[0]: no image puts its program into nvcr.io/nvidia/none"],
+        ["lab.yaml:14:10: images[0]: no images put their program into nvcr.io/nvidia/none"],
     ),
     "image-of-a-playbook-that-is-none": (
         LISTED,
         CUDA.replace("image: reference-rn50", "image: nvcr.io/nvidia/none@1"),
-        ["pb.yaml:2:8: image: no image puts its program into nvcr.io/nvidia/none"],
+        ["pb.yaml:2:8: image: no images put their program into nvcr.io/nvidia/none"],
     ),
     "program-in-the-container-alone": (
         TF_LISTED.replace("user: root", "user: root\n  runtime: process"),

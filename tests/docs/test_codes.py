@@ -28,7 +28,6 @@ OTHER_WORDS = {
     "what nvidia-smi prints": "CPU GPU ID NODE PHB PIX PXB SOC SYS GB GH SXM P0 VGPU",
     "titles of reports": "CUDA OFED",
     "transports as NCCL calls them": "IB",
-    "words of YAML": "FALSE NULL TRUE",
     "groups of GPT's cases": "DP MP PP",
     "words of scripts in a build, which explain themselves": "SOURCE WHEEL",
     "placeholders": "ADDRESS CASE GLOB NAME PARTITION PATTERN PERCENT PROGRAM SWEEP TRIAL",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from orchestrator.documents.document import Document
+from orchestrator.documents import Document
 from orchestrator.files import yaml_reader
 
 

@@ -12,7 +12,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.disk import on_disk
 from orchestrator.files import downloads
-from orchestrator.files.downloads import Bounds, Downloads
+from orchestrator.files.downloads import Downloads
 
 CONTENT = bytes(range(256)) * 2000
 SUM = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
@@ -73,12 +73,8 @@ def url() -> Iterator[Url]:
 
 def fetcher(tmp_path: Path, **bounds: float) -> Downloads:
     """A cache in an empty folder; nobody watches."""
-    limits = {"idle_s": 5.0, "whole_s": 20.0, "most_bytes": 1e9, **bounds}
-    return Downloads(
-        tmp_path / "downloads",
-        lambda *_: None,
-        Bounds(limits["idle_s"], limits["whole_s"], int(limits["most_bytes"])),
-    )
+    limits = {"idle_s": 5.0, "whole_s": 20.0, **bounds}
+    return Downloads(tmp_path / "downloads", lambda *_: None, **limits)  # type: ignore[arg-type]  # numbers all
 
 
 def kept(tmp_path: Path) -> list[str]:
@@ -150,6 +146,12 @@ def test_download_that_cannot_end_well_ends(
         fetcher(tmp_path, **bounds).fetch(url(path), SUM)
     assert (refused.value.code, refused.value.exit_code) == ("DOWNLOAD", 5)
     assert kept(tmp_path) == []
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1:9/x"])
+def test_only_web_servers_are_asked(tmp_path: Path, url: str) -> None:
+    with pytest.raises(errors.ImageError, match="needed http"):
+        fetcher(tmp_path).fetch(url, SUM)
 
 
 def test_server_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -92,45 +92,47 @@ MISFITS = (
     ("authToken: abc", "2:1: authToken: unknown key 'authToken';"
      " secrets do not belong into these files"),
     ("pad_token: abc", "2:12: pad_token: got a value that is not shown;"
-     " secrets do not belong into these files; needed a whole number"),
-    ("precision: fp8", "2:12: precision: got 'fp8'; needed one of 'amp', 'fp32'"),
-    ("precision: fp23", "2:12: precision: got 'fp23'; needed one of 'amp', 'fp32';"
+     " secrets do not belong into these files"),
+    ("precision: fp8", "2:12: precision: got 'fp8'; needed 'amp' or 'fp32'"),
+    ("precision: fp23", "2:12: precision: got 'fp23'; needed 'amp' or 'fp32';"
      " did you mean 'fp32'?"),
-    ("precision: 32", "2:12: precision: got 32; needed one of 'amp', 'fp32'"),
-    ("size: smal", "2:7: size: got 'smal'; needed one of 'small', 'large'; did you mean 'small'?"),
-    ("rate: '8'", "2:7: rate: got '8' (text); needed a number"),
-    ("rate: true", "2:7: rate: got true; needed a number"),
-    ("rate: -0.5", "2:7: rate: got -0.5; needed more than 0"),
-    ("rate:", "2:6: rate: got nothing; needed a number"),
-    ("rate: [1]", "2:7: rate: got a list of 1; needed a number"),
-    ("sudo: 1", "2:7: sudo: got 1 (a whole number); needed true or false"),
-    ("sudo: 'no'", "2:7: sudo: got 'no' (text); needed true or false"),
+    ("precision: 32", "2:12: precision: got 32; needed 'amp' or 'fp32'"),
+    ("size: smal", "2:7: size: got 'smal'; needed 'small' or 'large'; did you mean 'small'?"),
+    ("rate: '8'", "2:7: rate: got '8'; needed a valid number"),
+    ("rate: true", "2:7: rate: got true; needed a valid number"),
+    ("rate: -0.5", "2:7: rate: got -0.5; needed greater than 0"),
+    ("rate:", "2:6: rate: got nothing; needed a valid number"),
+    ("rate: [1]", "2:7: rate: got a list of 1; needed a valid number"),
+    ("sudo: 1", "2:7: sudo: got 1; needed a valid boolean"),
+    ("sudo: 'no'", "2:7: sudo: got 'no'; needed a valid boolean"),
     ("window: [1]", "2:9: window: got a list of 1; needed 2 in it"),
     ("window: []", "2:9: window: got an empty list; needed 2 in it"),
-    ("window: [1, 2, 3]", "2:9: window: got a list of 3; needed at most 2 in it"),
-    ("window: [1, 2.0]", "2:13: window[1]: got 2.0 (a number); needed a whole number"),
+    ("window: [1, 2, 3]", "2:9: window: got a list of 3; needed at most 2 items"),
+    ("window: [1, 2.0]", "2:13: window[1]: got 2.0; needed a valid integer"),
     ("window: [9, 2]", "1:1: the window ends before it begins; needed two rising numbers"),
-    ("window: 5", "2:9: window: got a single value; needed a list, such as [5]"),
+    ("window: 5", "2:9: window: got 5; needed a list"),
     ("window: {}", "2:9: window: got an empty mapping; needed a list"),
-    ("names: x", "2:8: names: got a single value; needed a list, such as ['x']"),
-    ("names: [x, 20.10]", "2:12: names[1]: got 20.1 (a number); needed text; quote it"),
-    ("names: [true]", "2:9: names[0]: got true; needed text; quote it"),
-    ("limits: {memlock: x}", "2:19: limits.memlock: got 'x' (text); needed a whole number"),
+    ("names: x", "2:8: names: got 'x'; needed a list"),
+    ("names: [x, 20.10]", "2:12: names[1]: got 20.1; needed a valid string"),
+    ("names: [true]", "2:9: names[0]: got true; needed a valid string"),
+    ("limits: {memlock: x}", "2:19: limits.memlock: got 'x'; needed a valid integer"),
     ("limits: {a: 1}", "2:10: limits.a: got 'a'; needed at least 2 characters"),
-    ("limits: {'a b': x}", "2:17: limits['a b']: got 'x' (text); needed a whole number"),
+    ("limits: {'a b': x}", "2:17: limits['a b']: got 'x'; needed a valid integer"),
     ("params: {x: [1]}", "2:13: params.x: got a list of 1;"
-     " needed true or false, a whole number, a number or text"),
-    ("params: 5", "2:9: params: got 5 (a whole number); needed a mapping"),
-    ("either: 5", "2:9: either: got 5 (a whole number); needed a mapping or text"),
+     " needed a valid boolean, a valid integer, a valid number or a valid string"),
+    ("params: 5", "2:9: params: got 5; needed a mapping"),
+    ("either: 5", "2:9: either: got 5; needed a mapping or a valid string"),
     ("lists: [[], [{}, {cuont: 1}]]", "2:19: lists[1][1].cuont: unknown key 'cuont';"
      " did you mean 'count'?"),
-    ("rate: '" + "x" * 90 + "'", f"2:7: rate: got '{'x' * 56}... (text); needed a number"),
+    ("rate: '" + "x" * 90 + "'", f"2:7: rate: got '{'x' * 56}...; needed a valid number"),
 )  # fmt: skip
 NODE_MISFITS = (
-    ("{}", "1:10: nodes[0]: key 'name' is missing; needed: text"),
-    ("{name: A}", "1:17: nodes[0].name: got 'A'; needed text that matches ^[a-z0-9]+$"),
+    ("{}", "1:10: nodes[0]: key 'name' is missing"),
+    ("{name: A}", "1:17: nodes[0].name: got 'A'; needed pattern '^[a-z0-9]+$'"),
     ("{name: aaaaaaaaa}", "1:17: nodes[0].name: got 'aaaaaaaaa'; needed at most 8 characters"),
-    ("x", "1:10: nodes[0]: got 'x' (text); needed a mapping"),
+    ("x", "1:10: nodes[0]: got 'x'; needed a mapping"),
+    ("{name: a, token:0123}", "1:20: nodes[0]['token'...]: unknown key 'token';"
+     " secrets do not belong into these files"),
     ("{name: a, gpu: {}}", "1:20: nodes[0].gpu: unknown key 'gpu'; did you mean 'gpus'?"),
     ("{name: a, gpus: {counts: 1}}", "1:27: nodes[0].gpus.counts: unknown key 'counts';"
      " did you mean 'count'?"),
@@ -139,11 +141,11 @@ NODE_MISFITS = (
     ("{name: a, gpus: {count: 0}}", "1:34: nodes[0].gpus.count: got 0; needed at least 1"),
     ("{name: a, gpus: {count: 65}}", "1:34: nodes[0].gpus.count: got 65; needed less than 65"),
     ("{name: a, gpus: {use: [0, 3]}}", "1:36: nodes[0].gpus.use[1]: got 3; needed an even number"),
-    ("{name: a, gpus: 8}", "1:26: nodes[0].gpus: got 8 (a whole number); needed a mapping"),
+    ("{name: a, gpus: 8}", "1:26: nodes[0].gpus: got 8; needed a mapping"),
     ("{name: a, batch: 0}", "1:27: nodes[0].batch: got 0;"
      " needed at least 1 or 'auto'"),
-    ("{name: a, batch: aut}", "1:27: nodes[0].batch: got 'aut' (text);"
-     " needed a whole number or 'auto'; did you mean 'auto'?"),
+    ("{name: a, batch: aut}", "1:27: nodes[0].batch: got 'aut';"
+     " needed a valid integer or 'auto'; did you mean 'auto'?"),
 )  # fmt: skip
 
 
@@ -161,17 +163,17 @@ def test_misfit_inside_a_list_is_told_by_index(tmp_path: Path, node: str, mistak
 
 def test_missing_list_is_told_at_the_root(tmp_path: Path) -> None:
     """A missing key is placed at the mapping that lacks it."""
-    assert said(tmp_path, "sudo: true\n") == ["1:1: key 'nodes' is missing; needed: a list"]
+    assert said(tmp_path, "sudo: true\n") == ["1:1: key 'nodes' is missing"]
     assert said(tmp_path, "nodes: []\n") == [
-        "1:8: nodes: got an empty list; needed at least 1 in it"
+        "1:8: nodes: got an empty list; needed at least 1 item"
     ]
 
 
 def test_bad_items_do_not_make_a_list_too_short(tmp_path: Path) -> None:
     """pydantic does not count the items that it refused; nobody else would call the list short."""
     assert said(tmp_path, "nodes: [1, 2]\n") == [
-        "1:9: nodes[0]: got 1 (a whole number); needed a mapping",
-        "1:12: nodes[1]: got 2 (a whole number); needed a mapping",
+        "1:9: nodes[0]: got 1; needed a mapping",
+        "1:12: nodes[1]: got 2; needed a mapping",
     ]
 
 
@@ -187,19 +189,9 @@ def test_key_without_a_value_is_refused_even_where_it_may_be_absent(tmp_path: Pa
     needed = "got nothing; needed a value, or no key at all"
     assert said(tmp_path, "nodes:\n- name: a\n  gpus:\n") == [f"3:8: nodes[0].gpus: {needed}"]
     assert said(tmp_path, "nodes: [{name: a, batch: }]\nrate: 0\nsudo:\n") == [
-        "2:7: rate: got 0; needed more than 0",
-        "3:6: sudo: got nothing; needed true or false",
+        "2:7: rate: got 0; needed greater than 0",
+        "3:6: sudo: got nothing; needed a valid boolean",
     ]
-
-
-def test_part_of_a_document_becomes_a_model(tmp_path: Path) -> None:
-    """``at`` names the part; mistakes still carry the path from the root."""
-    document = read(tmp_path, "a:\n- {count: 4, use: [0, 2]}\n- {count: x}\n")
-    assert yaml_reader.validated(document, Gpus, ("a", 0)) == Gpus(count=4, use=(0, 2))
-    with pytest.raises(errors.ConfigError, match=r"3:11: a\[1\]\.count: got 'x' \(text\)"):
-        yaml_reader.validated(document, Gpus, ("a", 1))
-    with pytest.raises(errors.ConfigError, match="1:1: key 'b' is missing; needed a mapping"):
-        yaml_reader.validated(document, Gpus, ("b",))
 
 
 def test_valid_file_becomes_the_model_with_its_types(tmp_path: Path) -> None:

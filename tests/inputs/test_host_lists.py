@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.inputs import ansible_hosts, host_lists
-from orchestrator.inputs.host_lists import HostList, Listed
+from orchestrator.inputs import host_lists
+from orchestrator.inputs.host_lists import HostList
+from orchestrator.planning.inventory_draft import DraftNode
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "hosts"
 KEY = "~/.ssh/cluster"
@@ -23,39 +24,45 @@ def ansible(folder: Path, text: str, name: str = "hosts") -> HostList:
     """Return what is read of an Ansible inventory with this text."""
     path = folder / name
     path.write_text(text)
-    return ansible_hosts.hosts(path)
+    return host_lists.ansible(path)
 
 
-def one(found: HostList) -> Listed:
+def one(found: HostList) -> DraftNode:
     """Return the only host of a list, from which nothing is left out."""
     (listed,) = found.hosts
     assert found.refused == []
     return listed
 
 
-@pytest.mark.parametrize("name", ["ansible.ini", "ansible.json"])
-def test_ansible_inventories_name_hosts_and_how_they_are_reached(name: str) -> None:
-    """Ranges, groups in groups, their variables, in whichever form."""
-    found = ansible_hosts.hosts(SAMPLES / name).hosts
-    said = {one.name: (one.address, one.user, one.port, one.identity) for one in found}
-    assert said == ANSIBLE
+def test_ansible_inventories_name_hosts_and_how_they_are_reached(tmp_path: Path) -> None:
+    """In JSON; and in INI with ranges and variables of groups, but not with groups of groups."""
+    ini = (SAMPLES / "ansible.ini").read_text()
+    with pytest.raises(errors.UsageError, match=r"line 8 has \[cluster:children\]") as refused:
+        host_lists.ansible(SAMPLES / "ansible.ini")
+    assert "ansible-inventory -i" in refused.value.fix
+    flat = ini.replace("[cluster:children]\ncompute\n", "").replace(
+        "[cluster:vars]", "[compute:vars]"
+    )
+    for lists in (host_lists.ansible(SAMPLES / "ansible.json"), ansible(tmp_path, flat)):
+        found = {one.name: (one.address, one.user, one.port, one.identity) for one in lists.hosts}
+        assert found == ANSIBLE
 
 
 def test_hostfile_of_openmpi_names_hosts() -> None:
     """In its order; slots are what it claims of GPUs."""
     assert host_lists.hostfile(SAMPLES / "hostfile").hosts == [
-        Listed("foo.example.com", "foo.example.com"),
-        Listed("bar.example.com", "bar.example.com", gpus=2),
-        Listed("yow.example.com", "yow.example.com", gpus=4),
-        Listed("foo.example.com", "foo.example.com", gpus=8),
+        DraftNode("foo.example.com", "foo.example.com"),
+        DraftNode("bar.example.com", "bar.example.com", claimed_gpus=2),
+        DraftNode("yow.example.com", "yow.example.com", claimed_gpus=4),
+        DraftNode("foo.example.com", "foo.example.com", claimed_gpus=8),
     ]
 
 
 def test_hostfiles_have_ipv6_addresses() -> None:
     """They are parsed, and no colon cuts them."""
     assert host_lists.hostfile(SAMPLES / "hostfile_ipv6").hosts == [
-        Listed("fd00-10--11", "fd00:10::11", gpus=8),
-        Listed("fd00-10--12", "fd00:10::12", gpus=8),
+        DraftNode("fd00-10--11", "fd00:10::11", claimed_gpus=8),
+        DraftNode("fd00-10--12", "fd00:10::12", claimed_gpus=8),
     ]
 
 
@@ -67,9 +74,9 @@ def test_lines_of_a_hostfile_say_users_ports_and_more(tmp_path: Path) -> None:
     )
     found = host_lists.hostfile(path)
     assert found.hosts == [
-        Listed("fd00--1", "fd00::1", "me", 2222, gpus=4),
-        Listed("gpu02", "gpu02", "you", ignored=("rank",)),
-        Listed("gpu03.lab", "gpu03.lab", port=3322),
+        DraftNode("fd00--1", "fd00::1", "me", 2222, claimed_gpus=4),
+        DraftNode("gpu02", "gpu02", "you", ignored=("rank",)),
+        DraftNode("gpu03.lab", "gpu03.lab", port=3322),
     ]
     assert found.refused == []
 
@@ -77,20 +84,20 @@ def test_lines_of_a_hostfile_say_users_ports_and_more(tmp_path: Path) -> None:
 def test_nodes_of_slurm_come_with_their_gpus() -> None:
     """With a model in the Gres or without; also on one line each, with a Reason in free words."""
     found = host_lists.scontrol((SAMPLES / "scontrol.txt").read_text(), "it").hosts
-    assert [(one.name, one.address, one.gpus) for one in found] == [
+    assert [(one.name, one.address, one.claimed_gpus) for one in found] == [
         ("gpu010", "gpu010", 4),
         ("gpu01", "gpu01", 8),
         ("gpu02", "gpu02", 4),
     ]
     line = "NodeName=a1 Gres=gpu:h100:8 NodeAddr=10.1.1.11 State=DOWN Reason=was NodeAddr=9.9.9.9"
-    assert one(host_lists.scontrol(line, "it")) == Listed("a1", "10.1.1.11", gpus=8)
+    assert one(host_lists.scontrol(line, "it")) == DraftNode("a1", "10.1.1.11", claimed_gpus=8)
 
 
 def test_ranges_of_slurm_are_its_nodes() -> None:
     """A commented line is no node; in the notation of slurm.conf."""
     text = (SAMPLES / "slurm_range.conf").read_text()
     names = [f"ip-10-0-1-{number}" for number in range(6, 13)]
-    assert host_lists.scontrol(text, "it").hosts == [Listed(name, name) for name in names]
+    assert host_lists.scontrol(text, "it").hosts == [DraftNode(name, name) for name in names]
 
 
 SLURM = """\
@@ -107,7 +114,7 @@ PartitionName=all Nodes=a[01-02] Comment=NodeName=zz
 def test_slurm_conf_says_addresses_and_defaults() -> None:
     """NodeAddr and NodeHostName have ranges, too; keys in any case; lines that go on."""
     found = host_lists.scontrol(SLURM, "it")
-    assert [(one.name, one.address, one.gpus) for one in found.hosts] == [
+    assert [(one.name, one.address, one.claimed_gpus) for one in found.hosts] == [
         ("a01", "10.0.0.1", 4),
         ("a02", "10.0.0.2", 4),
         ("b7", "10.0.0.3", 4),
@@ -133,15 +140,15 @@ def test_a_node_of_slurm_that_cannot_be_taken_hides_no_other() -> None:
 
 def test_words_of_the_command_line_are_hosts() -> None:
     """A user before the address, a port after it; an IP address is its own name."""
-    assert host_lists.host("me@gpu01.lab:2222") == Listed("gpu01.lab", "gpu01.lab", "me", 2222)
+    assert host_lists.host("me@gpu01.lab:2222") == DraftNode("gpu01.lab", "gpu01.lab", "me", 2222)
     assert host_lists.host("10.0.0.11").name == "10.0.0.11"
-    assert host_lists.host("fe80::1") == Listed("fe80--1", "fe80::1")
-    assert host_lists.host("fe80::1%eth0") == Listed("fe80--1-eth0", "fe80::1%eth0")
-    assert host_lists.host("[FD00:0::11]:22") == Listed("fd00--11", "fd00::11", port=22)
+    assert host_lists.host("fe80::1") == DraftNode("fe80--1", "fe80::1")
+    assert host_lists.host("fe80::1%eth0") == DraftNode("fe80--1-eth0", "fe80::1%eth0")
+    assert host_lists.host("[FD00:0::11]:22") == DraftNode("fd00--11", "fd00::11", port=22)
     assert host_lists.host("::1").name == "node---1"
-    assert host_lists.host("g") == Listed("node-g", "g")
+    assert host_lists.host("g") == DraftNode("node-g", "g")
     long = f"gpu01.{'x' * 60}.lab"
-    assert host_lists.host(long) == Listed("gpu01", long)
+    assert host_lists.host(long) == DraftNode("gpu01", long)
     for word in ("@x", "-oProxyCommand=x", "a b", "", "gpu01:", "gpu01:99999", "fd00::x", "u@"):
         with pytest.raises(errors.UsageError) as refused:
             host_lists.host(word)
@@ -168,9 +175,9 @@ def test_hosts_are_called_by_their_first_labels_where_these_differ() -> None:
 def test_the_kind_of_a_list_is_known_by_its_content(tmp_path: Path) -> None:
     """INI in a file named for YAML, JSON in one named for INI."""
     text = "# of all\n[gpu] ; all of them\ngpu01 ansible_host=10.0.0.1\n"
-    assert one(ansible(tmp_path, text, "hosts.yml")) == Listed("gpu01", "10.0.0.1")
+    assert one(ansible(tmp_path, text, "hosts.yml")) == DraftNode("gpu01", "10.0.0.1")
     text = '{"_meta": {"hostvars": {"a1": {"ansible_user": "me"}}}, "gpu": {"hosts": ["a1"]}}'
-    assert one(ansible(tmp_path, text, "hosts.ini")) == Listed("a1", "a1", "me")
+    assert one(ansible(tmp_path, text, "hosts.ini")) == DraftNode("a1", "a1", "me")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +193,7 @@ def test_what_ansible_alone_can_read_is_told_with_the_command(tmp_path: Path, te
 
 def test_ports_stand_behind_names_and_addresses(tmp_path: Path) -> None:
     """In the variable as in the name, of a range and of IPv6."""
-    assert [(one.name, one.port) for one in ansible_hosts.hosts(SAMPLES / "ansible_port.ini").hosts]
+    assert [(one.name, one.port) for one in host_lists.ansible(SAMPLES / "ansible_port.ini").hosts]
     text = (
         "a1 ansible_host=a1.lab:3322\nb[1:2].lab:22\n[fd00::1]:2222\nfd00::2 ansible_port=23\n"
         "c1 ansible_host=[fd00::3]:24 ansible_ssh_private_key_file='~/.ssh/a'\n"
@@ -199,7 +206,7 @@ def test_ports_stand_behind_names_and_addresses(tmp_path: Path) -> None:
 
 def test_a_bastion_is_the_jump_host() -> None:
     """As the usual idiom has it, of a whole group."""
-    found = ansible_hosts.hosts(SAMPLES / "ansible_bastion.ini").hosts
+    found = host_lists.ansible(SAMPLES / "ansible_bastion.ini").hosts
     assert [(one.name, one.address, one.user, one.jump, one.ignored) for one in found] == [
         ("gpu01", "10.0.0.11", "ubuntu", "ubuntu@203.0.113.101", ()),
         ("gpu02", "10.0.0.12", "ubuntu", "ubuntu@203.0.113.101", ()),
@@ -216,12 +223,13 @@ COMMON = "ansible_ssh_common_args"
         ("-J gate -C", "gate", ("-C",)),
         ("-Ju@b", "u@b", ()),
         ("-o 'proxyjump ssh://u@[fd00::9]:23'", "u@[fd00::9]:23", ()),
-        ("-J a,b", None, ("ProxyJump",)),
+        ("-J a,b", None, ("-J",)),
         ("-J none -o ProxyCommand=none", None, ()),
         ("-J a -J b", "a", ()),
         ('-o ProxyCommand="ssh -W %h:%p -q u@b"', "u@b", ()),
         ('-oProxyCommand="ssh u@b -qW [%h]:%p -p 2222"', "u@b:2222", ()),
-        ('-o ProxyCommand="exec /usr/bin/ssh -l u -p 22 b nc %h %p"', "u@b", ()),
+        ('-o ProxyCommand="exec /usr/bin/ssh -l u -p 23 -W %h:%p b"', "u@b:23", ()),
+        ('-o ProxyCommand="ssh b nc %h %p"', None, ("ProxyCommand",)),
         (
             '-o ProxyCommand="ssh -i k -o A=b -W %h:%p b"',
             "b",
@@ -246,21 +254,22 @@ def test_options_of_ssh_are_taken_or_named(
     assert found.ignored == tuple(f"{COMMON}: {name}" for name in ignored)
 
 
-def test_options_of_ssh_say_user_port_and_key(tmp_path: Path) -> None:
-    """Where no variable says it; what cannot be read or held is named."""
-    text = 'gpu01 ansible_ssh_extra_args="-l me -p 23 -i /k -q" ansible_password=hunter2\n'
-    assert one(ansible(tmp_path, text)) == Listed(
-        "gpu01", "gpu01", "me", 23, "/k", ignored=("ansible_password",)
+def test_what_no_inventory_holds_is_named(tmp_path: Path) -> None:
+    """Other options of ssh, other connections, and options that cannot be read."""
+    text = 'gpu01 ansible_ssh_extra_args="-l me -p 23 -q" ansible_password=hunter2\n'
+    options = (f"ansible_ssh_extra_args: {option}" for option in ("-l", "-p", "-q"))
+    assert one(ansible(tmp_path, text)) == DraftNode(
+        "gpu01", "gpu01", ignored=("ansible_password", *options)
     )
     text = (
         "gpu01 ansible_user=you ansible_connection=docker\n"
         '[all:vars]\nansible_ssh_args = "-l me \'x"\nansible_port = 22 # usual\n'
     )
-    assert one(ansible(tmp_path, text)) == Listed(
+    assert one(ansible(tmp_path, text)) == DraftNode(
         "gpu01", "gpu01", "you", 22, ignored=("ansible_connection", "ansible_ssh_args")
     )
     here = one(ansible(tmp_path, "localhost ansible_connection=local\n"))
-    assert here == Listed("localhost", "localhost")
+    assert here == DraftNode("localhost", "localhost")
 
 
 @pytest.mark.parametrize(
@@ -291,7 +300,7 @@ def test_a_host_that_cannot_be_taken_hides_no_other(tmp_path: Path, line: str, s
 def test_a_host_with_an_underscore_is_taken_by_its_address(tmp_path: Path) -> None:
     """As the refusal of its name alone suggests."""
     found = one(ansible(tmp_path, "gpu_01 ansible_host=10.0.0.1\n"))
-    assert found == Listed("gpu_01", "10.0.0.1")
+    assert found == DraftNode("gpu_01", "10.0.0.1")
 
 
 def test_lines_of_a_hostfile_that_name_no_host_are_told(tmp_path: Path) -> None:
@@ -312,7 +321,7 @@ def test_lists_without_a_host_are_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"hosts": ["a"]}')
     for name in ("empty", "other.json"):
         with pytest.raises(errors.UsageError):
-            ansible_hosts.hosts(tmp_path / name)
+            host_lists.ansible(tmp_path / name)
     for name in ("empty", "gone"):
         with pytest.raises(errors.UsageError):
             host_lists.hostfile(tmp_path / name)

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator import errors
-from orchestrator.documents.document import Document, Tree
+from orchestrator.documents import Document, Tree
 from orchestrator.files import yaml_reader
 from orchestrator.verbs import check
 from tests import ROOT

@@ -214,7 +214,7 @@ BAD = (
     ("[tk]", "[tk, -y]", "a Debian package"),
     ("[tk]", "[tk;id]", "a Debian package"),
     ("[git]", "[git=1 2]", "a Debian package"),
-    ("[git]", "git", "such as ['git']"),
+    ("[git]", "git", "needed a list"),
     ("http://mirror.example", "http://-mirror.example", "needed http(s)://host/path"),
     ("/ubuntu", "/ub untu", "needed http(s)://host/path"),
     ("numpy==1.18.1", "numpy", "needed NAME==VERSION or git+https"),

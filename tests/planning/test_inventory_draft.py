@@ -12,7 +12,7 @@ from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import Gid
-from orchestrator.planning import fabric_draft, inventory_draft
+from orchestrator.planning import inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
 from orchestrator.probes import discovery
 from orchestrator.probes.discovery import Discovered, Port
@@ -65,7 +65,7 @@ def drafted(*nodes: DraftNode, agent: bool = False) -> tuple[str, Cluster]:
 
 def node(name: str, address: str, found: Discovered | None, **said: object) -> DraftNode:
     """A node reached by SSH."""
-    plain = DraftNode(name, address, "bench", 22, "~/.ssh/id_ed25519", False, found)
+    plain = DraftNode(name, address, "bench", 22, "~/.ssh/id_ed25519", found=found)
     return replace(plain, **said)  # type: ignore[arg-type]  # each test names real fields
 
 
@@ -208,8 +208,10 @@ def test_roce_is_declared_with_the_index_that_all_adapters_share() -> None:
 def test_no_index_without_a_common_one() -> None:
     """Then NCCL is left to choose."""
     gid = Gid("mlx5_0", 1, 3, "0000:0000:0000:0000:0000:ffff:0b00:0048", "eth0", "RoCE v2")
-    assert fabric_draft.gid_index((gid,), ["mlx5_0", "mlx5_1"]) is None
-    assert fabric_draft.gid_index((), []) is None
+    said = answer(topology="", ports=ports("mlx5_0", "mlx5_1", layer="Ethernet"))
+    for gids in ((gid,), ()):
+        _, found = drafted(node("n1", "10.0.0.1", replace(said, gids=gids)))
+        assert found.members[0].roce is None
 
 
 def test_adapters_are_sorted_by_number() -> None:
@@ -218,7 +220,7 @@ def test_adapters_are_sorted_by_number() -> None:
         answer(topology=""),
         ports=tuple(Port(name, 1, True, 400, "InfiniBand") for name in ("mlx5_10", "mlx5_9", "ib")),
     )
-    used, left = fabric_draft.adapters(said)
+    used, left = inventory_draft.adapters(said)
     assert [port.hca for port in used] == ["ib", "mlx5_9", "mlx5_10"]
     assert left == ()
 
@@ -246,7 +248,7 @@ def test_ports_that_cannot_be_read_are_left_out() -> None:
 )
 def test_texts_stay_texts_in_yaml(word: str, written: str) -> None:
     """What YAML could take for something else is quoted."""
-    assert fabric_draft.scalar(word) == written
+    assert inventory_draft.scalar(word) == written
 
 
 JOBS = Jobs("gpu", None, "04:00:00", 16, has_pyxis=False)
@@ -254,7 +256,7 @@ JOBS = Jobs("gpu", None, "04:00:00", 16, has_pyxis=False)
 
 def by_slurm(jobs: Jobs, found: Discovered) -> tuple[str, Cluster]:
     """What is written of a partition one node of which said so."""
-    asked = (DraftNode("gpu07", "", "", 0, None, False, found),)
+    asked = (DraftNode("gpu07", "", found=found),)
     text = inventory_draft.text(Draft("dgx", "dlperf-orch init --slurm gpu", asked, jobs=jobs))
     return text, user_files.judged_cluster(yaml_reader.document(text, "it"))
 
@@ -291,7 +293,7 @@ def test_what_slurm_knows_of_a_node_is_used() -> None:
     found = without({})
     known = found.host.addresses or {}
     (interface, addresses), *_ = [(name, at) for name, at in known.items() if at]
-    asked = DraftNode("gpu07", addresses[0], "", 0, None, False, found, claimed_gpus=8)
+    asked = DraftNode("gpu07", addresses[0], found=found, claimed_gpus=8)
     jobs = replace(JOBS, down="gpu09 is IDLE+DRAIN (fan)")
     text = inventory_draft.text(Draft("dgx", "dlperf-orch init --slurm gpu", (asked,), jobs=jobs))
     user_files.judged_cluster(yaml_reader.document(text, "it"))

@@ -69,12 +69,12 @@ def test_case_that_is_there_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("loss_scale", "static", "got 'static' (text); needed 'dynamic' or a number"),
-        ("loss_scale", 0, "got 0; needed 'dynamic' or more than 0"),
+        ("loss_scale", "static", "got 'static'; needed 'dynamic' or a valid number"),
+        ("loss_scale", 0, "got 0; needed 'dynamic' or greater than 0"),
         ("image_size", 8, "got 8; needed at least 32"),
-        ("image_size", "64", "got '64' (text); needed a whole number"),
-        ("memory_format", "nhwC", "got 'nhwC'; needed one of 'nhwc', 'nchw'; did you mean 'nhwc'?"),
-        ("threads", 1.0, "got 1.0 (a number); needed a whole number"),
+        ("image_size", "64", "got '64'; needed a valid integer"),
+        ("memory_format", "nhwC", "got 'nhwC'; needed 'nhwc' or 'nchw'; did you mean 'nhwc'?"),
+        ("threads", 1.0, "got 1.0; needed a valid integer"),
     ],
 )
 def test_wrong_parameter_is_found_wherever_it_is_given(name: str, value: object, text: str) -> None:

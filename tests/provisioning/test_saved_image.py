@@ -11,8 +11,8 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.model.image import content_digest
-from orchestrator.provisioning import saved_image
-from orchestrator.provisioning.saved_image import SavedImage
+from orchestrator.provisioning import archive
+from orchestrator.provisioning.archive import SavedImage
 
 LAYER = f"sha256:{'1' * 64}"
 CONFIG = json.dumps({"config": {"Env": ["A=1"]}, "rootfs": {"diff_ids": [LAYER]}}).encode()
@@ -45,14 +45,14 @@ def test_id_is_the_hash_of_the_configuration(tmp_path: Path, mode: Mode, config:
     layer = {"1/layer.tar": b"\0" * (5 << 20)}
     members = {**layer, "manifest.json": listed(config, NAME, "b:1"), config: CONFIG}
     image = SavedImage(ID, content_digest([LAYER], {"Env": ["A=1"]}))
-    found = saved_image.images(saved(tmp_path / "x.tar", members, mode))
+    found = archive.images(saved(tmp_path / "x.tar", members, mode))
     assert found == {NAME: image, "b:1": image}
 
 
 def test_image_without_a_name_is_none(tmp_path: Path) -> None:
     """A file may hold images that were saved by id: they cannot be asked for by name."""
     text = json.dumps([{"Config": "a", "RepoTags": None}]).encode()
-    assert saved_image.images(saved(tmp_path / "x.tar", {"a": CONFIG, "manifest.json": text})) == {}
+    assert archive.images(saved(tmp_path / "x.tar", {"a": CONFIG, "manifest.json": text})) == {}
 
 
 WRONG = (
@@ -73,7 +73,7 @@ def test_file_of_another_kind_is_refused(
     """With what it lacks, and what makes such files."""
     path = saved(tmp_path / "x.tar", members)
     with pytest.raises(errors.ImageError) as refused:
-        saved_image.images(path)
+        archive.images(path)
     assert refused.value.code == "ARCHIVE"
     assert words in str(refused.value)
     assert "needed what `docker save` writes" in str(refused.value)
@@ -87,7 +87,7 @@ def test_cut_file_is_refused(tmp_path: Path, cut: int) -> None:
     whole = saved(tmp_path / "y.tar", members).read_bytes()
     path.write_bytes(path.read_bytes()[:cut] if cut < 100 else whole[:cut])
     with pytest.raises(errors.ImageError, match=r"x\.tar\.gz (cannot be read|has|holds)"):
-        saved_image.images(path)
+        archive.images(path)
 
 
 def test_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
@@ -95,4 +95,4 @@ def test_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.tar.gz"
     path.write_text("<html>404</html>")
     with pytest.raises(errors.ImageError, match="cannot be read"):
-        saved_image.images(path)
+        archive.images(path)
