@@ -9,7 +9,7 @@ from orchestrator.logs.format import CRASH, Format, Step
 from orchestrator.logs.header import Notes
 from orchestrator.logs.run import Run
 from orchestrator.logs.text import LONGEST_RECORD, Raw, select_lines, whole_lines
-from orchestrator.logs.window import Window
+from orchestrator.logs.window import Window, compute_harmonic_mean, compute_mean
 from orchestrator.model.log import Rule, TrainingLog, global_batch_size
 
 RESULT = "train_throughput"
@@ -30,8 +30,6 @@ class Reader:
         self._requested = requested
         self._libraries = nccl.Listener()
         self._runs_before = 0
-        self._doubtful: Step | None = None
-        """A step that went back: the first one of another run, or a copy of an earlier one."""
         self._torn_line = 0
         self.notes = Notes()
         self.run = Run(form, requested, self.notes)
@@ -79,65 +77,33 @@ class Reader:
             is_cut = any(word in line for word in form.cut) if form.cut else form.broken(line)
             if self.half or is_cut:
                 self._torn_line = self.line
-        self._settle(None)
 
     def step(self, step: Step) -> None:
         """Take a step: the next one of its run, a repeated one, or the first of another run."""
-        if self._doubtful:
-            self._settle(step)
-        run, last = self.run, self.run.last
+        last = self.run.last
         if last is None:
-            run.add(step)
-        elif run.is_over or step.series != run.series:
-            before = "the result" if run.is_over else run.series.decode()
+            self.run.add(step)
+            return
+        if self.run.is_over or step.series != self.run.series:
+            before = "the result" if self.run.is_over else self.run.series.decode()
             seen = f"{step.series.decode()} of iteration {step.number} after {before}"
             self.restart(f"line {step.line}: {seen}")
-            self.run.add(step)
-        else:
-            self._compare(step, last)
-
-    def _compare(self, step: Step, last: Step) -> None:
-        """Take a step of the current run, or of one that begins where its number goes back."""
-        run = self.run
-        if step.rank != last.rank and step.rank and last.rank:
+            last = None
+        elif step.rank != last.rank and step.rank and last.rank:
             seen = f"line {step.line}: steps of ranks {int(last.rank)} and {int(step.rank)}"
             self.notes.add("DUP-STEPS", seen, sort="ranks")
-        here, before = step.place, last.place
-        if here > before:
-            run.add(step)
-        elif here == before:
-            run.repeat(step)
-        elif step.epoch < last.epoch or run.first is None or step.number <= run.first.number:
-            self._restart_at(step, last)
-        else:
-            self._doubtful = step
-
-    def _settle(self, following: Step | None) -> None:
-        """Begin another run at a doubtful step if the following step goes on from it."""
-        step, self._doubtful = self._doubtful, None
-        last = self.run.last
-        if step is None or last is None:
-            return
-        if (
-            following
-            and following.number == step.number + (self.run.stride or 1)
-            and (following.epoch, following.rank) == (step.epoch, step.rank)
-            and not self.form.goes_back(following.stamp, step.stamp)
-        ):
-            self._restart_at(step, last)
-        else:
+        if last and step.place == last.place:
             self.run.repeat(step)
-
-    def _restart_at(self, step: Step, last: Step) -> None:
-        here, before = self.form.place(step), self.form.place(last)
-        self.restart(f"line {step.line}: iteration {here} after {before}")
+            return
+        if last and step.place < last.place:
+            here, before = self.form.place(step), self.form.place(last)
+            self.restart(f"line {step.line}: iteration {here} after {before}")
         self.run.add(step)
 
     def restart(self, seen: str) -> None:
         """Begin another run."""
-        self._settle(None)
         self.notes.add("SEVERAL-RUNS", seen)
-        self.run.close()
+        self.run.note_damage(None)
         self._runs_before += 1
         self.run = Run(self.form, self._requested, self.notes)
 
@@ -165,7 +131,6 @@ class Reader:
         """Return what has been read."""
         run, form = self.run, self.form
         runs = self._runs_before + run.has_begun
-        run.close()
         promise = form.promise(run)
         stride, config = run.judge(promise), form.config(run)
         window = run.window if runs == 1 and run.window else Window(run.ends, form, self.notes)
@@ -174,7 +139,11 @@ class Reader:
         if rule == "reported" and runs == 1 and RESULT not in reported:
             seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
             self.notes.add("NO-RESULT", seen)
-        window.judge(run, stride, promise.batch or global_batch_size(config))
+        if window is run.window:
+            window.judge(run, stride, promise.batch or global_batch_size(config))
+        rates = window.rates if window.is_whole else []
+        after_first = rates if form.rule == "latency" else rates[1:]
+        mean = compute_mean(rates)
         has_number = RESULT in run.reported if rule == "reported" else window.is_whole
         if self._torn_line and not (has_number and run.is_whole):
             seen = f"the log ends in the middle of a record, in line {self._torn_line}"
@@ -189,7 +158,7 @@ class Reader:
             start=start,
             end=end,
             rate=run.rate,
-            window_rate=window.rate,
+            window_rate=compute_harmonic_mean(after_first),
             unit=form.unit,
             reported=reported,
             digest=window.digest,
@@ -200,8 +169,8 @@ class Reader:
             problems=self.notes.problems(),
             rule=rule,
             window=window.used,
-            window_mean=window.rate_mean,
-            window_weighed=window.rate_weighed,
+            window_mean=mean if isfinite(mean) else None,
+            window_weighed=compute_harmonic_mean(rates[1:] if form.averaged else rates),
             samples=window.samples,
             agreement=window.agreement,
             latency_s=window.latency_s,

@@ -8,7 +8,7 @@ from statistics import median
 from orchestrator import words
 from orchestrator.logs.format import Format, Promise, Step
 from orchestrator.logs.header import Header, Notes
-from orchestrator.logs.window import Records, Window, compute_mean
+from orchestrator.logs.window import Window, compute_mean
 from orchestrator.model.log import SECOND_NS, Rate
 from orchestrator.model.trace import Trace
 
@@ -42,13 +42,13 @@ class Run:
         self.first: Step | None = None
         self.last: Step | None = None
         self.epochs = 0
-        self.stride = 0
         self.pace: tuple[int, float] | None = None
         """Iteration and rate of the last step with a finite rate."""
         self._rates = array("d")
         self._in_first_epoch = 0
         self._stamp = b""
         self._batch: float | None = None
+        self._stride = 0
         self._strides = Counter[int]()
         self._seen: dict[int, str] = {}
         """The first step of each stride, in words."""
@@ -77,23 +77,24 @@ class Run:
     def add(self, step: Step) -> None:
         """Take a step that follows the last one."""
         before = self.last
-        window = self.window
-        if window is None:
-            window = self.window = self._open_window(step)
+        if self.window is None:  # only the first step shows which window is the usual one
+            self.series, self.first = step.series, step
+            self._batch = self._form.promise(self).batch
+            self.window = Window(self.ends, self._form, self.notes)
         self._check_clock(step)
         if self._damaged:
-            self._note_damage(step.number)
+            self.note_damage(step.number)
         if before is None or step.epoch > before.epoch:
             self._open_epoch(step, before)
         else:
-            self.stride = step.number - before.number
-            self._strides[self.stride] += 1
-            if self.stride not in self._seen:
+            self._stride = step.number - before.number
+            self._strides[self._stride] += 1
+            if self._stride not in self._seen:
                 seen = f"line {step.line}: iteration {step.number} after {before.number}"
-                self._seen[self.stride] = seen
+                self._seen[self._stride] = seen
         self._check_rate(step)
         if self.epochs == 1:
-            window.add(step)
+            self.window.add(step)
         self.last = step
         self.steps += 1
         self._rates.append(step.rate)
@@ -104,8 +105,8 @@ class Run:
         """Take a step that was printed before."""
         seen = f"line {step.line}: iteration {self._form.place(step)} is there again"
         self.notes.add("DUP-STEPS", seen)
-        if self.window and self.last and self.epochs == 1:
-            self.window.repeat(step, self.last)
+        if self.window and self.epochs == 1:
+            self.window.repeat(step)
 
     def end(self) -> None:
         """Take the program's own last words."""
@@ -121,18 +122,13 @@ class Run:
         self._damaged.append(line)
         self._damaged_at = self.steps
 
-    def close(self) -> None:
-        """Note the broken records that no step follows."""
-        if self._damaged:
-            self._note_damage(None)
-
-    def _note_damage(self, number: int | None) -> None:
+    def note_damage(self, number: int | None) -> None:
         """Note the records that broke before this step, None at the end of the run."""
         last, behind = self.last.number if self.last else None, self.steps - self._damaged_at
         is_inside = self.window is None or (
             self.epochs <= 1 and self.window.misses(last, number, behind)
         )
-        if is_inside is None:
+        if is_inside is None or not self._damaged:
             return
         code, where = ("MALFORMED", "inside") if is_inside else ("MALFORMED-OUTSIDE", "outside")
         seen = f"line {self._damaged[0]} begins or ends as a record but does not match"
@@ -140,20 +136,13 @@ class Run:
         self.notes.add(code, f"{seen}, {where} the window", sort="record", times=times)
         self._damaged.clear()
 
-    def _open_window(self, step: Step) -> Window:
-        """Begin at the first step, because the window may depend on it."""
-        self.series, self.first = step.series, step
-        self._batch = self._form.promise(self).batch
-        kind = Records if self._form.rule == "latency" else Window
-        return kind(self.ends, self._form, self.notes)
-
     def _open_epoch(self, step: Step, before: Step | None) -> None:
         """Begin an epoch; its numbers begin as in the first one, or go on."""
         self.epochs += 1
         if before is None or self.first is None:
             return
         self._in_first_epoch = self._in_first_epoch or self.steps
-        begins = step.number in (self.first.number, before.number + self.stride)
+        begins = step.number in (self.first.number, before.number + self._stride)
         if step.epoch != before.epoch + 1 or not begins:
             here, there = self._form.place(step), self._form.place(before)
             seen = f"line {step.line}: iteration {here} after {there}"
@@ -170,41 +159,43 @@ class Run:
         self._stamp = step.stamp
 
     def _check_rate(self, step: Step) -> None:
+        """Note a rate or latency that is no positive number; compare their product with the batch.
+
+        It is compared as exactly as both are printed.
+        """
+        where = f"line {step.line}: iteration {step.number}"
         if not 0 < step.rate < inf:
-            seen = f"line {step.line}: iteration {step.number}: rate {step.rate:g}"
-            self.notes.add("NOT-FINITE", seen, sort="rate")
+            self.notes.add("NOT-FINITE", f"{where}: rate {step.rate:g}", sort="rate")
         if step.latency_ns is None:
             return
         if not step.latency_ns > 0:
-            seen = (
-                f"line {step.line}: iteration {step.number}: the latency is not a positive number"
-            )
+            seen = f"{where}: the latency is not a positive number"
             self.notes.add("NOT-FINITE", seen, sort="latency")
-        elif self._batch and isfinite(step.rate):
-            self._check_product(step, step.latency_ns / SECOND_NS, self._batch)
-
-    def _check_product(self, step: Step, latency_s: float, batch: float) -> None:
-        """Compare rate x latency with the batch, as exactly as both are printed."""
-        tolerance, digits = _TOLERANCE, self._form.digits
+            return
+        if not self._batch or not isfinite(step.rate):
+            return
+        latency_s, tolerance, digits = step.latency_ns / SECOND_NS, _TOLERANCE, self._form.digits
         if digits and step.rate > 0:
             tolerance = 0.51 * (digits[0] / step.rate + digits[1] / latency_s) + 1e-6
         made = step.rate * latency_s
-        if abs(made / batch - 1) > tolerance:
+        if abs(made / self._batch - 1) > tolerance:
             unit, _, _ = self._form.unit.partition("/")
-            seen = f"line {step.line}: iteration {step.number}: {step.rate:g} {self._form.unit}"
-            seen = f"{seen} x {latency_s:.9g} s are {made:.6g} {unit}; the header says {batch:.6g}"
+            seen = f"{where}: {step.rate:g} {self._form.unit} x {latency_s:.9g} s are {made:.6g}"
+            seen = f"{seen} {unit}; the header says {self._batch:.6g}"
             self.notes.add("RATE-MISMATCH", seen, sort="record")
 
     def judge(self, promise: Promise) -> int:
         """Note what only the whole run shows; return the distance from one step to the next."""
-        alone = self.first.number + 1 - self._form.base if self.first else 1
+        self.note_damage(None)
+        base = self._form.base
+        alone = self.first.number + 1 - base if self.first else 1
         stride = promise.interval or self.usual or alone
         for ahead, times in self._strides.items():
             if ahead != stride:
                 self.notes.add("SKIPPED-STEPS", self._seen[ahead], times=times)
         if self.first:
             begin, latest = self.first.number, promise.first
-            needed = stride + self._form.base - 1 if latest is None else latest
+            needed = stride + base - 1 if latest is None else latest
             is_early = latest is None and promise.interval is not None and begin < needed
             if begin > needed or is_early:
                 seen = f"the log begins at iteration {begin}; needed {needed}"

@@ -520,15 +520,6 @@ def test_iterations_that_go_back_into_the_middle_are_a_second_run() -> None:
     assert (log.runs, log.steps) == (2, 40)
 
 
-def test_earlier_step_that_comes_again_is_a_repetition() -> None:
-    """Iteration 212 between 230 and 231, and at the very end."""
-    log = read(ONE_GPU.replace(line_of(231), line_of(212) + line_of(231)))
-    assert (log.steps, log.runs, codes(log)) == (300, 1, {"DUP-STEPS"})
-    log = read(TAGGED + line_of(212, TAGGED))
-    assert (log.steps, log.runs) == (300, 1)
-    assert problems(log, "DUP-STEPS") == ["line 301: iteration 212 is there again"]
-
-
 def test_steps_of_two_ranks_are_named() -> None:
     """Only rank 0 prints; a third rank's lines are a repetition."""
     pairs = STEP.sub(lambda found: found[0] + found[0].replace(b"[1,0]", b"[1,3]"), TAGGED)
