@@ -73,10 +73,8 @@ class Reader:
         is_timed = is_behind and step and step.stamp and line.rstrip().endswith(step.stamp)
         if is_timed or (form.sealed and form.sealed.search(line)):
             self.take(line + b"\n")
-        elif not is_behind:  # behind the window nothing is measured
-            is_cut = any(word in line for word in form.cut) if form.cut else form.broken(line)
-            if self.half or is_cut:
-                self._torn_line = self.line
+        elif not is_behind and (step or self.half or form.broken(line)):
+            self._torn_line = self.line  # behind the window nothing is measured
 
     def step(self, step: Step) -> None:
         """Take a step: the next one of its run, a repeated one, or the first of another run."""

@@ -133,7 +133,6 @@ class Format:
         lost: finds a loss that is not finite in the line of a step.
         sealed: finds a record that is whole although nothing ends its line; None if none ever is.
         end: finds what the program prints at the end of a run that went well; None if nothing.
-        cut: words of which the beginning of a record has one, if a log ends in it.
         clock: converts a printed time to ns, or to None if there is no such time; None for a
             program that prints none.
         agreement: between that time and the printed rates.
@@ -148,7 +147,8 @@ class Format:
         needed: name of each part of a whole header, with the keys of which one must be there.
         headerless: code and text of a log without a header.
         event: reads a line that is no step; returns True if the line is of this format.
-        broken: returns True if a line that is neither begins as a record or holds the end of one.
+        broken: finds the beginning or the end of a record in a line that is neither, such as the
+            ``search`` of a pattern.
         config: returns a run's configuration by its header.
         promise: returns the steps that a run's header promises.
     """
@@ -161,7 +161,6 @@ class Format:
     lost: re.Pattern[bytes]
     sealed: re.Pattern[bytes] | None = None
     end: re.Pattern[bytes] | None = None
-    cut: tuple[bytes, ...] = ()
     clock: Callable[[bytes], int | None] | None = clock.of_stamp
     agreement: Agreement = AGREEMENT
     averaged: bool = False
@@ -175,7 +174,7 @@ class Format:
     needed: tuple[tuple[str, frozenset[str]], ...] = ()
     headerless: tuple[str, str]
     event: Callable[["Reader", bytes], bool]
-    broken: Callable[[bytes], bool]
+    broken: Callable[[bytes], object]
     config: Callable[["Run"], dict[str, Value]]
     promise: Callable[["Run"], Promise]
 

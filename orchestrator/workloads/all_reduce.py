@@ -72,7 +72,7 @@ FORMAT = Format(
     },
     headerless=("NO-HEADER", "no line of settings before the iterations"),
     event=_event,
-    broken=lambda line: b"iteration=" in line,
+    broken=re.compile(rb"iteration=").search,
     config=_config,
     promise=_promise,
 )

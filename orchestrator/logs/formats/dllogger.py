@@ -27,6 +27,9 @@ _OTHER = re.compile(
     rb"|Epoch: \d{1,9} Iteration: \d{1,15} Validation Iteration: \d"
     rb"|(?!PARAM|Summ|Epoch|Iter)[A-Za-z])"
 )
+_BROKEN = re.compile(
+    rb"DLL \d|^(?=.*DLL ).*(?:Epoch: |Iteration:|Summary: |PARAMETER)|^(?=.*train\.).*Iteration:"
+)
 
 
 def _word(text: str) -> str:
@@ -79,14 +82,6 @@ def _event(reader: Reader, line: bytes) -> bool:
     return True
 
 
-def _broken(line: bytes) -> bool:
-    _, record, after = line.partition(b"DLL ")
-    words = (b"Epoch: ", b"Iteration:", b"Summary: ", b"PARAMETER")
-    if record and (re.search(rb"DLL \d", line) or any(word in after for word in words)):
-        return True
-    return b"train." in line.partition(b"Iteration:")[2]
-
-
 def _config(run: Run) -> dict[str, Value]:
     header, values = run.header, run.header.values
     config = {name: value for name, value in values.items() if name not in _FLAGS}
@@ -123,13 +118,12 @@ DLLOGGER = Format(
     sealed=re.compile(_STEP),
     digits=(1e-2, 0.0),
     end=re.compile(rb"Experiment ended|DLL .* - Summary: "),
-    cut=(b"DLL",),
     window=(20, 60),
     header=_TABLE,
     needed=(("batch_size", frozenset({"batch_size"})), ("prof", frozenset({"prof"}))),
     headerless=("NO-HEADER", "no PARAMETER line before the steps"),
     event=_event,
-    broken=_broken,
+    broken=_BROKEN.search,
     config=_config,
     promise=_promise,
 )

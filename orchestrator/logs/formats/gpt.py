@@ -117,7 +117,7 @@ ONEFLOW_GPT = Format(
     header=_TABLE,
     headerless=("NO-HEADER", "no line of the arguments before the table"),
     event=_event,
-    broken=lambda line: _BROKEN.search(line) is not None,
+    broken=_BROKEN.search,
     config=_config,
     promise=_promise,
 )

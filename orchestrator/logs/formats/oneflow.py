@@ -6,7 +6,6 @@ and LanguageModeling/BERT; DLPerf, extract_cnn_result.py and extract_bert_result
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -47,12 +46,6 @@ def _event(reader: Reader, line: bytes) -> bool:
         kind = "synthetic" if loading[1].startswith(b"synthetic") else "ofrecord"
         header.put("loaded", kind if header.get("loaded") in (None, kind) else "both")
     return False
-
-
-def _broken(begins: bytes, rated: bytes) -> Callable[[bytes], bool]:
-    """Return a test of lines that begin as a record, or hold the end of one but of validation."""
-    find = re.compile(begins).search
-    return lambda line: (rated in line and b"validation: " not in line) or bool(find(line))
 
 
 def _config(run: Run) -> dict[str, Value]:
@@ -127,7 +120,9 @@ ONEFLOW_RN50 = Format(
     },
     headerless=("NO-HEADER", "no line of the arguments before the steps"),
     event=_event,
-    broken=_broken(rb"^" + TAG + rb"train:|(?<!\w)train: epoch", b"samples/s: "),
+    broken=re.compile(
+        rb"^" + TAG + rb"train:|(?<!\w)train: epoch|^(?!.*validation: ).*samples/s: "
+    ).search,
     config=_config,
     promise=_promise,
 )
@@ -161,5 +156,7 @@ ONEFLOW_BERT = replace(
         **keep(real, "attention_probs_dropout_prob", "hidden_dropout_prob"),
         **keep(switch, "save_last_snapshot"),
     },
-    broken=_broken(rb"^" + TAG + rb"step:|(?<!\w)step: \d{1,15}, [a-z]", b"throughput: "),
+    broken=re.compile(
+        rb"^" + TAG + rb"step:|(?<!\w)step: \d{1,15}, [a-z]|^(?!.*validation: ).*throughput: "
+    ).search,
 )

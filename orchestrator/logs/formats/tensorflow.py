@@ -9,9 +9,9 @@ the variants are those of the logs in PaddlePaddle/Perf, 2020 to 2022.
 """
 
 import re
-from datetime import UTC, datetime
 from math import isfinite, nan
 
+from orchestrator.logs import clock
 from orchestrator.logs.engine import RESULT, Reader
 from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step, parse_number
 from orchestrator.logs.formats.dllogger import parameters, results
@@ -43,18 +43,16 @@ _NVLOG = re.compile(
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total))"
 )
+# DLLL {...} is a line of the program's own log.json.
+_BROKEN = re.compile(
+    rb"^(?!.*DLL).*:::NVLOG|^(?!.*DLLL \{).*"
+    rb"(?:DLL \d|PARAMETER |train_throughput|imgs_per_sec :|total_ips ?:)"
+)
 _LOSS = re.compile(rb"(?:cross_entropy|loss) ?: (?![-+]?\.?\d)")  # nan, tensor(nan), nothing
 _COUNT = re.compile(
     rb"(?:.{0,80}<std(?:out|err)>:)?(?::::NVLOG\S{1,20} \S{1,80} [\d.]{1,30} \(\S{1,90}\) )?"
     rb"(?P<name>Num GPUs|Per-GPU Batch Size|Total Steps):? (?P<value>\d{1,15})(?:\.0)?\s*$"
 )
-
-
-def _stamp(seconds: bytes) -> bytes:
-    """Return seconds since 1970 as a date and time in UTC, with the decimals that are printed."""
-    whole, _, decimals = seconds.partition(b".")
-    date = datetime.fromtimestamp(int(whole), UTC).isoformat(" ")[:19]
-    return b"%s.%s" % (date.encode(), decimals)
 
 
 def _word(text: str) -> str:
@@ -123,7 +121,7 @@ def _read_nvlog(reader: Reader, line: bytes) -> bool:
     elif found["iteration"]:
         if half:
             run.damage(reader.line)
-        stamp, number = _stamp(found["clock"]), int(found["iteration"])
+        stamp, number = found["clock"], int(found["iteration"])
         reader.half = Step(rank, b"", stamp, 0, number, nan, None, b"", 0)
     elif found["rate"]:
         reader.half = None
@@ -168,15 +166,6 @@ def _conclude(reader: Reader, reported: dict[str, float]) -> None:
         if value != before:  # neither of two values can be trusted
             run.reported[name] = nan
     run.is_over = RESULT in run.reported
-
-
-def _broken(line: bytes) -> bool:
-    if b"DLL" not in line and b":::NVLOG" in line:
-        return True
-    if b"DLLL {" in line:  # a line of the program's own log.json
-        return False
-    words = (b"PARAMETER ", b"train_throughput", b"imgs_per_sec :", b"total_ips :", b"total_ips:")
-    return bool(re.search(rb"DLL \d", line)) or any(word in line for word in words)
 
 
 def _config(run: Run) -> dict[str, Value]:
@@ -253,8 +242,8 @@ TENSORFLOW = Format(
     alone=(b"DLL ",),
     lost=_LOSS,
     sealed=_SEALED,
+    clock=lambda stamp: (clock.of_stamp if b"-" in stamp else clock.of_seconds)(stamp),
     end=re.compile(rb"Ending Model Training|train_throughput : |Average total_ips: "),
-    cut=(b"DLL", b":::NVLOG"),
     agreement=Agreement(step=0.02, window=0.004),  # recorded: 1.7 % of a step, 0.21 % of 20
     window=(21, 120),
     reporting=frozenset({BENCHMARK, "training_benchmark"}),
@@ -269,7 +258,7 @@ TENSORFLOW = Format(
         "no line of parameters, nor of GPUs and batch size, before the steps",
     ),
     event=_event,
-    broken=_broken,
+    broken=_BROKEN.search,
     config=_config,
     promise=_promise,
 )
