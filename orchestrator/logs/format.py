@@ -13,8 +13,7 @@ from orchestrator.logs.header import Table, Value
 from orchestrator.model.log import Rule
 
 if TYPE_CHECKING:
-    from orchestrator.logs.engine import Reader
-    from orchestrator.logs.run import Run
+    from orchestrator.logs.engine import Reader, Run
 
 # Groups are atomic, (?>...), here and in formats: Python before 3.11.5 matches possessive repeats
 # of groups wrongly (python/cpython#106052).

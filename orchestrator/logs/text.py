@@ -5,7 +5,6 @@ print at the same time, a piece may end in the middle of a line, and another ran
 the same line. Source: orte/mca/iof/base/iof_base_output.c of Open MPI 4; seen with 4.1.4.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 
@@ -24,28 +23,15 @@ _TAG = re.compile(
 )
 
 
-class Raw:
-    """The chunks of a log, counted and hashed, cut into pieces of one size."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = chunks
-        self._sha256 = hashlib.sha256()
-        self.size_bytes = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        rest = b""
-        for chunk in self._chunks:
-            self._sha256.update(chunk)
-            self.size_bytes += len(chunk)
-            rest += chunk
-            whole = len(rest) - len(rest) % PIECE
-            yield from (rest[at : at + PIECE] for at in range(0, whole, PIECE))
-            rest = rest[whole:]
-        yield rest
-
-    @property
-    def sha256(self) -> str:
-        return self._sha256.hexdigest()
+def _cut_pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the same pieces however the bytes arrive."""
+    rest = b""
+    for chunk in chunks:
+        rest += chunk
+        whole = len(rest) - len(rest) % PIECE
+        yield from (rest[at : at + PIECE] for at in range(0, whole, PIECE))
+        rest = rest[whole:]
+    yield rest
 
 
 def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -56,7 +42,7 @@ def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     parts, each ended by a carriage return.
     """
     ranks, rest = RankLines(), b""
-    for piece in chunks if isinstance(chunks, Raw) else Raw(chunks):
+    for piece in _cut_pieces(chunks):
         cut = piece.rfind(b"\n") + 1 or piece.rfind(b"\r") + 1
         if cut:
             yield _remove_control(ranks.join(rest + piece[:cut]))

@@ -13,7 +13,7 @@ from orchestrator.logs.header import Notes
 from orchestrator.model.log import RATE_TOLERANCE, SECOND_NS, Moment
 
 if TYPE_CHECKING:
-    from orchestrator.logs.run import Run
+    from orchestrator.logs.engine import Run
 
 _GAP_TIMES = 5
 _SAMPLED = Agreement(step=0.1)

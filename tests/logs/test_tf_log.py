@@ -269,14 +269,6 @@ def test_header_that_contradicts_itself_is_named() -> None:
     assert "micro_batch_size" not in log.config
 
 
-def test_header_of_the_other_mode_is_named() -> None:
-    """Steps of a benchmark under a header of mode train are pasted."""
-    log = read(ONE_GPU.replace(b"mode : training_benchmark", b"mode : train"))
-    assert problems(log, "MIXED-CONFIG") == [
-        "the header says mode train, and the steps print total_ips"
-    ]
-
-
 def test_damaged_header_names_what_it_lacks() -> None:
     """The counts of a log whose line of parameters is lost, and a log without any."""
     log = read(ONE_GPU.partition(b"\n")[2].replace(b"Total Steps 500.0\n", b""))

@@ -7,10 +7,9 @@ variants are those of the logs in PaddlePaddle/Perf, 2020 to 2023.
 import re
 from math import isfinite
 
-from orchestrator.logs.engine import Reader
+from orchestrator.logs.engine import Reader, Run
 from orchestrator.logs.format import LOST, NUMBER, Format, Promise, parse_number
-from orchestrator.logs.header import Table, Value, count, keep, real, switch, whole
-from orchestrator.logs.run import Run
+from orchestrator.logs.header import Table, Value, count, keep, parser, real, switch, whole
 
 STAMP = rb"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?)"
 """Matches a time of Python's ``str(datetime)``, which drops .000000."""
@@ -32,12 +31,7 @@ _BROKEN = re.compile(
 )
 
 
-def _word(text: str) -> str:
-    if "  " in text or " :" in text:
-        raise ValueError("one value")
-    return text
-
-
+_word = parser(r"(?!.*  |.* :).*", str, "one value")
 _TABLE: Table = {
     "batch_size": ("micro_batch_size", count),
     "prof": ("iterations", whole),

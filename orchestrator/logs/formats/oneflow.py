@@ -10,17 +10,15 @@ from dataclasses import replace
 from math import prod
 
 from orchestrator.logs import clock
-from orchestrator.logs.engine import Reader
+from orchestrator.logs.engine import Reader, Run
 from orchestrator.logs.format import LOST, TAG, Agreement, Format, Promise
-from orchestrator.logs.header import Header, Table, Value, count, keep, real, switch, whole, word
-from orchestrator.logs.run import Run
+from orchestrator.logs.header import Table, Value, count, keep, real, switch, whole, word
 
 _RATE = rb"(?P<rate>\d{1,15}\.\d{3}" + LOST + rb")"
 """With fewer decimals it was cut."""
 _FIELD = rb", (?!throughput)[a-z]\w{0,40}+: (?:-?\d{1,15}(?:\.\d{1,15})?" + LOST + rb")"
 _CLOCK = rb"(?: (?P<clock>\d{9,10}\.\d{1,9}))?[ \t]*$"
 _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) =(?: (.{0,4096}))?$")
-_LOADING = re.compile(rb"(?<!\w)Loading (synthetic data\.|data from )")
 
 _COMMON: Table = {
     "batch_size_per_device": ("micro_batch_size", count),
@@ -32,24 +30,18 @@ _COMMON: Table = {
     **keep(switch, "use_fp16"),
     **keep(word, "model", "dtype"),
 }
-_HIDDEN = ("use_fp16", "dtype", "train_data_dir", "loaded")
+_HIDDEN = ("use_fp16", "dtype", "train_data_dir")
 
 
 def _event(reader: Reader, line: bytes) -> bool:
-    """Read an argument, or the kind of data that is loaded."""
-    if argument := _ARGUMENT.match(line):
+    argument = _ARGUMENT.match(line)
+    if argument:
         reader.argument(*argument.groups(b""))
-        return True
-    header = reader.run.header
-    loading = _LOADING.search(line)
-    if loading and not reader.form.broken(line):
-        kind = "synthetic" if loading[1].startswith(b"synthetic") else "ofrecord"
-        header.put("loaded", kind if header.get("loaded") in (None, kind) else "both")
-    return False
+    return argument is not None
 
 
 def _config(run: Run) -> dict[str, Value]:
-    header, promise, data = run.header, _promise(run), _data(run.header)
+    header, promise = run.header, _promise(run)
     config = {name: value for name, value in header.values.items() if name not in _HIDDEN}
     if ranks := header.numbers("nodes", "gpus_per_node"):
         config["world_size"] = prod(ranks)
@@ -60,22 +52,12 @@ def _config(run: Run) -> dict[str, Value]:
         config["precision"] = "amp" if amp else "fp32"
     if (xla := header.is_on("use_xla")) is not None:
         config["xla"] = xla
-    if data:
-        config["data"] = data
-    if data == "synthetic":
+    if header.get("train_data_dir"):
+        config["data"] = "ofrecord"
+    elif "train_data_dir" in header.keys:
+        config["data"] = "synthetic"
         config.pop("data_part_num", None)  # a default, of files that are not read
     return config
-
-
-def _data(header: Header) -> str | None:
-    """Return the kind of the training data.
-
-    Without validation data the program prints that these are synthetic, too.
-    """
-    if "train_data_dir" in header.keys:
-        return "ofrecord" if header.get("train_data_dir") else "synthetic"
-    loaded = header.get("loaded")
-    return None if loaded in (None, "both") else str(loaded)
 
 
 def _promise(run: Run) -> Promise:
@@ -100,7 +82,7 @@ ONEFLOW_RN50 = Format(
     unit="images/s",
     step=rb"(?<!\w)train: epoch (?P<epoch>\d{1,9}), iter (?P<iteration>\d{1,15})"
     rb"(?>(?:" + _FIELD + rb"){0,20}), samples/s: " + _RATE + _CLOCK,
-    marks=(b"train:", b"samples/s: ", b" =", b"Loading ", b"Saving model to "),
+    marks=(b"train:", b"samples/s: ", b" =", b"Saving model to "),
     alone=(b"train:", b"samples/s: "),
     lost=re.compile(rb"loss: (?:" + LOST[1:] + rb")"),
     end=re.compile(rb"Saving model to \S*snapshot_(?:epoch_\d|last)"),
@@ -138,7 +120,7 @@ ONEFLOW_BERT = replace(
     + _FIELD
     + rb"){0,20})"
     + _CLOCK,
-    marks=(b"step:", b"throughput: ", b" =", b"Loading "),
+    marks=(b"step:", b"throughput: ", b" ="),
     alone=(b"step:", b"throughput: "),
     end=None,  # snapshots are saved in the middle of a run, too
     # recorded on loaded CPUs: 61 ms in a step, 33 ms in a window

@@ -12,11 +12,10 @@ import re
 from math import isfinite, nan
 
 from orchestrator.logs import clock
-from orchestrator.logs.engine import RESULT, Reader
+from orchestrator.logs.engine import RESULT, Reader, Run
 from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step, parse_number
 from orchestrator.logs.formats.dllogger import parameters, results
-from orchestrator.logs.header import Header, Table, Value, count, keep, real, switch, whole
-from orchestrator.logs.run import Run
+from orchestrator.logs.header import Header, Table, Value, count, keep, parser, real, switch, whole
 
 TRAINING, BENCHMARK = "imgs_per_sec", "total_ips"
 """The names of a step's rate in mode train and in the benchmark modes."""
@@ -55,12 +54,7 @@ _COUNT = re.compile(
 )
 
 
-def _word(text: str) -> str:
-    if not re.fullmatch(r"[\w.-]{1,80}", text, re.ASCII):
-        raise ValueError("one word")
-    return text
-
-
+_word = parser(r"[\w.-]{1,80}", str, "one word")
 # Flags lost the ``use_`` of their names in 2021, and --amp and --static_loss_scale took the place
 # of --use_tf_amp and --loss_scale.
 _TABLE: Table = {
@@ -169,7 +163,7 @@ def _conclude(reader: Reader, reported: dict[str, float]) -> None:
 
 
 def _config(run: Run) -> dict[str, Value]:
-    header, mode, series = run.header, run.header.get("mode"), run.series.decode()
+    header, mode = run.header, run.header.get("mode")
     names = ("arch", "mode", "micro_batch_size", "world_size", "data_format", "xla")
     config = {name: header.get(name) for name in names}
     precision = _precision(header)
@@ -184,10 +178,6 @@ def _config(run: Run) -> dict[str, Value]:
         config["data"] = "tfrecord" if has_data else "synthetic"
     if mode != "train":  # which ignores it, and whose scripts set it differently
         config["warmup_steps"] = header.get("warmup_steps")
-    metrics = {"train": TRAINING, "training_benchmark": BENCHMARK}
-    if series and metrics.get(str(mode), series) != series:
-        seen = f"the header says mode {mode}, and the steps print {series}"
-        run.notes.add("MIXED-CONFIG", seen, sort="mode")
     return {name: value for name, value in config.items() if value is not None}
 
 
