@@ -85,10 +85,6 @@ class Header:
             self._notes.add("MIXED-CONFIG", f"line {line}: header: {seen}", sort=name)
             self._unsure.add(name)
 
-    def put(self, name: str, value: Value) -> None:
-        """Set a value that a line beside the arguments gives; the last line counts."""
-        self._values[name] = value
-
     def is_certain(self, *names: str) -> bool:
         """Return True if no value of these arguments was invalid or contradicted another."""
         return not self._unsure & {*names}

@@ -102,28 +102,22 @@ class RankLines:
     def _finish(self, line: bytes) -> bytes:
         if not self._open and line.count(_MARK) < 2:
             return line
-        first, last = self._keep_pieces(line)
-        if first is None or last is None:
-            return line
-        before = line[: first.start()] + last[0]
-        return before + self._open.pop(last[1], b"") + line[last.end() :]
+        before, tag, last = self._keep_pieces(line)
+        return before + tag + self._open.pop(tag, b"") + last
 
     def close(self, rest: bytes) -> bytes:
         """Return all unfinished lines, separated by zeros, which no record contains."""
-        first, last = self._keep_pieces(rest)
-        if first and last:
-            self._keep(last[1], rest[last.end() :])
-            rest = rest[: first.start()]
-        return b"\x00".join(filter(None, (rest, *(tag + it for tag, it in self._open.items()))))
+        before, tag, last = self._keep_pieces(rest)
+        if tag:
+            self._keep(tag, last)
+        return b"\x00".join(filter(None, (before, *(tag + it for tag, it in self._open.items()))))
 
-    def _keep_pieces(self, text: bytes) -> tuple[re.Match[bytes] | None, re.Match[bytes] | None]:
-        """Keep every piece but the last one; return the first and the last tag."""
-        first = last = None
-        for tag in _TAG.finditer(text):
-            if last:
-                self._keep(last[1], text[last.end() : tag.start()])
-            first, last = first or tag, tag
-        return first, last
+    def _keep_pieces(self, text: bytes) -> tuple[bytes, bytes, bytes]:
+        """Keep all pieces but the last; return the text before them, the last tag and piece."""
+        before, *pieces = _TAG.split(text)
+        for tag, piece in zip(pieces[:-2:2], pieces[1:-2:2], strict=True):
+            self._keep(tag, piece)
+        return (before, *pieces[-2:]) if pieces else (before, b"", b"")
 
     def _keep(self, tag: bytes, piece: bytes) -> None:
         # A rank's progress bar may go on for hours without a line feed.
