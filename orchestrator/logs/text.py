@@ -117,7 +117,7 @@ class RankLines:
         before, *pieces = _TAG.split(text)
         for tag, piece in zip(pieces[:-2:2], pieces[1:-2:2], strict=True):
             self._keep(tag, piece)
-        return (before, *pieces[-2:]) if pieces else (before, b"", b"")
+        return (before, pieces[-2], pieces[-1]) if pieces else (before, b"", b"")
 
     def _keep(self, tag: bytes, piece: bytes) -> None:
         # A rank's progress bar may go on for hours without a line feed.

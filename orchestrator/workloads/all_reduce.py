@@ -119,7 +119,6 @@ WORKLOAD = Workload(
     unsupported=unsupported,
     devices=frozenset({"cuda", "cpu"}),
     precisions=frozenset({"fp32"}),
-    axes=frozenset(),
     rules=frozenset({"rates"}),
     published=published,
     log_prefix="all_reduce",

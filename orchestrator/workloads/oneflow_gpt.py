@@ -12,7 +12,7 @@ from orchestrator.launchers import replicate
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.layout import Layout
-from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.plan import Command, Placement
 from orchestrator.model.text import Count, Noun, Scalar
 from orchestrator.workloads import Published, Workload, _oneflow
 
@@ -128,11 +128,6 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
     )
 
 
-def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
-    """Return the mount of the tokens, where the scripts look for them."""
-    return (Mount(seat.data["gpt"], DATA, read_only=True),)
-
-
 def unsupported(case: Case, method: Method) -> Iterator[str]:
     """Yield shapes that do not divide, and windows between rows of the table."""
     params = Params.model_validate(case.given)
@@ -182,10 +177,8 @@ WORKLOAD = Workload(
     port=lambda _: 50051,
     command=command,
     env=_oneflow.environment,
-    mounts=mounts,
-    data=lambda _: ("gpt",),
+    data=lambda _: {"gpt": DATA},
     unsupported=unsupported,
-    devices=frozenset({"cuda"}),
     axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"}),
     rules=frozenset({"latency"}),
     log_prefix="pretrain_gpt",
