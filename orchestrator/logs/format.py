@@ -1,7 +1,7 @@
 """What distinguishes the log of one program: a table, and at most four small functions."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, nan
@@ -118,6 +118,11 @@ class Promise(NamedTuple):
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
 
 
+def all_values(run: "Run") -> Mapping[str, Value]:
+    """Return a whole header as a run's configuration."""
+    return run.header.values
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Format:
     """The log format of one program.
@@ -148,7 +153,7 @@ class Format:
         event: reads a line that is no step; returns True if the line is of this format.
         broken: finds the beginning or the end of a record in a line that is neither, such as the
             ``search`` of a pattern.
-        config: returns a run's configuration by its header.
+        config: returns a run's configuration by its header; by default, all of its values.
         promise: returns the steps that a run's header promises.
     """
 
@@ -174,7 +179,7 @@ class Format:
     headerless: tuple[str, str]
     event: Callable[["Reader", bytes], bool]
     broken: Callable[[bytes], object]
-    config: Callable[["Run"], dict[str, Value]]
+    config: Callable[["Run"], Mapping[str, Value]] = all_values
     promise: Callable[["Run"], Promise]
 
     def __post_init__(self) -> None:
