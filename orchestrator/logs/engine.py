@@ -51,11 +51,10 @@ class Run:
         self.first: Step | None = None
         self.last: Step | None = None
         self.epochs = 0
-        self.pace: tuple[int, float] | None = None
-        """Iteration and rate of the last step with a finite rate."""
         self._rates = array("d")
         self._in_first_epoch = 0
-        self._stamp = b""
+        self._clock_ns: int | None = None
+        """The last time that was printed."""
         self._batch: float | None = None
         self._stride = 0
         self._strides = Counter[int]()
@@ -107,8 +106,6 @@ class Run:
         self.last = step
         self.steps += 1
         self._rates.append(step.rate)
-        if isfinite(step.rate):
-            self.pace = (step.number, step.rate)
 
     def repeat(self, step: Step) -> None:
         """Take a step that was printed before."""
@@ -162,18 +159,23 @@ class Run:
             seen = f"line {step.line}: iteration {step.number} without the time of its print"
             self.notes.add("NO-CLOCK", seen)
             return
-        if self._form.goes_back(step.stamp, self._stamp):
+        if step.clock_ns is None:
+            return
+        if self._clock_ns is not None and step.clock_ns < self._clock_ns:
             seen = f"line {step.line}: iteration {step.number}: the clock goes backwards"
             self.notes.add("CLOCK-STEP", seen)
-        self._stamp = step.stamp
+        self._clock_ns = step.clock_ns
 
     def _check_rate(self, step: Step) -> None:
         """Note a rate or latency that is no positive number; compare their product with the batch.
 
         It is compared as exactly as both are printed.
         """
+        is_rate = 0 < step.rate < inf
+        if is_rate and step.latency_ns is None:
+            return
         where = f"line {step.line}: iteration {step.number}"
-        if not 0 < step.rate < inf:
+        if not is_rate:
             self.notes.add("NOT-FINITE", f"{where}: rate {step.rate:g}", sort="rate")
         if step.latency_ns is None:
             return
@@ -470,6 +472,7 @@ def progress(form: Format) -> Callable[[bytes], tuple[int, float] | None]:
         reader = Reader(form, None)
         for text in whole_lines([block]):
             reader.take(text)
-        return reader.run.pace
+        last = reader.run.last
+        return (last.number, last.rate) if last and isfinite(last.rate) else None
 
     return find

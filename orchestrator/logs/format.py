@@ -44,6 +44,7 @@ class Step(NamedTuple):
     Args:
         rank: by mpirun's tag.
         series: the program's name of its rates.
+        clock_ns: of the stamp; None without one, or if there is no such time.
         latency_ns: nanoseconds of an iteration, NaN for a lost number; None where none is printed.
         text: what is printed, without tags of a launcher.
     """
@@ -51,6 +52,7 @@ class Step(NamedTuple):
     rank: bytes
     series: bytes
     stamp: bytes
+    clock_ns: int | None
     epoch: int
     number: int
     rate: float
@@ -228,6 +230,7 @@ class Format:
             rank or b"",
             series,
             stamp or b"",
+            self.clock(stamp) if stamp and self.clock else None,
             int(epoch or 0),
             int(iteration),
             parse_number(rate),
@@ -240,15 +243,6 @@ class Format:
         """Return the iteration of a step, and its epoch if the format prints epochs."""
         has_epochs = b"(?P<epoch>" in self.step
         return f"{step.number} of epoch {step.epoch}" if has_epochs else str(step.number)
-
-    def goes_back(self, stamp: bytes, before: bytes) -> bool:
-        """Return True if a time is earlier than the one printed before it."""
-        if stamp.find(b".") == before.find(b"."):  # of one form, so that they sort by their bytes
-            return stamp < before
-        if self.clock is None or not stamp or not before:
-            return False
-        here, there = self.clock(stamp), self.clock(before)
-        return stamp < before if here is None or there is None else here < there
 
 
 def parse_number(text: bytes) -> float:

@@ -65,32 +65,27 @@ class Window:
         self._form = form
         self._notes = notes
         self._first, self._last = ends or (0, 0)
-        self._steps: dict[int, tuple[Step, int | None]] = {}
-        """By iteration; each with its clock in ns, None if there is no such time."""
+        self._steps: dict[int, Step] = {}
+        """By iteration."""
         self._doubtful: set[int] = set()
         """Iterations that are printed again with other words or another time."""
 
     def add(self, step: Step) -> None:
         """Take the next step, if it is inside."""
-        is_inside = self.ends is None or self._first <= step.number <= self._last
-        if not is_inside and self.origin_ns is not None:
-            return
-        clock = self._form.clock
-        clock_ns = clock(step.stamp) if clock and step.stamp else None
         if self.origin_ns is None:
-            self.origin_ns = clock_ns
-        if not is_inside:
+            self.origin_ns = step.clock_ns
+        if self.ends and not self._first <= step.number <= self._last:
             return
-        if step.stamp and clock_ns is None and self.ends:
+        if step.stamp and step.clock_ns is None and self.ends:
             self._notes.add("MALFORMED", f"line {step.line}: there is no such date or time")
-        self._steps[step.number] = step, clock_ns
+        self._steps[step.number] = step
         if self.ends is None and 0 < self._form.tail < len(self._steps):
             del self._steps[next(iter(self._steps))]
 
     def repeat(self, step: Step) -> None:
         """Distrust a step that is printed again with other words or another time."""
         kept = self._steps.get(step.number)
-        if kept and kept[0].text != step.text:
+        if kept and kept.text != step.text:
             self._doubtful.add(step.number)
 
     def misses(self, before: int | None, after: int | None, behind: int) -> bool | None:
@@ -116,7 +111,7 @@ class Window:
         if self._form.rule == "latency":
             self._judge_records(run, stride)
         elif self.is_whole:
-            self.lines = self._steps[self._first][0].line, self._steps[self._last][0].line
+            self.lines = self._steps[self._first].line, self._steps[self._last].line
         paces = self._paces()
         if not self._is_coarse():
             self._judge_clock([pace for pace in paces if pace.step.rate > 0], batch)
@@ -125,7 +120,11 @@ class Window:
 
     def _judge_records(self, run: "Run", stride: int) -> None:
         """Take the mean latency if records follow each other from one end to the other."""
-        steps, tail, last = self._inside, self._form.tail, run.last.number if run.last else 0
+        steps, tail, last = (
+            [*self._steps.values()],
+            self._form.tail,
+            run.last.number if run.last else 0,
+        )
         begin, end = (steps[0].number, steps[-1].number) if steps else (0, 0)
         is_covered = len(steps) == tail
         if self.ends:
@@ -151,19 +150,19 @@ class Window:
     def _paces(self) -> list[_Pace]:
         """Return all times that are known."""
         paces: list[_Pace] = []
-        before, before_ns = None, None
-        for step, clock_ns in self._steps.values():
+        before = None
+        for step in self._steps.values():
             ahead, took_ns = step.number - before.number if before else 1, nan
             if step.stamp:
-                if clock_ns is not None and before_ns is not None:
-                    took_ns = (clock_ns - before_ns) / ahead
+                if step.clock_ns is not None and before and before.clock_ns is not None:
+                    took_ns = (step.clock_ns - before.clock_ns) / ahead
             elif step.latency_ns is not None:
                 took_ns = step.latency_ns
             elif step.rate > 0 and not (self._form.averaged and step.number == self._first):
                 took_ns = 1 / step.rate
             if isfinite(took_ns):
                 paces.append(_Pace(took_ns, ahead, before or step, step))
-            before, before_ns = step, clock_ns
+            before = step
         return paces
 
     def _judge_gap(self, paces: Sequence[_Pace]) -> None:
@@ -196,7 +195,7 @@ class Window:
         whole = [it for it in (start, end) if (it.clock_ns + origin_ns) % SECOND_NS == 0]
         if len(whole) < 2:
             decimals = {
-                it.iteration: len(self._steps[it.iteration][0].stamp.partition(b".")[2])
+                it.iteration: len(self._steps[it.iteration].stamp.partition(b".")[2])
                 for it in (start, end)
             }
             most = max(decimals.values())
@@ -221,7 +220,7 @@ class Window:
         Args:
             paces: of steps with a positive rate.
         """
-        if not paces or not any(step.stamp for step in self._inside):
+        if not paces or not any(step.stamp for step in self._steps.values()):
             return
         usual = median([pace.took_ns * pace.step.rate for pace in paces])
         self.samples = usual / SECOND_NS
@@ -270,12 +269,12 @@ class Window:
         seen = f"lines {before.line} and {step.line}: {took} by the clock"
         self._notes.add("CLOCK-JUMP", f"{seen}, {expected} by the printed rate")
 
-    def _find_end(self, number: int) -> tuple[Step, int | None] | None:
+    def _find_end(self, number: int) -> Step | None:
         """Return an end of the window; None if it lacks, is doubtful, or has an impossible time."""
-        if self.ends is None or number in self._doubtful or number not in self._steps:
+        step = self._steps.get(number)
+        if self.ends is None or step is None or number in self._doubtful:
             return None
-        step, clock_ns = self._steps[number]
-        return None if step.stamp and clock_ns is None else (step, clock_ns)
+        return None if step.stamp and step.clock_ns is None else step
 
     @property
     def is_whole(self) -> bool:
@@ -290,24 +289,20 @@ class Window:
         return self._find_moment(self._first), self._find_moment(self._last)
 
     def _find_moment(self, number: int) -> Moment | None:
-        step, clock_ns = self._find_end(number) or (None, None)
-        if step is None or clock_ns is None:
+        step = self._find_end(number)
+        if step is None or step.clock_ns is None:
             return None
-        return Moment(number, clock_ns - (self.origin_ns or 0), step.line)
-
-    @property
-    def _inside(self) -> list[Step]:
-        return [step for step, _ in self._steps.values()]
+        return Moment(number, step.clock_ns - (self.origin_ns or 0), step.line)
 
     @property
     def rates(self) -> list[float]:
         """The printed rates of all steps."""
-        return [step.rate for step in self._inside]
+        return [step.rate for step in self._steps.values()]
 
     @property
     def digest(self) -> str:
         """Hash of all evidence; empty without any."""
-        evidence = b"".join(step.evidence + b"\n" for step in self._inside)
+        evidence = b"".join(step.evidence + b"\n" for step in self._steps.values())
         return hashlib.sha256(evidence).hexdigest() if evidence else ""
 
     @property
@@ -319,7 +314,7 @@ class Window:
         counts = Counter(self.rates)
         if len(counts) < 2:
             return frozenset()
-        hashes = {hashlib.blake2b(it.words, digest_size=16).digest() for it in self._inside}
+        hashes = {hashlib.blake2b(it.words, digest_size=16).digest() for it in self._steps.values()}
         steps = nsmallest(_KEPT, hashes)
         if max(counts.values()) > max(1, counts.total() * _REPEATED):
             return frozenset([hashlib.blake2b(b"".join(steps), digest_size=16).digest()])

@@ -116,7 +116,8 @@ def _read_nvlog(reader: Reader, line: bytes) -> bool:
         if half:
             run.damage(reader.line)
         stamp, number = found["clock"], int(found["iteration"])
-        reader.half = Step(rank, b"", stamp, 0, number, nan, None, b"", 0)
+        clock_ns = clock.of_seconds(stamp)
+        reader.half = Step(rank, b"", stamp, clock_ns, 0, number, nan, None, b"", 0)
     elif found["rate"]:
         reader.half = None
         if half is None or half.rank != rank:
@@ -232,7 +233,6 @@ TENSORFLOW = Format(
     alone=(b"DLL ",),
     lost=_LOSS,
     sealed=_SEALED,
-    clock=lambda stamp: (clock.of_stamp if b"-" in stamp else clock.of_seconds)(stamp),
     end=re.compile(rb"Ending Model Training|train_throughput : |Average total_ips: "),
     agreement=Agreement(step=0.02, window=0.004),  # recorded: 1.7 % of a step, 0.21 % of 20
     window=(21, 120),
