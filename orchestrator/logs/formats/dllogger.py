@@ -11,26 +11,27 @@ from orchestrator.logs.engine import Reader, Run
 from orchestrator.logs.format import LOST, NUMBER, Format, Promise, parse_number
 from orchestrator.logs.header import Table, Value, count, keep, parser, real, switch, whole
 
-STAMP = rb"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?)"
+TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?>(?:\.\d{6})?)"
 """Matches a time of Python's ``str(datetime)``, which drops .000000."""
 
+# DLL 2020-12-16 11:32:26.497417 - Epoch: 0 Iteration: 20  train.loss : 7.48701  train.total_ips :
+# 367.81 img/s
 _STEP = (
-    rb"DLL " + STAMP + rb" - Epoch: (?P<epoch>\d{1,9}) Iteration: (?P<iteration>\d{1,15})"
+    rb"DLL (?P<clock>" + TIME + rb") - Epoch: (?P<epoch>\d{1,9}) Iteration: (?P<iteration>\d{1,15})"
     rb"(?>(?: ++(?!train\.total_ips)[A-Za-z_][\w.]*+ : "
     + NUMBER
     + rb"(?: (?:None|s|im(?:g|ages)/s)(?= ))?)*)"
     rb" +train\.total_ips : (?P<rate>" + NUMBER + rb") im(?:g|ages)/s"
 )
+# DLL 2020-12-16 11:32:21.1 - PARAMETER data : /data  arch : resnet50  batch_size : 128
 _OTHER = re.compile(
-    rb"DLL " + STAMP + rb" - (?:(?P<header>PARAMETER) |(?P<summary>Summary): |Epoch: \d{1,9}  [a-z]"
+    rb"DLL " + TIME + rb" - (?:(?P<header>PARAMETER) |(?P<summary>Summary): |Epoch: \d{1,9}  [a-z]"
     rb"|Epoch: \d{1,9} Iteration: \d{1,15} Validation Iteration: \d"
     rb"|(?!PARAM|Summ|Epoch|Iter)[A-Za-z])"
 )
 _BROKEN = re.compile(
     rb"DLL \d|^(?=.*DLL ).*(?:Epoch: |Iteration:|Summary: |PARAMETER)|^(?=.*train\.).*Iteration:"
 )
-
-
 _word = parser(r"(?!.*  |.* :).*", str, "one value")
 _TABLE: Table = {
     "batch_size": ("micro_batch_size", count),

@@ -17,14 +17,17 @@ ROWS = 5
 
 _NUMBER = rb"(?:\d{1,15}\.\d{5}" + LOST + rb")"
 """With fewer decimals it was cut."""
+# | 100      | 3200            | 51200           | 39.00969   | 13.12494   | 6.82232    |
 _STEP = (
     rb"^[^|\n]*\|(?P<words> *+(?P<iteration>\d{1,15}) *+\| *+\d{1,15} *+\| *+\d{1,15} *+"
     rb"\| *+(?P<rate>" + _NUMBER + rb") *+\| *+(?P<latency>" + _NUMBER + rb") *+\|"
     rb"(?>(?: *+" + _NUMBER + rb" *+\|){0,20}))[ \t]*$"
 )
 _BROKEN = re.compile(rb"^[^|]*\| *\d+ *(?:\||$)|\d\.\d{5} *\|[ \t]*$")
+# 100 %, 11958 MiB
 _MEMORY = re.compile(rb"^" + TAG + rb"(?:\d{1,3} %|\[[^\]]{1,30}\]), (\d{1,9}) MiB[ \t]*$")
 _OPENING = re.compile(rb"-{3} arguments -{3}|padded vocab \(size: \d")
+# micro_batch_size ................ 8
 _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) \.{2,48}(?: (.{0,4096}))?$")
 _TABLE: Table = {
     "num_nodes": ("nodes", count),

@@ -16,8 +16,11 @@ from orchestrator.logs.header import Table, Value, count, keep, real, switch, wh
 
 _RATE = rb"(?P<rate>\d{1,15}\.\d{3}" + LOST + rb")"
 """With fewer decimals it was cut."""
+# , loss: 7.087004, top_1: 0.000000
 _FIELD = rb", (?!throughput)[a-z]\w{0,40}+: (?:-?\d{1,15}(?:\.\d{1,15})?" + LOST + rb")"
+_FIELDS = rb"(?>(?:" + _FIELD + rb"){0,20})"
 _CLOCK = rb"(?: (?P<clock>\d{9,10}\.\d{1,9}))?[ \t]*$"
+# batch_size_per_device = 128
 _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) =(?: (.{0,4096}))?$")
 
 _COMMON: Table = {
@@ -80,11 +83,13 @@ def _promise(run: Run) -> Promise:
 
 ONEFLOW_RN50 = Format(
     unit="images/s",
+    # train: epoch 0, iter 20, loss: 7.087004, samples/s: 3988.891 1597933942.9863544
     step=rb"(?<!\w)train: epoch (?P<epoch>\d{1,9}), iter (?P<iteration>\d{1,15})"
-    rb"(?>(?:" + _FIELD + rb"){0,20}), samples/s: " + _RATE + _CLOCK,
+    + (_FIELDS + rb", samples/s: " + _RATE + _CLOCK),
     marks=(b"train:", b"samples/s: ", b" =", b"Saving model to "),
     alone=(b"train:", b"samples/s: "),
     lost=re.compile(rb"loss: (?:" + LOST[1:] + rb")"),
+    # Saving model to ./snapshots/snapshot_epoch_0
     end=re.compile(rb"Saving model to \S*snapshot_(?:epoch_\d|last)"),
     clock=clock.of_seconds,
     agreement=Agreement(0.003, 0.003, late_ns=5e6, window_late_ns=5e6),  # recorded: 0.4 ms of 1 s
@@ -111,15 +116,9 @@ ONEFLOW_RN50 = Format(
 ONEFLOW_BERT = replace(
     ONEFLOW_RN50,
     unit="sentences/s",
+    # step: 119, total_loss: 8.1, mlm_loss: 7.4, nsp_loss: 0.7, throughput: 51.2 1597933977.6064055
     step=rb"(?<!\w)step: (?P<iteration>\d{1,15})"
-    rb"(?>(?:"
-    + _FIELD
-    + rb"){0,20}), throughput: "
-    + _RATE
-    + rb"(?>(?:"
-    + _FIELD
-    + rb"){0,20})"
-    + _CLOCK,
+    + (_FIELDS + rb", throughput: " + _RATE + _FIELDS + _CLOCK),
     marks=(b"step:", b"throughput: ", b" ="),
     alone=(b"step:", b"throughput: "),
     end=None,  # snapshots are saved in the middle of a run, too

@@ -14,7 +14,7 @@ from math import isfinite, nan
 from orchestrator.logs import clock
 from orchestrator.logs.engine import RESULT, Reader, Run
 from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step, parse_number
-from orchestrator.logs.formats.dllogger import parameters, results
+from orchestrator.logs.formats.dllogger import TIME, parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, keep, parser, real, switch, whole
 
 TRAINING, BENCHMARK = "imgs_per_sec", "total_ips"
@@ -24,18 +24,20 @@ UNSHOWN = 20
 _PARAMETERS = "parameters"
 """The key of a header that has a line of parameters."""
 
-_TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?>(?:\.\d{6})?)"
 _RATE = rb"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>" + NUMBER + rb")(?!\S)"
-_STEP = rb"DLL (?P<clock>" + _TIME + rb") - \(\d{1,9}, (?P<iteration>\d{1,15})\) " + _RATE
+# DLL 2020-12-16 07:21:56.228856 - (0, 200) total_ips : 395.8594442183251
+_STEP = rb"DLL (?P<clock>" + TIME + rb") - \(\d{1,9}, (?P<iteration>\d{1,15})\) " + _RATE
 _SEALED = re.compile(
-    _STEP + rb"\s|^(?!.*DLL .*DLL ).*DLL " + _TIME + rb" - \(\) [A-Za-z_]\w* : \S+\s[^:]*$"
+    _STEP + rb"\s|^(?!.*DLL .*DLL ).*DLL " + TIME + rb" - \(\) [A-Za-z_]\w* : \S+\s[^:]*$"
 )
+# DLL 2020-12-16 07:23:10.1 - () train_throughput : 395.8
 _OTHER = re.compile(
     rb"DLL "
-    + _TIME
+    + TIME
     + rb" - (?:(?P<header>PARAMETER) |(?P<result>\(\)) [A-Za-z_]|\(\d{1,9},\) [A-Za-z_]"
     rb"|(?!PARAM)[A-Za-z])"
 )
+# :::NVLOGv0.2.3 resnet 1621936374.152874470 (benchmark_hooks.py:59) iteration: 450
 _HEAD = rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<clock>\d{1,10}\.\d{6,9}) \([\w.]{1,80}:\d{1,9}\) "
 _NVLOG = re.compile(
     RANK + _HEAD + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
@@ -48,12 +50,11 @@ _BROKEN = re.compile(
     rb"(?:DLL \d|PARAMETER |train_throughput|imgs_per_sec :|total_ips ?:)"
 )
 _LOSS = re.compile(rb"(?:cross_entropy|loss) ?: (?![-+]?\.?\d)")  # nan, tensor(nan), nothing
+# Per-GPU Batch Size 128
 _COUNT = re.compile(
     rb"(?:.{0,80}<std(?:out|err)>:)?(?::::NVLOG\S{1,20} \S{1,80} [\d.]{1,30} \(\S{1,90}\) )?"
     rb"(?P<name>Num GPUs|Per-GPU Batch Size|Total Steps):? (?P<value>\d{1,15})(?:\.0)?\s*$"
 )
-
-
 _word = parser(r"[\w.-]{1,80}", str, "one word")
 # Flags lost the ``use_`` of their names in 2021, and --amp and --static_loss_scale took the place
 # of --use_tf_amp and --loss_scale.
