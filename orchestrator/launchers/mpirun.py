@@ -7,6 +7,7 @@ Source: DLPerf, run_multi_node.sh and README of NGC TensorFlow ResNet50; ``man m
 ``man sshd_config``.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -21,9 +22,8 @@ LEADER_FILES = ("id", "known_hosts", "ssh_config")
 SERVICE_FILES = ("host_key", "authorized_keys", "sshd_config", "sshd.sh", "enter.sh")
 """File names; each gets its node_rank as a prefix, since nodes may share one folder."""
 PRIVATE = ("id", "host_key")
-CONNECT_TRIES = (
-    60  # a second apart: the gates of a gang open within milliseconds, sshd starts after
-)
+# A second apart: the gates of a gang open within milliseconds, sshd starts after.
+CONNECT_TRIES = 60
 
 # Unbuffered, Python writes the words of a print one by one, and each gets a tag; with an empty
 # value it writes lines, since mpirun gives ranks a terminal.
@@ -73,14 +73,12 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
         *_interface(placement),
         *command.program,
     )
-    services = (_service(node_rank) for node_rank in range(1, len(seats)))
-    return (Start(argv, files=LEADER_FILES), *services)
-
-
-def _service(node_rank: int) -> Start:
-    files = tuple(_file_name(name, node_rank) for name in SERVICE_FILES)
-    argv = ("sh", _file_name("sshd.sh", node_rank))
-    return Start(argv, service=True, files=files, capabilities=CAPABILITIES)
+    starts = [Start(argv, files=LEADER_FILES)]
+    for node_rank in range(1, len(seats)):
+        files = tuple(_file_name(name, node_rank) for name in SERVICE_FILES)
+        sshd = ("sh", _file_name("sshd.sh", node_rank))
+        starts.append(Start(sshd, service=True, files=files, capabilities=CAPABILITIES))
+    return tuple(starts)
 
 
 def _file_name(name: str, node_rank: int) -> str:
@@ -100,23 +98,23 @@ def leader_files(
     Args:
         hosts: by address, the keys of the other nodes' sshd.
     """
-    host_lines = (f"[{address}]:{port} {keys.public}" for address, keys in hosts.items())
-    settings = (
-        "Host *",
-        f"Port {port}",
-        f"IdentityFile {folder}/id",
-        "IdentitiesOnly yes",
-        f"UserKnownHostsFile {folder}/known_hosts",
-        "GlobalKnownHostsFile /dev/null",
-        "StrictHostKeyChecking yes",
-        "CheckHostIP no",
-        "BatchMode yes",
-        f"ConnectionAttempts {CONNECT_TRIES}",
-        "ConnectTimeout 5",
-        "ServerAliveInterval 10",
-        "LogLevel ERROR",
-    )
-    return {"id": user.private, "known_hosts": _lines(host_lines), "ssh_config": _lines(settings)}
+    known = (f"[{address}]:{port} {keys.public}\n" for address, keys in hosts.items())
+    settings = f"""\
+Host *
+Port {port}
+IdentityFile {folder}/id
+IdentitiesOnly yes
+UserKnownHostsFile {folder}/known_hosts
+GlobalKnownHostsFile /dev/null
+StrictHostKeyChecking yes
+CheckHostIP no
+BatchMode yes
+ConnectionAttempts {CONNECT_TRIES}
+ConnectTimeout 5
+ServerAliveInterval 10
+LogLevel ERROR
+"""
+    return {"id": user.private, "known_hosts": "".join(known), "ssh_config": settings}
 
 
 def service_files(
@@ -124,27 +122,28 @@ def service_files(
 ) -> Mapping[str, str]:
     """Return the files, by name, that any node but the leader needs in its attempt's folder."""
     prefix = f"{folder}/{_file_name('', node_rank)}"
-    settings = (
-        f"Port {at.port}",
-        f"ListenAddress {at.host}",
-        f"HostKey {prefix}host_key",
-        f"AuthorizedKeysFile {prefix}authorized_keys",
-        f"ForceCommand sh {prefix}enter.sh",
-        "PidFile none",
-        "UsePAM no",
-        "StrictModes no",  # /var/tmp is everybody's; the attempt's folder below it is ours alone
-        "PermitRootLogin prohibit-password",
-        "PubkeyAuthentication yes",
-        "PasswordAuthentication no",
-        "AllowTcpForwarding no",
-        "X11Forwarding no",
-        "MaxStartups 256",
-        "LogLevel ERROR",
-    )
+    # StrictModes: /var/tmp is everybody's; the attempt's folder below it is ours alone.
+    settings = f"""\
+Port {at.port}
+ListenAddress {at.host}
+HostKey {prefix}host_key
+AuthorizedKeysFile {prefix}authorized_keys
+ForceCommand sh {prefix}enter.sh
+PidFile none
+UsePAM no
+StrictModes no
+PermitRootLogin prohibit-password
+PubkeyAuthentication yes
+PasswordAuthentication no
+AllowTcpForwarding no
+X11Forwarding no
+MaxStartups 256
+LogLevel ERROR
+"""
     files = {
         "host_key": host.private,
         "authorized_keys": f"restrict {user.public}\n",
-        "sshd_config": _lines(settings),
+        "sshd_config": settings,
         "sshd.sh": _SSHD,
         "enter.sh": _ENTER,
     }
@@ -158,14 +157,8 @@ def spoken(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
     """
     for text in whole_lines(chunks):
         for line in text.split(b"\n")[:-1]:
-            yield line + b"\n" if _rank(line) in ranks else b"\n"
-
-
-def _rank(line: bytes) -> int | None:
-    """Return the rank of a line that mpirun tagged, such as ``[1,12]<stdout>:``."""
-    tag, mark, _ = line.partition(b"]<std")
-    rank = tag.rpartition(b",")[2]
-    return int(rank) if mark and rank.isdigit() and len(rank) < 10 else None
+            tag = re.match(rb"[^<]*,(\d{1,9})\]<std", line)  # [1,12]<stdout>:
+            yield line + b"\n" if tag and int(tag[1]) in ranks else b"\n"
 
 
 def _interface(placement: Placement) -> tuple[str, ...]:
@@ -181,7 +174,3 @@ def _interface(placement: Placement) -> tuple[str, ...]:
     if name is None:
         return ()
     return ("-mca", "btl_tcp_if_include", name, "-mca", "oob_tcp_if_include", name)
-
-
-def _lines(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)

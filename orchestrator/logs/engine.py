@@ -1,21 +1,276 @@
 """The reader of training logs, which knows runs, order and ends; a format describes the lines."""
 
+import hashlib
 import re
-from collections.abc import Iterable
-from math import isfinite
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from math import inf, isfinite
+from statistics import median
 
+from orchestrator import words
 from orchestrator.logs import nccl
-from orchestrator.logs.format import CRASH, Format, Step
-from orchestrator.logs.header import Notes
-from orchestrator.logs.run import Run
-from orchestrator.logs.text import LONGEST_RECORD, Raw, select_lines, whole_lines
-from orchestrator.logs.window import Window
-from orchestrator.model.log import Rule, TrainingLog, global_batch_size
+from orchestrator.logs.format import CRASH, Format, Promise, Step
+from orchestrator.logs.header import Header, Notes
+from orchestrator.logs.text import LONGEST_RECORD, select_lines, whole_lines
+from orchestrator.logs.window import Window, compute_harmonic_mean, compute_mean
+from orchestrator.model.log import SECOND_NS, Rate, Rule, TrainingLog, global_batch_size
+from orchestrator.model.trace import Trace
 
 RESULT = "train_throughput"
 """The name of a program's own result in ``TrainingLog.reported``."""
 
 _CRASH = re.compile(CRASH)
+_TOLERANCE = 0.03
+"""Between a record's rate x latency and the batch, for formats that do not give their digits."""
+_MANY = 4096
+"""Rates from which on a trace is reduced at once, to save memory when there are many logs."""
+
+
+class Run:
+    """One run: its steps are summed up as they come.
+
+    Args:
+        requested: the window; None for the usual one.
+    """
+
+    def __init__(self, form: Format, requested: tuple[int, int] | None, notes: Notes) -> None:
+        self._form = form
+        self._requested = requested
+        self.notes = notes
+        self.header = Header(form.header, notes)
+        self.reported: dict[str, float] = {}
+        self.result_line: int | None = None
+        self.memory_mib: int | None = None
+        self.is_over = False
+        self.is_whole = False
+        """True if all steps that the header promises are there, or the program's own end."""
+        self.window: Window | None = None
+        self.series = b""
+        self.steps = 0
+        self.first: Step | None = None
+        self.last: Step | None = None
+        self.epochs = 0
+        self._rates = array("d")
+        self._in_first_epoch = 0
+        self._clock_ns: int | None = None
+        """The last time that was printed."""
+        self._batch: float | None = None
+        self._stride = 0
+        self._strides = Counter[int]()
+        self._seen: dict[int, str] = {}
+        """The first step of each stride, in words."""
+        self._damaged: list[int] = []
+        """Lines of broken records since the last step."""
+        self._damaged_at = 0
+        self._ended_at = self._crashed_at = -1
+        self._crash = ""
+
+    @property
+    def has_begun(self) -> bool:
+        """True if there is a step or a line of a header."""
+        return bool(self.steps or self.header.keys)
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """The window to measure; None for the last records, or for the program's own result."""
+        kind = self.series.decode() or self.header.get("mode")
+        return self._requested or (None if kind in self._form.reporting else self._form.window)
+
+    @property
+    def usual(self) -> int:
+        """The most frequent distance from one step to the next; 0 without any."""
+        return max(self._strides, key=lambda ahead: (self._strides[ahead], -ahead), default=0)
+
+    def add(self, step: Step) -> None:
+        """Take a step that follows the last one."""
+        before = self.last
+        if self.window is None:  # only the first step shows which window is the usual one
+            self.series, self.first = step.series, step
+            self._batch = self._form.promise(self).batch
+            self.window = Window(self.ends, self._form, self.notes)
+        self._check_clock(step)
+        if self._damaged:
+            self.note_damage(step.number)
+        if before is None or step.epoch > before.epoch:
+            self._open_epoch(step, before)
+        else:
+            self._stride = step.number - before.number
+            self._strides[self._stride] += 1
+            if self._stride not in self._seen:
+                seen = f"line {step.line}: iteration {step.number} after {before.number}"
+                self._seen[self._stride] = seen
+        self._check_rate(step)
+        if self.epochs == 1:
+            self.window.add(step)
+        self.last = step
+        self.steps += 1
+        self._rates.append(step.rate)
+
+    def repeat(self, step: Step) -> None:
+        """Take a step that was printed before."""
+        seen = f"line {step.line}: iteration {self._form.place(step)} is there again"
+        self.notes.add("DUP-STEPS", seen)
+        if self.window and self.epochs == 1:
+            self.window.repeat(step)
+
+    def end(self) -> None:
+        """Take the program's own last words."""
+        self._ended_at = self.steps
+
+    def crash(self, line: int, words: str) -> None:
+        """Take the words of a failure."""
+        if self._crashed_at != self.steps:
+            self._crashed_at, self._crash = self.steps, f"line {line}: {words}"
+
+    def damage(self, line: int) -> None:
+        """Keep the line of a broken record until the next step shows where it was."""
+        self._damaged.append(line)
+        self._damaged_at = self.steps
+
+    def note_damage(self, number: int | None) -> None:
+        """Note the records that broke before this step, None at the end of the run."""
+        last, behind = self.last.number if self.last else None, self.steps - self._damaged_at
+        is_inside = self.window is None or (
+            self.epochs <= 1 and self.window.misses(last, number, behind)
+        )
+        if is_inside is None or not self._damaged:
+            return
+        code, where = ("MALFORMED", "inside") if is_inside else ("MALFORMED-OUTSIDE", "outside")
+        seen = f"line {self._damaged[0]} begins or ends as a record but does not match"
+        times = len(self._damaged)
+        self.notes.add(code, f"{seen}, {where} the window", sort="record", times=times)
+        self._damaged.clear()
+
+    def _open_epoch(self, step: Step, before: Step | None) -> None:
+        """Begin an epoch; its numbers begin as in the first one, or go on."""
+        self.epochs += 1
+        if before is None or self.first is None:
+            return
+        self._in_first_epoch = self._in_first_epoch or self.steps
+        begins = step.number in (self.first.number, before.number + self._stride)
+        if step.epoch != before.epoch + 1 or not begins:
+            here, there = self._form.place(step), self._form.place(before)
+            seen = f"line {step.line}: iteration {here} after {there}"
+            self.notes.add("SKIPPED-STEPS", seen, sort="epoch")
+
+    def _check_clock(self, step: Step) -> None:
+        if self._form.clock and not step.stamp:
+            seen = f"line {step.line}: iteration {step.number} without the time of its print"
+            self.notes.add("NO-CLOCK", seen)
+            return
+        if step.clock_ns is None:
+            return
+        if self._clock_ns is not None and step.clock_ns < self._clock_ns:
+            seen = f"line {step.line}: iteration {step.number}: the clock goes backwards"
+            self.notes.add("CLOCK-STEP", seen)
+        self._clock_ns = step.clock_ns
+
+    def _check_rate(self, step: Step) -> None:
+        """Note a rate or latency that is no positive number; compare their product with the batch.
+
+        It is compared as exactly as both are printed.
+        """
+        is_rate = 0 < step.rate < inf
+        if is_rate and step.latency_ns is None:
+            return
+        where = f"line {step.line}: iteration {step.number}"
+        if not is_rate:
+            self.notes.add("NOT-FINITE", f"{where}: rate {step.rate:g}", sort="rate")
+        if step.latency_ns is None:
+            return
+        if not step.latency_ns > 0:
+            seen = f"{where}: the latency is not a positive number"
+            self.notes.add("NOT-FINITE", seen, sort="latency")
+            return
+        if not self._batch or not isfinite(step.rate):
+            return
+        latency_s, tolerance, digits = step.latency_ns / SECOND_NS, _TOLERANCE, self._form.digits
+        if digits and step.rate > 0:
+            tolerance = 0.51 * (digits[0] / step.rate + digits[1] / latency_s) + 1e-6
+        made = step.rate * latency_s
+        if abs(made / self._batch - 1) > tolerance:
+            unit, _, _ = self._form.unit.partition("/")
+            seen = f"{where}: {step.rate:g} {self._form.unit} x {latency_s:.9g} s are {made:.6g}"
+            seen = f"{seen} {unit}; the header says {self._batch:.6g}"
+            self.notes.add("RATE-MISMATCH", seen, sort="record")
+
+    def judge(self, promise: Promise) -> int:
+        """Note what only the whole run shows; return the distance from one step to the next."""
+        self.note_damage(None)
+        base = self._form.base
+        alone = self.first.number + 1 - base if self.first else 1
+        stride = promise.interval or self.usual or alone
+        for ahead, times in self._strides.items():
+            if ahead != stride:
+                self.notes.add("SKIPPED-STEPS", self._seen[ahead], times=times)
+        if self.first:
+            begin, latest = self.first.number, promise.first
+            needed = stride + base - 1 if latest is None else latest
+            is_early = latest is None and promise.interval is not None and begin < needed
+            if begin > needed or is_early:
+                seen = f"the log begins at iteration {begin}; needed {needed}"
+                self.notes.add("SKIPPED-STEPS", seen, sort="beginning")
+        self._judge_length(stride, promise)
+        if self.steps and self._crashed_at == self.steps != self._ended_at:
+            self.notes.add("CRASHED", f"{self._crash}; after the last step, and no end of its own")
+        keys, form = self.header.keys, self._form
+        lacking = [name for name, any_of in form.needed if not any_of & keys]
+        if not keys:
+            self.notes.add(*form.headerless)
+        elif lacking:
+            self.notes.add("NO-HEADER", f"the header does not say {' and '.join(lacking)}")
+        if not self.steps:
+            self.notes.add("NO-STEPS", "no line of an iteration")
+        return stride
+
+    def _judge_length(self, stride: int, promise: Promise) -> None:
+        """Compare the last step with what the header promises, and with the program's own end."""
+        short = ""
+        if promise.lines is not None and self.steps < promise.lines:
+            short = f"have {self.steps} of {promise.lines} steps"
+        elif promise.lines is None and self.last:
+            short = self._compare_end(self.last, stride, promise)
+        is_gapless = self._strides.keys() <= {stride} and self.epochs >= (promise.epochs or 1)
+        has_ended = is_gapless and self._ended_at == self.steps > 0
+        if short and has_ended:
+            self.notes.add("SHORT-RUN", f"{short}; the program ended there by itself")
+        elif short:
+            self.notes.add("TRUNCATED", short, sort="end")
+        is_promised = promise.lines is not None or promise.least is not None
+        self.is_whole = has_ended or (is_promised and not short)
+
+    def _compare_end(self, last: Step, stride: int, promise: Promise) -> str:
+        """Return in words where a run ended that ended too early, else an empty text."""
+        done, epochs = last.number + 1 - self._form.base, promise.epochs or last.epoch + 1
+        seen = f"the log ends at iteration {self._form.place(last)}; its header promises"
+        seen = f"{seen} {promise.least} iterations in each of {words.count(epochs, 'epoch')}"
+        if done > (promise.most or done) or last.epoch + 1 > epochs:
+            self.notes.add("MIXED-CONFIG", seen, sort="end")
+        elif (promise.least or 0) - done >= stride or last.epoch + 1 < epochs:
+            return seen
+        return ""
+
+    @property
+    def rate(self) -> Rate | None:
+        """The rates of all steps; None without steps or with a rate that is not positive."""
+        if not self._is_positive:
+            return None
+        return Rate(self.steps, compute_mean(self._rates), median(self._rates))
+
+    @property
+    def trace(self) -> Trace | None:
+        """The rates of the first epoch; None where iterations are skipped."""
+        if self.first is None or not self._is_positive or len(self._strides) > 1:
+            return None
+        steps = self._in_first_epoch or self.steps
+        rates = self._rates[:steps]
+        trace = Trace(self.first.number, self.usual or 1, steps, 1, rates, rates, rates)
+        return trace if steps < _MANY else trace.reduced()
+
+    @property
+    def _is_positive(self) -> bool:
+        return bool(self._rates) and all(0 < rate < inf for rate in self._rates)
 
 
 class Reader:
@@ -30,8 +285,6 @@ class Reader:
         self._requested = requested
         self._libraries = nccl.Listener()
         self._runs_before = 0
-        self._doubtful: Step | None = None
-        """A step that went back: the first one of another run, or a copy of an earlier one."""
         self._torn_line = 0
         self.notes = Notes()
         self.run = Run(form, requested, self.notes)
@@ -75,69 +328,35 @@ class Reader:
         is_timed = is_behind and step and step.stamp and line.rstrip().endswith(step.stamp)
         if is_timed or (form.sealed and form.sealed.search(line)):
             self.take(line + b"\n")
-        elif not is_behind:  # behind the window nothing is measured
-            is_cut = any(word in line for word in form.cut) if form.cut else form.broken(line)
-            if self.half or is_cut:
-                self._torn_line = self.line
-        self._settle(None)
+        elif not is_behind and (step or self.half or form.broken(line)):
+            self._torn_line = self.line  # behind the window nothing is measured
 
     def step(self, step: Step) -> None:
         """Take a step: the next one of its run, a repeated one, or the first of another run."""
-        if self._doubtful:
-            self._settle(step)
-        run, last = self.run, self.run.last
+        last = self.run.last
         if last is None:
-            run.add(step)
-        elif run.is_over or step.series != run.series:
-            before = "the result" if run.is_over else run.series.decode()
+            self.run.add(step)
+            return
+        if self.run.is_over or step.series != self.run.series:
+            before = "the result" if self.run.is_over else self.run.series.decode()
             seen = f"{step.series.decode()} of iteration {step.number} after {before}"
             self.restart(f"line {step.line}: {seen}")
-            self.run.add(step)
-        else:
-            self._compare(step, last)
-
-    def _compare(self, step: Step, last: Step) -> None:
-        """Take a step of the current run, or of one that begins where its number goes back."""
-        run = self.run
-        if step.rank != last.rank and step.rank and last.rank:
+            last = None
+        elif step.rank != last.rank and step.rank and last.rank:
             seen = f"line {step.line}: steps of ranks {int(last.rank)} and {int(step.rank)}"
             self.notes.add("DUP-STEPS", seen, sort="ranks")
-        here, before = step.place, last.place
-        if here > before:
-            run.add(step)
-        elif here == before:
-            run.repeat(step)
-        elif step.epoch < last.epoch or run.first is None or step.number <= run.first.number:
-            self._restart_at(step, last)
-        else:
-            self._doubtful = step
-
-    def _settle(self, following: Step | None) -> None:
-        """Begin another run at a doubtful step if the following step goes on from it."""
-        step, self._doubtful = self._doubtful, None
-        last = self.run.last
-        if step is None or last is None:
-            return
-        if (
-            following
-            and following.number == step.number + (self.run.stride or 1)
-            and (following.epoch, following.rank) == (step.epoch, step.rank)
-            and not self.form.goes_back(following.stamp, step.stamp)
-        ):
-            self._restart_at(step, last)
-        else:
+        if last and step.place == last.place:
             self.run.repeat(step)
-
-    def _restart_at(self, step: Step, last: Step) -> None:
-        here, before = self.form.place(step), self.form.place(last)
-        self.restart(f"line {step.line}: iteration {here} after {before}")
+            return
+        if last and step.place < last.place:
+            here, before = self.form.place(step), self.form.place(last)
+            self.restart(f"line {step.line}: iteration {here} after {before}")
         self.run.add(step)
 
     def restart(self, seen: str) -> None:
         """Begin another run."""
-        self._settle(None)
         self.notes.add("SEVERAL-RUNS", seen)
-        self.run.close()
+        self.run.note_damage(None)
         self._runs_before += 1
         self.run = Run(self.form, self._requested, self.notes)
 
@@ -161,11 +380,10 @@ class Reader:
         seen = f"line {self.line}: iteration {iteration}: the loss is not finite"
         self.notes.add("LOSS-NOT-FINITE", seen)
 
-    def log(self, raw: Raw) -> TrainingLog:
+    def log(self, size_bytes: int, sha256: str) -> TrainingLog:
         """Return what has been read."""
         run, form = self.run, self.form
         runs = self._runs_before + run.has_begun
-        run.close()
         promise = form.promise(run)
         stride, config = run.judge(promise), form.config(run)
         window = run.window if runs == 1 and run.window else Window(run.ends, form, self.notes)
@@ -174,7 +392,11 @@ class Reader:
         if rule == "reported" and runs == 1 and RESULT not in reported:
             seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
             self.notes.add("NO-RESULT", seen)
-        window.judge(run, stride, promise.batch or global_batch_size(config))
+        if window is run.window:
+            window.judge(run, stride, promise.batch or global_batch_size(config))
+        rates = window.rates if window.is_whole else []
+        after_first = rates if form.rule == "latency" else rates[1:]
+        mean = compute_mean(rates)
         has_number = RESULT in run.reported if rule == "reported" else window.is_whole
         if self._torn_line and not (has_number and run.is_whole):
             seen = f"the log ends in the middle of a record, in line {self._torn_line}"
@@ -189,19 +411,19 @@ class Reader:
             start=start,
             end=end,
             rate=run.rate,
-            window_rate=window.rate,
+            window_rate=compute_harmonic_mean(after_first),
             unit=form.unit,
             reported=reported,
             digest=window.digest,
             words=window.words,
-            size_bytes=raw.size_bytes,
-            sha256=raw.sha256,
+            size_bytes=size_bytes,
+            sha256=sha256,
             fabric=self._libraries.fabric(),
             problems=self.notes.problems(),
             rule=rule,
             window=window.used,
-            window_mean=window.rate_mean,
-            window_weighed=window.rate_weighed,
+            window_mean=mean if isfinite(mean) else None,
+            window_weighed=compute_harmonic_mean(rates[1:] if form.averaged else rates),
             samples=window.samples,
             agreement=window.agreement,
             latency_s=window.latency_s,
@@ -214,24 +436,43 @@ class Reader:
         )
 
 
-def read(form: Format, chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
-    """Read a log; the result does not depend on how its bytes are cut into chunks.
+def reader(
+    form: Format, usual: tuple[int, int] | None = None
+) -> Callable[[Iterable[bytes], tuple[int, int] | None], TrainingLog]:
+    """Return a function that reads logs of one format, given in chunks, for a window.
 
-    Holds the rates of all steps and a few pieces of the log in memory.
+    The result does not depend on how the bytes are cut into chunks. The function holds the steps of
+    the window, the rates of all others and a few pieces of the log in memory.
 
     Args:
-        window: first and last iteration, by the log's own numbers, in its first epoch; None for
-            the usual one.
+        usual: the window where none is requested; None for the format's own.
     """
-    reader, raw = Reader(form, window), Raw(chunks)
-    for text in whole_lines(raw):
-        reader.take(text)
-    return reader.log(raw)
+
+    def read(chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
+        reader, sha256, size_bytes = Reader(form, window or usual), hashlib.sha256(), 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal size_bytes
+            for chunk in chunks:
+                sha256.update(chunk)
+                size_bytes += len(chunk)
+                yield chunk
+
+        for text in whole_lines(counted()):
+            reader.take(text)
+        return reader.log(size_bytes, sha256.hexdigest())
+
+    return read
 
 
-def progress(form: Format, block: bytes) -> tuple[int, float] | None:
-    """Return iteration and printed rate of the last whole step in a part of a log."""
-    reader = Reader(form, None)
-    for text in whole_lines([block]):
-        reader.take(text)
-    return reader.run.pace
+def progress(form: Format) -> Callable[[bytes], tuple[int, float] | None]:
+    """Return a function that finds iteration and rate of the last whole step in a part of a log."""
+
+    def find(block: bytes) -> tuple[int, float] | None:
+        reader = Reader(form, None)
+        for text in whole_lines([block]):
+            reader.take(text)
+        last = reader.run.last
+        return (last.number, last.rate) if last and isfinite(last.rate) else None
+
+    return find

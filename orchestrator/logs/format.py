@@ -1,7 +1,7 @@
 """What distinguishes the log of one program: a table, and at most four small functions."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, nan
@@ -13,8 +13,7 @@ from orchestrator.logs.header import Table, Value
 from orchestrator.model.log import Rule
 
 if TYPE_CHECKING:
-    from orchestrator.logs.engine import Reader
-    from orchestrator.logs.run import Run
+    from orchestrator.logs.engine import Reader, Run
 
 # Groups are atomic, (?>...), here and in formats: Python before 3.11.5 matches possessive repeats
 # of groups wrongly (python/cpython#106052).
@@ -45,6 +44,7 @@ class Step(NamedTuple):
     Args:
         rank: by mpirun's tag.
         series: the program's name of its rates.
+        clock_ns: of the stamp; None without one, or if there is no such time.
         latency_ns: nanoseconds of an iteration, NaN for a lost number; None where none is printed.
         text: what is printed, without tags of a launcher.
     """
@@ -52,6 +52,7 @@ class Step(NamedTuple):
     rank: bytes
     series: bytes
     stamp: bytes
+    clock_ns: int | None
     epoch: int
     number: int
     rate: float
@@ -119,6 +120,11 @@ class Promise(NamedTuple):
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
 
 
+def all_values(run: "Run") -> Mapping[str, Value]:
+    """Return a whole header as a run's configuration."""
+    return run.header.values
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Format:
     """The log format of one program.
@@ -133,7 +139,6 @@ class Format:
         lost: finds a loss that is not finite in the line of a step.
         sealed: finds a record that is whole although nothing ends its line; None if none ever is.
         end: finds what the program prints at the end of a run that went well; None if nothing.
-        cut: words of which the beginning of a record has one, if a log ends in it.
         clock: converts a printed time to ns, or to None if there is no such time; None for a
             program that prints none.
         agreement: between that time and the printed rates.
@@ -148,8 +153,9 @@ class Format:
         needed: name of each part of a whole header, with the keys of which one must be there.
         headerless: code and text of a log without a header.
         event: reads a line that is no step; returns True if the line is of this format.
-        broken: returns True if a line that is neither begins as a record or holds the end of one.
-        config: returns a run's configuration by its header.
+        broken: finds the beginning or the end of a record in a line that is neither, such as the
+            ``search`` of a pattern.
+        config: returns a run's configuration by its header; by default, all of its values.
         promise: returns the steps that a run's header promises.
     """
 
@@ -161,7 +167,6 @@ class Format:
     lost: re.Pattern[bytes]
     sealed: re.Pattern[bytes] | None = None
     end: re.Pattern[bytes] | None = None
-    cut: tuple[bytes, ...] = ()
     clock: Callable[[bytes], int | None] | None = clock.of_stamp
     agreement: Agreement = AGREEMENT
     averaged: bool = False
@@ -175,8 +180,8 @@ class Format:
     needed: tuple[tuple[str, frozenset[str]], ...] = ()
     headerless: tuple[str, str]
     event: Callable[["Reader", bytes], bool]
-    broken: Callable[[bytes], bool]
-    config: Callable[["Run"], dict[str, Value]]
+    broken: Callable[[bytes], object]
+    config: Callable[["Run"], Mapping[str, Value]] = all_values
     promise: Callable[["Run"], Promise]
 
     def __post_init__(self) -> None:
@@ -225,6 +230,7 @@ class Format:
             rank or b"",
             series,
             stamp or b"",
+            self.clock(stamp) if stamp and self.clock else None,
             int(epoch or 0),
             int(iteration),
             parse_number(rate),
@@ -237,15 +243,6 @@ class Format:
         """Return the iteration of a step, and its epoch if the format prints epochs."""
         has_epochs = b"(?P<epoch>" in self.step
         return f"{step.number} of epoch {step.epoch}" if has_epochs else str(step.number)
-
-    def goes_back(self, stamp: bytes, before: bytes) -> bool:
-        """Return True if a time is earlier than the one printed before it."""
-        if stamp.find(b".") == before.find(b"."):  # of one form, so that they sort by their bytes
-            return stamp < before
-        if self.clock is None or not stamp or not before:
-            return False
-        here, there = self.clock(stamp), self.clock(before)
-        return stamp < before if here is None or there is None else here < there
 
 
 def parse_number(text: bytes) -> float:

@@ -9,9 +9,6 @@ Value = str | int | float | bool
 Table = Mapping[str, tuple[str, Callable[[str], Value]]]
 """By the program's name of an argument: our name, and the function that parses its value."""
 
-_WHOLE = re.compile(r"-?[0-9]{1,15}")
-_REAL = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:e[-+]?[0-9]{1,2})?")
-
 
 class Notes:
     """The first problem of every sort, and how many there are."""
@@ -32,37 +29,23 @@ class Notes:
         )
 
 
-def count(text: str) -> int:
-    """Parse a positive number."""
-    if not _WHOLE.fullmatch(text) or int(text) <= 0:
-        raise ValueError("a positive number")
-    return int(text)
+def parser(pattern: str, convert: Callable[[str], Value], needed: str) -> Callable[[str], Value]:
+    """Return a function that converts a text that matches; it raises ValueError for others."""
+    find = re.compile(pattern, re.ASCII).fullmatch
+
+    def parse(text: str) -> Value:
+        if not find(text):
+            raise ValueError(needed)
+        return convert(text)
+
+    return parse
 
 
-def whole(text: str) -> int:
-    """Parse a whole number, which may be -1 for "unset"."""
-    if not _WHOLE.fullmatch(text):
-        raise ValueError("a whole number")
-    return int(text)
-
-
-def real(text: str) -> float:
-    """Parse a finite number."""
-    if not _REAL.fullmatch(text):
-        raise ValueError("a number")
-    return float(text)
-
-
-def word(text: str) -> str:
-    """Return the value as it is printed."""
-    return text
-
-
-def switch(text: str) -> bool:
-    """Parse True or False."""
-    if text not in ("True", "False"):
-        raise ValueError("True or False")
-    return text == "True"
+count = parser(r"0*[1-9]\d{0,14}", int, "a positive number")
+whole = parser(r"-?\d{1,15}", int, "a whole number")  # -1 for "unset"
+real = parser(r"-?\d{1,30}(?:\.\d{1,30})?(?:e[-+]?\d{1,2})?", float, "a number")
+switch = parser("True|False", lambda text: text == "True", "True or False")
+word = str
 
 
 def keep(read: Callable[[str], Value], *keys: str) -> Table:
@@ -101,14 +84,6 @@ class Header:
             seen = f"{key} : {text[:40]} against {self._values[name]}"
             self._notes.add("MIXED-CONFIG", f"line {line}: header: {seen}", sort=name)
             self._unsure.add(name)
-
-    def put(self, name: str, value: Value) -> None:
-        """Set a value that a line beside the arguments gives; the last line counts."""
-        self._values[name] = value
-
-    def withdraw(self, *names: str) -> None:
-        """Drop values that contradict each other."""
-        self._unsure.update(names)
 
     def is_certain(self, *names: str) -> bool:
         """Return True if no value of these arguments was invalid or contradicted another."""

@@ -9,16 +9,12 @@ Source: NCCL's net_ib.cc, net_socket.cc and net.cc; recorded logs in tests/sampl
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 
 from orchestrator.logs.header import Notes
 from orchestrator.logs.text import LONGEST_RECORD, select_lines, whole_lines
 from orchestrator.model.log import Fabric, Port
 
-MOST_NAMES = 1000
-"""Networks, ports or interfaces that are kept, in case a log is full of random names."""
 _SHOWN = 160
-_Name = TypeVar("_Name", str, Port)
 
 # NCCL INFO Using network IB; ... [send] via NET/AWS Libfabric/0
 _NETWORK = re.compile(
@@ -92,13 +88,13 @@ class Listener:
     def _take_info(self, line: bytes, number: int) -> None:
         """Read the records of a line: ranks that print at the same time glue several together."""
         for found in _NETWORK.finditer(line):
-            _keep(self._networks, (found[1] or found[2]).decode(), number)
+            self._networks.setdefault((found[1] or found[2]).decode(), number)
         for found in _VERBS.finditer(line):
             for hca, port, link in _PORT.findall(found[1]):
-                _keep(self._ports, Port(hca.decode(), int(port), link.decode()), number)
+                self._ports.setdefault(Port(hca.decode(), int(port), link.decode()), number)
         for found in _SOCKETS.finditer(line):
             for name in _INTERFACE.findall(found[1]):
-                _keep(self._interfaces, name.decode(errors="backslashreplace"), number)
+                self._interfaces.setdefault(name.decode(errors="backslashreplace"), number)
         if self._no_device is None and _NO_DEVICE.search(line):
             self._no_device = number
 
@@ -133,8 +129,3 @@ def read(chunks: Iterable[bytes]) -> Fabric:
             listener.take(text, number)
         number += text.count(b"\n")
     return listener.fabric()
-
-
-def _keep(seen: dict[_Name, int], name: _Name, line: int) -> None:
-    if name in seen or len(seen) < MOST_NAMES:
-        seen.setdefault(name, line)

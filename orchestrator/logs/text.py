@@ -5,7 +5,6 @@ print at the same time, a piece may end in the middle of a line, and another ran
 the same line. Source: orte/mca/iof/base/iof_base_output.c of Open MPI 4; seen with 4.1.4.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 
@@ -24,28 +23,15 @@ _TAG = re.compile(
 )
 
 
-class Raw:
-    """The chunks of a log, counted and hashed, cut into pieces of one size."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = chunks
-        self._sha256 = hashlib.sha256()
-        self.size_bytes = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        rest = b""
-        for chunk in self._chunks:
-            self._sha256.update(chunk)
-            self.size_bytes += len(chunk)
-            rest += chunk
-            whole = len(rest) - len(rest) % PIECE
-            yield from (rest[at : at + PIECE] for at in range(0, whole, PIECE))
-            rest = rest[whole:]
-        yield rest
-
-    @property
-    def sha256(self) -> str:
-        return self._sha256.hexdigest()
+def _cut_pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the same pieces however the bytes arrive."""
+    rest = b""
+    for chunk in chunks:
+        rest += chunk
+        whole = len(rest) - len(rest) % PIECE
+        yield from (rest[at : at + PIECE] for at in range(0, whole, PIECE))
+        rest = rest[whole:]
+    yield rest
 
 
 def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -56,7 +42,7 @@ def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     parts, each ended by a carriage return.
     """
     ranks, rest = RankLines(), b""
-    for piece in chunks if isinstance(chunks, Raw) else Raw(chunks):
+    for piece in _cut_pieces(chunks):
         cut = piece.rfind(b"\n") + 1 or piece.rfind(b"\r") + 1
         if cut:
             yield _remove_control(ranks.join(rest + piece[:cut]))
@@ -116,28 +102,22 @@ class RankLines:
     def _finish(self, line: bytes) -> bytes:
         if not self._open and line.count(_MARK) < 2:
             return line
-        first, last = self._keep_pieces(line)
-        if first is None or last is None:
-            return line
-        before = line[: first.start()] + last[0]
-        return before + self._open.pop(last[1], b"") + line[last.end() :]
+        before, tag, last = self._keep_pieces(line)
+        return before + tag + self._open.pop(tag, b"") + last
 
     def close(self, rest: bytes) -> bytes:
         """Return all unfinished lines, separated by zeros, which no record contains."""
-        first, last = self._keep_pieces(rest)
-        if first and last:
-            self._keep(last[1], rest[last.end() :])
-            rest = rest[: first.start()]
-        return b"\x00".join(filter(None, (rest, *(tag + it for tag, it in self._open.items()))))
+        before, tag, last = self._keep_pieces(rest)
+        if tag:
+            self._keep(tag, last)
+        return b"\x00".join(filter(None, (before, *(tag + it for tag, it in self._open.items()))))
 
-    def _keep_pieces(self, text: bytes) -> tuple[re.Match[bytes] | None, re.Match[bytes] | None]:
-        """Keep every piece but the last one; return the first and the last tag."""
-        first = last = None
-        for tag in _TAG.finditer(text):
-            if last:
-                self._keep(last[1], text[last.end() : tag.start()])
-            first, last = first or tag, tag
-        return first, last
+    def _keep_pieces(self, text: bytes) -> tuple[bytes, bytes, bytes]:
+        """Keep all pieces but the last; return the text before them, the last tag and piece."""
+        before, *pieces = _TAG.split(text)
+        for tag, piece in zip(pieces[:-2:2], pieces[1:-2:2], strict=True):
+            self._keep(tag, piece)
+        return (before, pieces[-2], pieces[-1]) if pieces else (before, b"", b"")
 
     def _keep(self, tag: bytes, piece: bytes) -> None:
         # A rank's progress bar may go on for hours without a line feed.

@@ -1,8 +1,7 @@
 """The steps between the two iterations of a window, in the first epoch of a run."""
 
 import hashlib
-from array import array
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from heapq import nsmallest
 from math import fsum, inf, isfinite, nan
@@ -14,10 +13,8 @@ from orchestrator.logs.header import Notes
 from orchestrator.model.log import RATE_TOLERANCE, SECOND_NS, Moment
 
 if TYPE_CHECKING:
-    from orchestrator.logs.run import Run
+    from orchestrator.logs.engine import Run
 
-_RECENT = 100_000
-"""Steps whose times are kept; of a longer window, the last ones show what is usual."""
 _GAP_TIMES = 5
 _SAMPLED = Agreement(step=0.1)
 """For a rate of one step where other steps are not printed; recorded: 6.2 %."""
@@ -44,10 +41,11 @@ class _Pace(NamedTuple):
 
 
 class Window:
-    """The steps inside a window, summed up.
+    """The steps inside a window, or the last ones of a run; all of them are evidence.
 
     Args:
-        ends: the first and the last iteration; None if all steps are evidence and none is an end.
+        ends: the first and the last iteration; None for the last ``tail`` steps of the format, or
+            for all.
     """
 
     def __init__(self, ends: tuple[int, int] | None, form: Format, notes: Notes) -> None:
@@ -67,94 +65,108 @@ class Window:
         self._form = form
         self._notes = notes
         self._first, self._last = ends or (0, 0)
-        self._hash = hashlib.sha256()
-        self._words: set[bytes] = set()
-        self._rates = array("d")
-        self._steps = deque[tuple[Step, int | None]](maxlen=_RECENT)
-        """Each with its clock in ns, None if there is no such time."""
-        self._taken: dict[int, tuple[Step, int | None]] = {}
-        """The ends, likewise."""
-
-    def covers(self, number: int) -> bool:
-        """Return True if an iteration is inside."""
-        return self.ends is None or self._first <= number <= self._last
+        self._steps: dict[int, Step] = {}
+        """By iteration."""
+        self._doubtful: set[int] = set()
+        """Iterations that are printed again with other words or another time."""
 
     def add(self, step: Step) -> None:
         """Take the next step, if it is inside."""
-        is_inside = self.covers(step.number)
-        if not is_inside and self.origin_ns is not None:
-            return
-        clock = self._form.clock
-        clock_ns = clock(step.stamp) if clock and step.stamp else None
         if self.origin_ns is None:
-            self.origin_ns = clock_ns
-        if not is_inside:
+            self.origin_ns = step.clock_ns
+        if self.ends and not self._first <= step.number <= self._last:
             return
-        self._include(step, clock_ns)
-        if self.ends is None:
-            return
-        if step.stamp and clock_ns is None:
+        if step.stamp and step.clock_ns is None and self.ends:
             self._notes.add("MALFORMED", f"line {step.line}: there is no such date or time")
-        if step.number in self.ends and (clock_ns is not None or not step.stamp):
-            self._taken[step.number] = step, clock_ns
+        self._steps[step.number] = step
+        if self.ends is None and 0 < self._form.tail < len(self._steps):
+            del self._steps[next(iter(self._steps))]
 
-    def _include(self, step: Step, clock_ns: int | None) -> None:
-        """Count a step as evidence, by its time and by its words."""
-        self._hash.update(step.evidence + b"\n")
-        self._words.add(hashlib.blake2b(step.words, digest_size=16).digest())
-        if len(self._words) > 2 * _KEPT:
-            self._words = set(nsmallest(_KEPT, self._words))
-        self._rates.append(step.rate)
-        self._steps.append((step, clock_ns))
+    def repeat(self, step: Step) -> None:
+        """Distrust a step that is printed again with other words or another time."""
+        kept = self._steps.get(step.number)
+        if kept and kept.text != step.text:
+            self._doubtful.add(step.number)
 
-    def misses(self, before: int | None, after: int | None, _behind: int) -> bool | None:
-        """Return True if a step that was lost between these two could be inside."""
-        if self.ends is None:
-            return False
-        return (before is None or before < self._last) and (after is None or after > self._first)
+    def misses(self, before: int | None, after: int | None, behind: int) -> bool | None:
+        """Return True if a lost step could be inside; None if only the end of the log shows it.
 
-    def repeat(self, step: Step, _last: Step) -> None:
-        """Drop an end of the window that is printed again with other words or another time."""
-        taken = self._taken.get(step.number)
-        if taken and taken[0].text != step.text:
-            del self._taken[step.number]
+        Args:
+            before, after: the iterations around it; None at the beginning or the end of the log.
+            behind: how many steps came after it.
+        """
+        if self.ends is not None:
+            is_behind_first = after is None or after > self._first
+            return is_behind_first and (before is None or before < self._last)
+        if self._form.tail:
+            return behind < self._form.tail if after is None else None
+        return False
 
-    def judge(self, _run: "Run", _stride: int, batch: float | None) -> None:
-        """Note iterations far longer than the others, and a clock that cannot be trusted.
+    def judge(self, run: "Run", stride: int, batch: float | None) -> None:
+        """Note what the log lacks, iterations far longer than others, and a doubtful clock.
 
         Args:
             batch: samples of an iteration by the header; None if the header lacks them.
         """
-        if self.is_whole:
-            self.lines = self._taken[self._first][0].line, self._taken[self._last][0].line
+        if self._form.rule == "latency":
+            self._judge_records(run, stride)
+        elif self.is_whole:
+            self.lines = self._steps[self._first].line, self._steps[self._last].line
         paces = self._paces()
-        if not self._judge_fractions():
+        if not self._is_coarse():
             self._judge_clock([pace for pace in paces if pace.step.rate > 0], batch)
-        if self.ends is not None:
+        if self.used and paces:
             self._judge_gap(paces)
+
+    def _judge_records(self, run: "Run", stride: int) -> None:
+        """Take the mean latency if records follow each other from one end to the other."""
+        steps, tail, last = (
+            [*self._steps.values()],
+            self._form.tail,
+            run.last.number if run.last else 0,
+        )
+        begin, end = (steps[0].number, steps[-1].number) if steps else (0, 0)
+        is_covered = len(steps) == tail
+        if self.ends:
+            is_covered = begin - stride < self._first and self._last < end + stride
+            is_covered = is_covered and bool(steps) and self._last <= last
+        is_gapless = end - begin == (len(steps) - 1) * stride
+        if not is_covered or not is_gapless or self._doubtful & self._steps.keys():
+            seen = (
+                f"the log has {run.steps} records, from {run.first and run.first.number} to {last}"
+            )
+            needed = f"needed its last {tail}, one every {stride} iterations"
+            if self.ends:
+                seen = f"the window {self._first}-{self._last}: {seen}"
+                needed = f"needed one every {stride} iterations, up to {self._last}"
+            self._notes.add("WINDOW", f"{seen}; {needed}")
+            self._steps.clear()
+            return
+        self.used, self.lines = (begin, end), (steps[0].line, steps[-1].line)
+        took_ns = sum(it.latency_ns if it.latency_ns and it.latency_ns > 0 else nan for it in steps)
+        mean_s = took_ns / (len(steps) * SECOND_NS)  # rounded only here
+        self.latency_s = mean_s if isfinite(mean_s) else None
 
     def _paces(self) -> list[_Pace]:
         """Return all times that are known."""
         paces: list[_Pace] = []
-        before, before_ns = None, None
-        for step, clock_ns in self._steps:
+        before = None
+        for step in self._steps.values():
             ahead, took_ns = step.number - before.number if before else 1, nan
             if step.stamp:
-                if clock_ns is not None and before_ns is not None:
-                    took_ns = (clock_ns - before_ns) / ahead
+                if step.clock_ns is not None and before and before.clock_ns is not None:
+                    took_ns = (step.clock_ns - before.clock_ns) / ahead
             elif step.latency_ns is not None:
                 took_ns = step.latency_ns
             elif step.rate > 0 and not (self._form.averaged and step.number == self._first):
                 took_ns = 1 / step.rate
             if isfinite(took_ns):
                 paces.append(_Pace(took_ns, ahead, before or step, step))
-            before, before_ns = step, clock_ns
+            before = step
         return paces
 
     def _judge_gap(self, paces: Sequence[_Pace]) -> None:
         """Note the longest iteration if it took more than 5 times the median."""
-        if not paces:
-            return
         usual_ns = median([pace.took_ns for pace in paces])
         longest = max(paces, key=lambda pace: (pace.took_ns, pace.step.number))
         if not 0 < _GAP_TIMES * usual_ns < longest.took_ns:
@@ -164,15 +176,15 @@ class Window:
         where = f"line {step.line}: iteration {step.number}, inside the window,"
         if usual_ns < 1:  # neither clock nor latency: these are one over the rates
             seen = f"{where} has the rate {step.rate:g}; the median is {1 / usual_ns:g}"
-        elif self._is_timed and longest.ahead > 1:
+        elif step.stamp and longest.ahead > 1:
             where = f"line {step.line}: up to iteration {step.number}, inside the window,"
             seen = f"{where} an iteration took {took}; the median is {usual}"
         else:
             seen = f"{where} took {took}; the median step takes {usual}"
         self._notes.add("GAP", seen)
 
-    def _judge_fractions(self) -> bool:
-        """Note an end of the window whose time has no fractions of a second.
+    def _is_coarse(self) -> bool:
+        """Return True, and note it, if the time of an end has no fractions of a second.
 
         Both ends are whole seconds by chance once in 10 ** 12 windows. One end is not suspicious
         if it is printed with as many decimals as the other.
@@ -183,7 +195,8 @@ class Window:
         whole = [it for it in (start, end) if (it.clock_ns + origin_ns) % SECOND_NS == 0]
         if len(whole) < 2:
             decimals = {
-                it: len(step.stamp.partition(b".")[2]) for it, (step, _) in self._taken.items()
+                it.iteration: len(self._steps[it.iteration].stamp.partition(b".")[2])
+                for it in (start, end)
             }
             most = max(decimals.values())
             whole = [it for it in whole if decimals[it.iteration] + _FEWER <= most]
@@ -199,58 +212,55 @@ class Window:
         return True
 
     def _judge_clock(self, paces: Sequence[_Pace], batch: float | None) -> None:
-        """Note steps whose time by the clock contradicts the printed rates.
+        """Note steps, or a whole window, whose time by the clock contradicts the printed rates.
+
+        Where only some steps are printed, the median of the samples that clock and rates give for
+        an iteration is compared with the batch.
 
         Args:
             paces: of steps with a positive rate.
         """
-        if not self._is_timed or not paces:
+        if not paces or not any(step.stamp for step in self._steps.values()):
             return
         usual = median([pace.took_ns * pace.step.rate for pace in paces])
         self.samples = usual / SECOND_NS
-        (start, end), form = self.moments, self._form
         if not self.is_whole:
             return
-        is_sampled = not form.averaged and any(pace.ahead > 1 for pace in paces)
-        if start and end and start.clock_ns < end.clock_ns and not is_sampled:
-            late_ns, lasted_ns = form.agreement.window_late_ns, end.clock_ns - start.clock_ns
-            self.agreement = form.agreement.window + late_ns / lasted_ns
-        limit, digit = _SAMPLED if is_sampled else form.agreement, (form.digits or (0.0, 0.0))[0]
-        expected_ns = [usual / pace.step.rate * pace.ahead for pace in paces]
-        off_ns = [
-            pace.took_ns * pace.ahead - expected
-            for pace, expected in zip(paces, expected_ns, strict=True)
-        ]
-        is_off = [
-            abs(off) > (limit.step + digit / pace.step.rate / 2) * expected + limit.late_ns
-            for pace, off, expected in zip(paces, off_ns, expected_ns, strict=True)
-        ]
-        jumps = [
-            at for at, off in enumerate(is_off) if off and not _is_made_up_for(at, off_ns, is_off)
-        ]
-        for at in jumps:
-            took_ns = paces[at].took_ns * paces[at].ahead
-            self._note_jump(paces[at].before, paces[at].step, took_ns, expected_ns[at])
-        if batch is not None and not jumps:
-            self._judge_duration(batch, is_sampled)
-
-    def _judge_duration(self, batch: float, is_sampled: bool) -> None:
-        """Note a window whose time by the clock contradicts its printed rates.
-
-        Where only some steps are printed, the median of the samples that clock and rates give for
-        an iteration is compared with the batch.
-        """
-        start, end = self.moments
-        if not (start and end and self.rate and self.samples):
+        agreed, (start, end) = self._form.agreement, self.moments
+        is_sampled = not self._form.averaged and any(pace.ahead > 1 for pace in paces)
+        took_ns = end.clock_ns - start.clock_ns if start and end else 0
+        if took_ns > 0 and not is_sampled:
+            self.agreement = agreed.window + agreed.window_late_ns / took_ns
+        has_jumped = self._note_jumps(paces, usual, _SAMPLED if is_sampled else agreed)
+        rate = compute_harmonic_mean(self.rates[1:])
+        if has_jumped or not (batch and rate and start and end):
             return
-        took_ns = end.clock_ns - start.clock_ns
-        expected_ns = batch * (self._last - self._first) / self.rate * SECOND_NS
+        expected_ns = batch * (self._last - self._first) / rate * SECOND_NS
         if is_sampled:
             expected_ns = took_ns * (batch / self.samples)
-        agreed = self._form.agreement
         least_ns = agreed.window * expected_ns + agreed.window_late_ns
         if least_ns < abs(took_ns - expected_ns) <= RATE_TOLERANCE * expected_ns:
             self._note_jump(start, end, took_ns, expected_ns)
+
+    def _note_jumps(self, paces: Sequence[_Pace], usual: float, limit: Agreement) -> bool:
+        """Note single steps that took too short or too long; return True if there are any."""
+        digit = (self._form.digits or (0.0, 0.0))[0]
+        expected_ns = [usual / pace.step.rate * pace.ahead for pace in paces]
+        off_ns = [0.0]  # before the first step; 0 within the limit
+        for pace, expected in zip(paces, expected_ns, strict=True):
+            off = pace.took_ns * pace.ahead - expected
+            most = (limit.step + digit / pace.step.rate / 2) * expected + limit.late_ns
+            off_ns.append(off if abs(off) > most else 0.0)
+        off_ns.append(0.0)
+        has_jumped = False
+        for at, (pace, expected) in enumerate(zip(paces, expected_ns, strict=True)):
+            before, off, after = off_ns[at : at + 3]
+            # A neighbor that is off by as much the other way: a line was printed late.
+            is_made_up_for = min(abs(off + before), abs(off + after)) < 0.2 * abs(off)
+            if off and not is_made_up_for:
+                has_jumped = True
+                self._note_jump(pace.before, pace.step, pace.took_ns * pace.ahead, expected)
+        return has_jumped
 
     def _note_jump(
         self, before: Step | Moment, step: Step | Moment, took_ns: float, expected_ns: float
@@ -259,49 +269,41 @@ class Window:
         seen = f"lines {before.line} and {step.line}: {took} by the clock"
         self._notes.add("CLOCK-JUMP", f"{seen}, {expected} by the printed rate")
 
+    def _find_end(self, number: int) -> Step | None:
+        """Return an end of the window; None if it lacks, is doubtful, or has an impossible time."""
+        step = self._steps.get(number)
+        if self.ends is None or step is None or number in self._doubtful:
+            return None
+        return None if step.stamp and step.clock_ns is None else step
+
     @property
-    def _is_timed(self) -> bool:
-        return any(step.stamp for step, _ in self._steps)
+    def is_whole(self) -> bool:
+        """True if the log has both ends, or all records that a latency needs."""
+        if self._form.rule == "latency":
+            return self.lines is not None
+        return bool(self._find_end(self._first) and self._find_end(self._last))
 
     @property
     def moments(self) -> tuple[Moment | None, Moment | None]:
         """The times of the first and the last iteration, from the run's first step on."""
-        return self._moment(self._first), self._moment(self._last)
+        return self._find_moment(self._first), self._find_moment(self._last)
 
-    def _moment(self, number: int) -> Moment | None:
-        if number not in self._taken:
+    def _find_moment(self, number: int) -> Moment | None:
+        step = self._find_end(number)
+        if step is None or step.clock_ns is None:
             return None
-        step, clock_ns = self._taken[number]
-        if clock_ns is None:
-            return None
-        return Moment(number, clock_ns - (self.origin_ns or 0), step.line)
+        return Moment(number, step.clock_ns - (self.origin_ns or 0), step.line)
 
     @property
-    def rate(self) -> float | None:
-        """Harmonic mean of the rates after the first iteration up to the last."""
-        return compute_harmonic_mean(self._rates[1:]) if self.is_whole else None
-
-    @property
-    def rate_weighed(self) -> float | None:
-        """Harmonic mean of the rates that are printed of steps inside the window."""
-        rates = self._rates[1:] if self._form.averaged else self._rates
-        return compute_harmonic_mean(rates) if self.is_whole else None
-
-    @property
-    def rate_mean(self) -> float | None:
-        """Arithmetic mean of the rates from the first iteration to the last."""
-        mean = compute_mean(self._rates) if self.is_whole else nan
-        return mean if isfinite(mean) else None
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the log has both ends."""
-        return self._first in self._taken and self._last in self._taken
+    def rates(self) -> list[float]:
+        """The printed rates of all steps."""
+        return [step.rate for step in self._steps.values()]
 
     @property
     def digest(self) -> str:
         """Hash of all evidence; empty without any."""
-        return self._hash.hexdigest() if self._rates else ""
+        evidence = b"".join(step.evidence + b"\n" for step in self._steps.values())
+        return hashlib.sha256(evidence).hexdigest() if evidence else ""
 
     @property
     def words(self) -> frozenset[bytes]:
@@ -309,22 +311,14 @@ class Window:
 
         Empty if all rates are equal, which proves nothing.
         """
-        counts = Counter(self._rates)
+        counts = Counter(self.rates)
         if len(counts) < 2:
             return frozenset()
-        steps = nsmallest(_KEPT, self._words)
-        if max(counts.values()) > max(1, len(self._rates) * _REPEATED):
+        hashes = {hashlib.blake2b(it.words, digest_size=16).digest() for it in self._steps.values()}
+        steps = nsmallest(_KEPT, hashes)
+        if max(counts.values()) > max(1, counts.total() * _REPEATED):
             return frozenset([hashlib.blake2b(b"".join(steps), digest_size=16).digest()])
         return frozenset(steps)
-
-
-def _is_made_up_for(at: int, off_ns: Sequence[float], is_off: Sequence[bool]) -> bool:
-    """Return True if a neighbor is off by as much the other way: a line was printed late."""
-    return any(
-        is_off[other] and abs(off_ns[at] + off_ns[other]) < 0.2 * abs(off_ns[at])
-        for other in (at - 1, at + 1)
-        if 0 <= other < len(off_ns)
-    )
 
 
 def compute_mean(rates: Sequence[float]) -> float:
@@ -341,77 +335,3 @@ def compute_harmonic_mean(rates: Sequence[float]) -> float | None:
     for rate in rates:
         times += 1 / rate if 0 < rate < inf else nan
     return len(rates) / times if times > 0 else None
-
-
-class Records(Window):
-    """The records of a log without a clock inside a window, or the last ones of a run.
-
-    All of them are evidence: each gives the mean time of its steps.
-    """
-
-    def __init__(self, ends: tuple[int, int] | None, form: Format, notes: Notes) -> None:
-        super().__init__(ends, form, notes)
-        self._records = deque[Step](maxlen=None if ends else form.tail)
-        self._repeated: int | None = None
-
-    def add(self, step: Step) -> None:
-        """Take the next record, if it is inside."""
-        if self.covers(step.number):
-            self._records.append(step)
-
-    def misses(self, before: int | None, after: int | None, behind: int) -> bool | None:
-        """Return True if a lost record could be inside; None if only the end of the log shows it.
-
-        Args:
-            behind: how many records came after it.
-        """
-        if self.ends is not None:
-            return super().misses(before, after, behind)
-        return behind < self._form.tail if after is None else None
-
-    def repeat(self, step: Step, last: Step) -> None:
-        """Distrust a record that is printed again with other text."""
-        if self.covers(step.number) and step.text != last.text:
-            self._repeated = step.number
-
-    def judge(self, run: "Run", stride: int, _batch: float | None) -> None:
-        """Sum up the records; note if the log lacks one, or has two for one step."""
-        if run.first and run.last and not self._is_covered(run.last.number, stride):
-            seen = f"the log has {run.steps} records, from {run.first.number} to {run.last.number}"
-            needed = f"needed its last {self._form.tail}, one every {stride} iterations"
-            if self.ends:
-                seen = f"the window {self._first}-{self._last}: {seen}"
-                needed = f"needed one every {stride} iterations, up to {self._last}"
-            self._notes.add("WINDOW", f"{seen}; {needed}")
-            return
-        latencies_ns = 0.0
-        for step in self._records:
-            self._include(step, None)
-            latencies_ns += step.latency_ns if step.latency_ns and step.latency_ns > 0 else nan
-        first, last = self._records[0], self._records[-1]
-        self.used, self.lines = (first.number, last.number), (first.line, last.line)
-        mean_s = latencies_ns / (len(self._records) * SECOND_NS)  # rounded only here
-        self.latency_s = mean_s if isfinite(mean_s) else None
-        self._judge_gap(self._paces())
-
-    def _is_covered(self, last: int, stride: int) -> bool:
-        """Return True if the records follow each other from one end of the window to the other."""
-        if not self._records:
-            return False
-        begin, end = self._records[0].number, self._records[-1].number
-        is_doubtful = self._repeated is not None and begin <= self._repeated <= end
-        if is_doubtful or end - begin != (len(self._records) - 1) * stride:
-            return False
-        if self.ends is None:
-            return len(self._records) == self._form.tail
-        return begin - stride < self._first and self._last < end + stride and self._last <= last
-
-    @property
-    def rate(self) -> float | None:
-        """Harmonic mean of the rates of all records."""
-        return compute_harmonic_mean(self._rates)
-
-    @property
-    def is_whole(self) -> bool:
-        """True if no record is missing or doubtful."""
-        return bool(self._rates)

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from orchestrator import errors
@@ -45,7 +45,15 @@ def survey(sweep: Sweep) -> Survey:
     Raises:
         LocalError: STORE-RIGHTS, a folder cannot be listed.
     """
-    given = cache(partial(_list_given_files, sweep))  # an attempt has many files and one record
+
+    @cache  # an attempt has many files and one record
+    def given(trial: str, number: int) -> frozenset[str] | None:
+        try:
+            tasks = sweep.attempt(trial, number).tasks
+        except errors.DlperfError:
+            return None
+        return frozenset(name for task in tasks for name in task.files)
+
     files, left_out, missing = list[str](), list[str](), dict[str, str]()
     root = Path(os.path.realpath(sweep.folder))
     for path, real, problem in walk(sweep.folder, "STORE-RIGHTS", outside=False):
@@ -88,7 +96,7 @@ def _secret(path: str, given: Callable[[str, int], frozenset[str] | None]) -> st
     """Say whether a task was given this file before it started: settings and keys, never results.
 
     Returns:
-        GIVEN, or UNKNOWN where nothing tells; empty of what is no secret.
+        GIVEN; UNKNOWN if the attempt's record is damaged; empty for a file that is no secret.
     """
     first, *steps = path.split("/")
     if first != "attempts" or len(steps) != 3 or not re.fullmatch("a[0-9]{1,6}", steps[1]):
@@ -100,12 +108,3 @@ def _secret(path: str, given: Callable[[str, int], frozenset[str] | None]) -> st
     if names is None:
         return UNKNOWN
     return GIVEN if name in names else ""
-
-
-def _list_given_files(sweep: Sweep, trial: str, number: int) -> frozenset[str] | None:
-    """Return the names of files given to an attempt's tasks; None if its record is damaged."""
-    try:
-        attempt = sweep.attempt(trial, number)
-    except errors.DlperfError:
-        return None
-    return frozenset(name for task in attempt.tasks for name in task.files)

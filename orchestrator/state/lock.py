@@ -7,12 +7,12 @@ import os
 import shlex
 import stat
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import errors, processes
-from orchestrator.disk import make_folder, on_disk
+from orchestrator.disk import make_folder
 from orchestrator.model.process import Holder
+from orchestrator.state.files import now, ours
 
 PATIENCE_S, AGAIN_S = 1.0, 0.02
 EVERYBODYS = 0o666
@@ -20,8 +20,7 @@ EVERYBODYS = 0o666
 
 def own(folder: Path) -> Holder:
     """Return this process as the holder of a lock, with the state folder that it works in."""
-    since = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return Holder(processes.me(), processes.user(), since, str(folder.resolve()))
+    return Holder(processes.me(), processes.user(), now(), str(folder.resolve()))
 
 
 def refused(resource: str, holder: Holder | None, **where: str) -> errors.StoreError:
@@ -61,7 +60,7 @@ class Lock:
         Raises:
             StoreError: LOCKED, by whom and since when.
         """
-        with _ours(self._path):
+        with ours(self._path):
             self._handle = self._open()
         try:
             self._take()
@@ -82,7 +81,7 @@ class Lock:
 
         A process of another machine counts as the holder: whether it runs is not known here.
         """
-        with _ours(self._path):
+        with ours(self._path):
             try:
                 holder = Holder.read(self._path.read_text(errors="replace"))
             except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +108,7 @@ class Lock:
         return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _sign(self, record: bytes) -> None:
-        with _ours(self._path):
+        with ours(self._path):
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, record, 0)
 
@@ -152,11 +151,6 @@ class MachineLock(Lock):
         return handle
 
     def _sign(self, record: bytes) -> None:
-        with contextlib.suppress(
-            OSError, errors.LocalError
-        ):  # another user's file may be held, not written
+        # Another user's file may be held, not written.
+        with contextlib.suppress(OSError, errors.LocalError):
             super()._sign(record)
-
-
-def _ours(path: Path) -> contextlib.AbstractContextManager[None]:
-    return on_disk(path, "STORE-RIGHTS", "choose another folder with --state")

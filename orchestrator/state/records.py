@@ -21,11 +21,10 @@ from orchestrator.model.text import shape
 Field = TypeVar("Field")
 VERSION = 2
 OF_THE_FILE = ("version", "sha256", "inherited_env")
-KINDS = {Intent: "intent", Adopted: "adopted", Ended: "outcome"}
-DEEPEST = 64  # our own nest less than ten deep
+NOUNS: Mapping[str, type[Event]] = {"intent": Intent, "adopted": Adopted, "outcome": Ended}
 MOST_ATTEMPTS = 1_000_000
+WORDS = ("id", "created", "experiment", "cluster", "identity", "written_by")
 STATES = frozenset({"valid", "invalid", "failed", "infra-lost", "interrupted"})
-WORDS = ("id", "created", "experiment", "cluster", "identity")
 
 
 def document(content: bytes) -> dict[str, JSON]:
@@ -36,7 +35,6 @@ def document(content: bytes) -> dict[str, JSON]:
     """
     try:
         value = json.loads(content)
-        _refuse_deep(value, DEEPEST)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
@@ -83,10 +81,7 @@ def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
     Raises:
         ValueError: why it is damaged, or of another sweep.
     """
-    words = {key: value for key in WORDS if isinstance(value := record.get(key), str)}
-    missing = [key for key in WORDS if key not in words]
-    if missing:
-        raise ValueError(f"it has no {', '.join(missing)}")
+    words = {key: _read(str, record.get(key), key) for key in WORDS}
     if words["id"] != sweep_id:
         raise ValueError(f"it is the record of sweep {words['id']}")
     if record.get("sha256") != _sealed(record)["sha256"]:
@@ -97,11 +92,10 @@ def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
     return SweepRecord(
         **words,
         inputs=inputs,
-        inventory=_read(Cluster, record, "inventory"),
-        plan=_read(Plan, record, "plan"),
-        site=_read(Site, record, "site"),
-        commands=_read(tuple[str, ...], {"commands": record.get("commands", [])}, "commands"),
-        written_by=_text(record, "written_by"),
+        inventory=_read(Cluster, record.get("inventory"), "inventory"),
+        plan=_read(Plan, record.get("plan"), "plan"),
+        site=_read(Site, record.get("site"), "site"),
+        commands=_read(tuple[str, ...], record.get("commands"), "commands"),
     )
 
 
@@ -123,7 +117,7 @@ def attempt(content: bytes) -> Attempt:
     if fields.get("sha256") != _sealed(fields)["sha256"]:
         raise ValueError("it was changed: its sha256 does not match its content")
     bound = {key: value for key, value in fields.items() if key not in OF_THE_FILE}
-    return _read(Attempt, {"attempt": bound}, "attempt")
+    return _read(Attempt, bound, "attempt")
 
 
 def event(line: bytes) -> Event | None:
@@ -133,73 +127,26 @@ def event(line: bytes) -> Event | None:
         ValueError: it is not an event, or lacks what its kind must have.
     """
     fields = document(line)
-    kind = fields.get("event")
+    kind = fields.pop("event", None)
     if not isinstance(kind, str):
         raise ValueError(f"{line[:60]!r} is not an event")
-    if kind not in KINDS.values():
+    if kind not in NOUNS:
         return None
-    at = _text(fields, "at")
-    datetime.fromisoformat(at)  # raises ValueError, also at an offset of 70 hours
-    trial, number = _attempt(fields)
-    if kind == "intent":
-        log = _text(fields, "log")
-        return Intent(at=at, trial=trial, attempt=number, port=_port(fields), log=log)
-    if kind == "adopted":
-        return Adopted(at=at, trial=trial, attempt=number)
-    sha256 = fields.get("sha256")
-    return Ended(
-        at=at,
-        trial=trial,
-        attempt=number,
-        state=_state(fields),
-        code=_text(fields, "code"),
-        message=_text(fields, "message"),
-        sha256=sha256 if isinstance(sha256, str) else None,
-        outcome=_text(fields, "outcome"),
-    )
+    found = _read(NOUNS[kind], fields, kind)
+    datetime.fromisoformat(found.at)  # raises ValueError, also at an offset of 70 hours
+    if not found.trial or not 0 < found.attempt <= MOST_ATTEMPTS:
+        raise ValueError(f"an event is of trial {found.trial!r} and attempt {found.attempt}")
+    if isinstance(found, Intent) and not 0 <= found.port < 1 << 16:
+        raise ValueError(f"an event of trial {found.trial} has port {found.port}")
+    if isinstance(found, Ended) and found.state not in STATES:
+        raise ValueError(f"an outcome has state {found.state!r}")
+    return found
 
 
 def event_line(event: Event) -> dict[str, JSON]:
     """Return an event in the form of events.jsonl."""
-    return {"at": event.at, "event": KINDS[type(event)], **asdict(event)}
-
-
-def _text(fields: Mapping[str, JSON], key: str) -> str:
-    """Return a field of an event; empty if it is missing or no text."""
-    value = fields.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _port(fields: Mapping[str, JSON]) -> int:
-    port = fields.get("port", 0)
-    if type(port) is not int or not 0 <= port < 1 << 16:
-        raise ValueError(f"an event of trial {fields['trial']} has port {port!r}")
-    return port
-
-
-def _state(fields: Mapping[str, JSON]) -> str:
-    state = fields.get("state", "failed")
-    if not isinstance(state, str) or state not in STATES:
-        raise ValueError(f"an outcome has state {state!r}")
-    return state
-
-
-def _attempt(fields: Mapping[str, JSON]) -> tuple[str, int]:
-    trial, number = fields.get("trial"), fields.get("attempt")
-    if not isinstance(trial, str) or not trial:
-        raise ValueError(f"an event of kind {fields['event']} names no trial")
-    if type(number) is not int or not 0 < number <= MOST_ATTEMPTS:
-        raise ValueError(f"an event of trial {trial} has attempt {number!r}")
-    return trial, number
-
-
-def _refuse_deep(value: JSON, left: int) -> None:
-    if left == 0:
-        raise ValueError("it is nested too deeply")
-    if isinstance(value, dict):
-        value = list(value.values())
-    for child in value if isinstance(value, list) else ():
-        _refuse_deep(child, left - 1)
+    (kind,) = (kind for kind, noun in NOUNS.items() if isinstance(event, noun))
+    return {"at": event.at, "event": kind, **asdict(event)}
 
 
 def _sealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -209,10 +156,9 @@ def _sealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
     return {**bare, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _read(noun: type[Field], record: Mapping[str, JSON], key: str) -> Field:
+def _read(noun: type[Field], value: JSON, name: str) -> Field:
     try:
-        return shape(noun).validate_python(record.get(key), strict=False)
+        return shape(noun).validate_python(value, strict=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in (key, *first["loc"]))
-        raise ValueError(f"{where}: {first['msg']}") from error
+        raise ValueError(f"{'.'.join(map(str, (name, *first['loc'])))}: {first['msg']}") from error

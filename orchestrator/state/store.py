@@ -188,16 +188,12 @@ def _damage(sweep: Sweep) -> errors.DlperfError | None:
 def _refuse_newer(newest: Sweep | None, unreadable: Mapping[str, errors.DlperfError]) -> None:
     made = _age(newest)[0] if newest else ""
     for sweep_id, error in unreadable.items():
-        if _parse_time(sweep_id) >= made[:19]:
+        named = SWEEP_ID.fullmatch(sweep_id)
+        moment = "{}-{}-{}T{}:{}:{}".format(*named.groups()[1:]) if named else ""
+        if moment >= made[:19]:
             raise error
 
 
 def _age(sweep: Sweep) -> tuple[str, str]:
     """Return the record's time and the id; a copy of the folder has other file times."""
     return (sweep.record().created, sweep.id)
-
-
-def _parse_time(sweep_id: str) -> str:
-    """Return when a sweep was made, from its id; empty if the id has another form."""
-    named = SWEEP_ID.fullmatch(sweep_id)
-    return "{}-{}-{}T{}:{}:{}".format(*named.groups()[1:]) if named else ""

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO
 
 from orchestrator import __version__, disk, errors
 from orchestrator.model.attempt import Attempt, Outcome
@@ -86,12 +85,17 @@ class Sweep:
         line = dumps(records.event_line(event), indent=None)
         with ours(path), self._gate:
             with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
-                new = not os.fstat(file.fileno()).st_size
-                _cut_torn_line(file)
+                size = file.seek(0, os.SEEK_END)
+                if size:  # without a last line that a crash cut short
+                    file.seek(size - 1)
+                    if file.read(1) != b"\n":
+                        file.seek(0)
+                        file.seek(file.read().rfind(b"\n") + 1)
+                        file.truncate()
                 file.write(line.encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
-            if new:
+            if not size:
                 disk.sync_folder(self.folder)
 
     def events(self) -> tuple[Event, ...]:
@@ -216,18 +220,6 @@ class Sweep:
         content = dumps(shape(Outcome).dump_python(outcome, mode="json")).encode()
         write(self.log(name).with_suffix(".json"), content, self._gate)
         return hashlib.sha256(content).hexdigest()
-
-
-def _cut_torn_line(file: BinaryIO) -> None:
-    """Leave the file at its end, without a last line that a crash cut short."""
-    size = file.seek(0, os.SEEK_END)
-    if size == 0:
-        return
-    file.seek(size - 1)
-    if file.read(1) != b"\n":
-        file.seek(0)
-        file.seek(file.read().rfind(b"\n") + 1)
-        file.truncate()
 
 
 @cache  # a command lists all sweeps several times

@@ -57,8 +57,9 @@ class Workload:
         port: the first candidate for the port at which a case's ranks meet.
         fixed_port: whether that port is the only one that the program can use for a case.
         env: what the task's environment adds, for one seat of a gang.
-        mounts: folders of a seat that its task sees; none unless a program reads any.
-        data: names of the data sets that a case reads, none likewise.
+        data: names of the data sets that a case reads, each with the path where its program looks
+            for it; none unless it reads any.
+        mounts: folders of a seat that its task sees; None for those of ``data``, read-only.
         unsupported: what of a case and a method this program cannot do, each as ``seen; needed``.
         ipv6: whether its program takes IPv6 addresses of several nodes.
         devices: where it can compute: cuda, cpu.
@@ -92,13 +93,13 @@ class Workload:
     fixed_port: Callable[[Case], bool] = lambda _case: False
     command: Callable[[Case, Method, Placement], Command]
     env: Callable[[Case, Placement, Seat], Mapping[str, str]]
-    mounts: Callable[[Case, Seat], tuple[Mount, ...]] = lambda _case, _seat: ()
-    data: Callable[[Case], tuple[str, ...]] = lambda _case: ()
+    data: Callable[[Case], Mapping[str, str]] = lambda _case: {}
+    mounts: Callable[[Case, Seat], tuple[Mount, ...]] | None = None
     unsupported: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
     ipv6: bool = True
-    devices: frozenset[str]
+    devices: frozenset[str] = frozenset({"cuda"})
     precisions: frozenset[str] = frozenset({"fp32", "amp"})
-    axes: frozenset[str]
+    axes: frozenset[str] = frozenset()
     rules: frozenset[Rule] = frozenset({"clock"})
     log_prefix: str
     told_by_name: Callable[[str], Mapping[str, Scalar]] = lambda _stem: {}
@@ -111,6 +112,13 @@ class Workload:
     read: Reader
     progress: Callable[[bytes], tuple[int, float] | None]
     fabric: Callable[[Iterable[bytes]], Fabric] | None = None
+
+    def mount(self, case: Case, seat: Seat) -> tuple[Mount, ...]:
+        """Return the folders of a seat that the task of a case sees."""
+        if self.mounts:
+            return self.mounts(case, seat)
+        paths = self.data(case)
+        return tuple(Mount(seat.data[name], path, read_only=True) for name, path in paths.items())
 
 
 def names() -> tuple[str, ...]:

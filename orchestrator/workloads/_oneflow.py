@@ -7,11 +7,32 @@ from orchestrator.launchers import gang_env
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Placement, Seat
+from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Published
 
-Release = Literal["0.1.9", "0.2.0"]
-"""0.1.9 measured the reports of August 2020; 0.2.0 those from October on, AMP among them."""
-FIRST_PORT = {"0.1.9": 12138, "0.2.0": 50051}
+_PRINT_EVERY = 20
+
+
+class Params(Noun):
+    """The parameters that a playbook may give ResNet-50 and BERT."""
+
+    release: Literal["0.1.9", "0.2.0"] = "0.1.9"
+    """The version of OneFlow in the image; its options differ."""
+    print_every: Count = _PRINT_EVERY
+    """Iterations from one line of the log to the next; windows begin and end at such lines."""
+
+
+def is_old(case: Case) -> bool:
+    """Return True for 0.1.9, which measured the reports of August 2020, with a fixed port.
+
+    0.2.0 measured those from October on, AMP among them.
+    """
+    return case.given.get("release") != "0.2.0"
+
+
+def port(case: Case) -> int:
+    """Return the control port, which is fixed in the program of 0.1.9."""
+    return 12138 if is_old(case) else 50051
 
 
 def node_ips(placement: Placement) -> str:
@@ -28,20 +49,22 @@ def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, st
     return {**gang_env.environment(case, placement, seat), **ours}
 
 
-def unsupported(case: Case, method: Method, release: Release, printed: range) -> Iterator[str]:
-    """Yield options that a version does not support, and windows that end between printed lines.
+def unsupported(case: Case, method: Method, *, base: int) -> Iterator[str]:
+    """Yield AMP if the version has none, and windows that end between printed lines.
 
     Args:
-        printed: iterations of which the program prints a line.
+        base: the number of the first iteration.
     """
-    if release == "0.1.9" and case.precision != "fp32":
+    if is_old(case) and case.precision != "fp32":
         yield f"precision {case.precision} with OneFlow 0.1.9; needed fp32, or release 0.2.0"
+    every = int(case.given.get("print_every", _PRINT_EVERY))
+    printed = range(base + every - 1, base + method.iterations, every)
     off = [end for end in method.window or () if end not in printed]
     if off and method.window:
         first, last = method.window
         nearest = [min(printed, key=lambda number: abs(number - end)) for end in method.window]
         yield (
-            f"window [{first}, {last}]; the program prints every {printed.step} iterations from"
+            f"window [{first}, {last}]; the program prints every {every} iterations from"
             f" {printed.start} on, needed such as {nearest}"
         )
 

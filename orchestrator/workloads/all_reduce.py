@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from orchestrator import logs
 from orchestrator.launchers import gang_env, torch
-from orchestrator.logs import LOST, NUMBER, Format, Promise, Reader, Run, Value, count, word
+from orchestrator.logs import LOST, NUMBER, Format, Promise, Reader, Run, count, word
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
@@ -31,10 +31,6 @@ def _event(reader: Reader, line: bytes) -> bool:
     for key, value in re.findall(r"(\w+)=(\S+)", line.decode("utf-8", "backslashreplace")):
         reader.run.header.add(key, value, reader.line)
     return True
-
-
-def _config(run: Run) -> dict[str, Value]:
-    return dict(run.header.values)
 
 
 def _promise(run: Run) -> Promise:
@@ -72,8 +68,7 @@ FORMAT = Format(
     },
     headerless=("NO-HEADER", "no line of settings before the iterations"),
     event=_event,
-    broken=lambda line: b"iteration=" in line,
-    config=_config,
+    broken=re.compile(rb"iteration=").search,
     promise=_promise,
 )
 
@@ -119,7 +114,6 @@ WORKLOAD = Workload(
     unsupported=unsupported,
     devices=frozenset({"cuda", "cpu"}),
     precisions=frozenset({"fp32"}),
-    axes=frozenset(),
     rules=frozenset({"rates"}),
     published=published,
     log_prefix="all_reduce",

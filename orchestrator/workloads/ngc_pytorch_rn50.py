@@ -3,6 +3,7 @@
 Source: seed 003 and DLPerf's single_node_train.sh, whose command line this gives word for word.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from orchestrator import logs
 from orchestrator.launchers import gang_env, torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.plan import Command, Placement
 from orchestrator.model.report import Layout
 from orchestrator.model.text import Noun
 from orchestrator.workloads import Published, Workload
@@ -39,17 +40,18 @@ def learning_rate(case: Case) -> str:
 
 def command(case: Case, method: Method, _: Placement) -> Command:
     """Return the command of seed 003; the launcher adds node_rank and the meeting point."""
+    params = Params.model_validate(case.given)
     precision: tuple[str, ...] = ()
     if case.precision == "amp":
-        scale = Params.model_validate(case.given).loss_scale
         precision = ("--amp", "--dynamic-loss-scale")
-        if scale != "dynamic":
-            precision = ("--amp", "--static-loss-scale", str(scale).removesuffix(".0"))
+        if params.loss_scale != "dynamic":
+            scale = str(params.loss_scale).removesuffix(".0")
+            precision = ("--amp", "--static-loss-scale", scale)
     return Command(
         agent=("python", f"{CODE}/multiproc.py"),
         program=(
             f"{CODE}/main.py",
-            *("--data-backend", Params.model_validate(case.given).data_backend),
+            *("--data-backend", params.data_backend),
             *("--raport-file", f"{CODE}/raport.json"),
             *("-j8", "-p", "1"),
             *("--lr", learning_rate(case)),
@@ -69,15 +71,10 @@ def command(case: Case, method: Method, _: Placement) -> Command:
     )
 
 
-def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
-    """Return the mount of ImageNet as raw JPEGs, where the scripts look for it."""
-    return tuple(Mount(seat.data[name], DATA, read_only=True) for name in data(case))
-
-
-def data(case: Case) -> tuple[str, ...]:
-    """Return ImageNet, unless the program makes its images up."""
+def data(case: Case) -> Mapping[str, str]:
+    """Return ImageNet as raw JPEGs, unless the program makes its images up."""
     synthetic = Params.model_validate(case.given).data_backend == "syntetic"
-    return () if synthetic else ("imagenet",)
+    return {} if synthetic else {"imagenet": DATA}
 
 
 def published(case: Case) -> Published | None:
@@ -85,15 +82,13 @@ def published(case: Case) -> Published | None:
 
     All of them read images, by DALI on the CPUs.
     """
-    if Params.model_validate(case.given).data_backend == "syntetic":
+    params = Params.model_validate(case.given)
+    if params.data_backend == "syntetic":
         return None
-    if case.precision == "fp32":
-        precision: tuple[str, ...] = ("fp32",)
-    elif Params.model_validate(case.given).loss_scale == "dynamic":
-        precision = ("amp-dynamic",)
-    else:
-        precision = ("amp-static",)
-    return Published(("ngc-pytorch*",), "resnet50v1.5", precision)
+    precision = case.precision
+    if precision == "amp":
+        precision = "amp-dynamic" if params.loss_scale == "dynamic" else "amp-static"
+    return Published(("ngc-pytorch*",), "resnet50v1.5", (precision,))
 
 
 WORKLOAD = Workload(
@@ -106,10 +101,7 @@ WORKLOAD = Workload(
     port=lambda case: 22333 if case.nodes > 1 else 29500,
     command=command,
     env=gang_env.environment,
-    mounts=mounts,
     data=data,
-    devices=frozenset({"cuda"}),
-    axes=frozenset(),
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",
     layout=Layout(throughput="samples/s(PyTorch)"),

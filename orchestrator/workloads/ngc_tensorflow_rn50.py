@@ -8,7 +8,7 @@ Source: seed 004, DLPerf's single_node_train.sh and multi_node_train.sh, NVIDIA'
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -18,7 +18,7 @@ from orchestrator.launchers import gang_env, mpirun
 from orchestrator.logs.formats.tensorflow import UNSHOWN
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.plan import Command, Placement
 from orchestrator.model.report import Layout
 from orchestrator.model.text import Noun, Scalar
 from orchestrator.workloads import Published, Workload
@@ -57,67 +57,43 @@ class Params(Noun):
 def command(case: Case, method: Method, placement: Placement) -> Command:
     """Return the command of the mode's script; the program chooses GPUs by local rank."""
     params = Params.model_validate(case.given)
-    main = ("python3", f"{placement.code}/main.py")
+    main, results = ("python3", f"{placement.code}/main.py"), f"--results_dir={RESULTS}"
+    amp: tuple[str, ...] = ()
+    if case.precision != "fp32":
+        scale = str(params.loss_scale).removesuffix(".0")
+        amp = ("--use_tf_amp", "--use_static_loss_scaling", f"--loss_scale={scale}")
+    options = ("--use_dali", f"--data_idx_dir={DALI_IDX}") if params.uses_dali else ()
+    options = (*options, "--use_xla") if params.xla else options
     if params.is_benchmark:
-        program = (*main, *_benchmark(case, method, params))
-        return Command(agent=("--bind-to", "socket"), program=program)
-    return Command(agent=(), program=(*main, *_train(case, method, params)))
+        program = (
+            *("--mode=training_benchmark", "--warmup_steps", str(params.warmup_steps)),
+            *("--num_iter", str(method.iterations), "--iter_unit", "batch"),
+            *("--batch_size", str(case.micro_batch_size)),
+            # Without it the program makes its own data.
+            *((f"--data_dir={TFRECORD}/",) if params.data == "tfrecord" else ()),
+            *(results, *amp, *options),
+        )
+        return Command(agent=("--bind-to", "socket"), program=(*main, *program))
+    # DLPerf's scripts for one and for several nodes differ in two arguments.
+    warmup, rate = ("0", "0.256") if case.nodes > 1 else ("10000", "0.001")
+    program = (
+        *("--arch=resnet50", "--mode=train", "--iter_unit=batch"),
+        *(f"--num_iter={method.iterations}", f"--batch_size={case.micro_batch_size}"),
+        *(f"--warmup_steps={warmup}", "--use_cosine_lr", "--label_smoothing", "0.1"),
+        *(f"--lr_init={rate}", "--lr_warmup_epochs=8", "--momentum=0.875"),
+        "--weight_decay=3.0517578125e-05",
+        "--precision=fp32",  # with AMP, too: TensorFlow rewrites the graph itself
+        *(*amp, f"--data_dir={TFRECORD}", *options, results),
+        *("--weight_init=fan_in", "--display_every=1", "--gpu_memory_fraction=0.98"),
+    )
+    return Command(agent=(), program=(*main, *program))
 
 
-def _train(case: Case, method: Method, params: Params) -> Iterator[str]:
-    """Yield DLPerf's arguments; its scripts for one and for several nodes differ in two."""
-    several = case.nodes > 1
-    yield from ("--arch=resnet50", "--mode=train", "--iter_unit=batch")
-    yield from (f"--num_iter={method.iterations}", f"--batch_size={case.micro_batch_size}")
-    yield "--warmup_steps=0" if several else "--warmup_steps=10000"
-    yield from ("--use_cosine_lr", "--label_smoothing", "0.1")
-    yield "--lr_init=0.256" if several else "--lr_init=0.001"
-    yield from ("--lr_warmup_epochs=8", "--momentum=0.875", "--weight_decay=3.0517578125e-05")
-    yield "--precision=fp32"  # with AMP, too: TensorFlow rewrites the graph itself
-    yield from _amp(case, params)
-    yield f"--data_dir={TFRECORD}"
-    yield from _options(params)
-    yield from (f"--results_dir={RESULTS}", "--weight_init=fan_in", "--display_every=1")
-    yield "--gpu_memory_fraction=0.98"
-
-
-def _benchmark(case: Case, method: Method, params: Params) -> Iterator[str]:
-    """Yield training_perf.sh's arguments; without --data_dir the program makes its own data."""
-    yield from ("--mode=training_benchmark", "--warmup_steps", str(params.warmup_steps))
-    yield from ("--num_iter", str(method.iterations), "--iter_unit", "batch")
-    yield from ("--batch_size", str(case.micro_batch_size))
-    if params.data == "tfrecord":
-        yield f"--data_dir={TFRECORD}/"
-    yield f"--results_dir={RESULTS}"
-    yield from _amp(case, params)
-    yield from _options(params)
-
-
-def _amp(case: Case, params: Params) -> tuple[str, ...]:
-    if case.precision == "fp32":
-        return ()
-    scale = str(params.loss_scale).removesuffix(".0")
-    return ("--use_tf_amp", "--use_static_loss_scaling", f"--loss_scale={scale}")
-
-
-def _options(params: Params) -> Iterator[str]:
-    if params.uses_dali:
-        yield from ("--use_dali", f"--data_idx_dir={DALI_IDX}")
-    if params.xla:
-        yield "--use_xla"
-
-
-def data(case: Case) -> tuple[str, ...]:
+def data(case: Case) -> Mapping[str, str]:
     """Return ImageNet as TFRecord, and the index with which DALI finds images in it."""
     params = Params.model_validate(case.given)
-    images = ("imagenet_tfrecord",) if params.data == "tfrecord" else ()
-    return (*images, *(("dali_idx",) if params.uses_dali else ()))
-
-
-def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
-    """Return the mounts of the data sets, where the scripts look for them."""
-    targets = {"imagenet_tfrecord": TFRECORD, "dali_idx": DALI_IDX}
-    return tuple(Mount(seat.data[name], targets[name], read_only=True) for name in data(case))
+    images = {"imagenet_tfrecord": TFRECORD} if params.data == "tfrecord" else {}
+    return {**images, "dali_idx": DALI_IDX} if params.uses_dali else images
 
 
 def unsupported(case: Case, method: Method) -> Iterable[str]:
@@ -138,16 +114,9 @@ def unsupported(case: Case, method: Method) -> Iterable[str]:
             f"iterations: {method.iterations} in mode {params.mode}, which leaves out the first"
             f" {unshown}; needed more"
         )
-    yield from _window_unsupported(method, params, unshown)
-
-
-def _window_unsupported(method: Method, params: Params, unshown: int) -> Iterator[str]:
-    if method.window is None:
-        return
-    first, last = method.window
-    end = method.iterations - params.is_benchmark
-    # The first step that is shown: benchmarks count from 0, trainings print what is done.
-    begin = unshown + (not params.is_benchmark)
+    # Benchmarks count from 0, trainings print how many steps are done.
+    begin, end = unshown + (not params.is_benchmark), method.iterations - params.is_benchmark
+    first, last = method.window or (begin, end)
     if first < begin or last > end:
         yield (
             f"window: [{first}, {last}] in mode {params.mode} with iterations:"
@@ -199,11 +168,8 @@ WORKLOAD = Workload(
     port=lambda _: 12345,
     command=command,
     env=gang_env.environment,
-    mounts=mounts,
     data=data,
     unsupported=unsupported,
-    devices=frozenset({"cuda"}),
-    axes=frozenset(),
     rules=frozenset({"clock", "rates", "arithmetic", "reported"}),
     log_prefix="r50",
     told_by_name=told_by_name,

@@ -3,36 +3,30 @@
 Source: seed 001, OneFlow-Benchmark's bert_base_pretrain.sh, whose command line this gives.
 """
 
-from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 
 from orchestrator import logs
-from orchestrator.launchers import replicate
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.plan import Command, Mount, Placement, Seat
-from orchestrator.model.report import Layout
-from orchestrator.model.text import Count, Noun
-from orchestrator.workloads import Workload, _oneflow
-from orchestrator.workloads._oneflow import Release
+from orchestrator.model.plan import Command, Placement
+from orchestrator.model.text import Count
+from orchestrator.workloads import _oneflow, oneflow_rn50
 
 WIKI = "/datasets/bert/of_wiki_seq_len_128"
 
 
-class Params(Noun):
+class Params(_oneflow.Params):
     """The parameters that a playbook may give this program."""
 
-    release: Release = "0.1.9"
-    """The version of OneFlow in the image; its options differ."""
     data_part_num: Count = 32
     """OFRecord files to read; upstream's sample has 1."""
-    print_every: Count = 20
-    """Iterations from one line of the log to the next; windows begin and end at such lines."""
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
     """Return the command for BERT base with sequences of 128 tokens."""
     params = Params.model_validate(case.given)
-    old = params.release == "0.1.9"
+    old = _oneflow.is_old(case)
     return Command(
         agent=(),
         program=(
@@ -60,46 +54,18 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
     )
 
 
-def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
-    """Return the mount of Wikipedia as OFRecord."""
-    return (Mount(seat.data["wiki_ofrecord"], WIKI, read_only=True),)
-
-
-def unsupported(case: Case, method: Method) -> Iterable[str]:
-    """Yield AMP if the version has none, and windows off the printed lines 19, 39 and so on."""
-    params = Params.model_validate(case.given)
-    every = params.print_every
-    printed = range(every - 1, method.iterations, every)
-    return _oneflow.unsupported(case, method, params.release, printed)
-
-
-def port(case: Case) -> int:
-    """Return the control port, which is fixed in the program of 0.1.9."""
-    return _oneflow.FIRST_PORT[Params.model_validate(case.given).release]
-
-
-WORKLOAD = Workload(
+WORKLOAD = replace(
+    oneflow_rn50.WORKLOAD,
     name="oneflow_bert",
     title="BERT base, OneFlow-Benchmark, OneFlow",
     params=Params,
     unit="sentences/s",
     last_iteration=lambda asked: asked - 1,  # it counts from 0
-    launcher=replicate.launch,
-    ipv6=False,
-    port=port,
-    fixed_port=lambda case: Params.model_validate(case.given).release == "0.1.9",
     command=command,
-    env=_oneflow.environment,
-    mounts=mounts,
-    data=lambda _: ("wiki_ofrecord",),
-    unsupported=unsupported,
-    devices=frozenset({"cuda"}),
-    axes=frozenset(),
-    rules=frozenset({"clock", "rates"}),
+    data=lambda _: {"wiki_ofrecord": WIKI},
+    unsupported=partial(_oneflow.unsupported, base=0),
     log_prefix="bert_base",
-    layout=Layout(nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
     published=lambda case: _oneflow.published(case, "bert-base"),
     read=logs.reader(logs.ONEFLOW_BERT),
-    fabric=logs.fabric,
     progress=logs.progress(logs.ONEFLOW_BERT),
 )

@@ -11,7 +11,7 @@ from orchestrator import logs
 from orchestrator.launchers import replicate
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.plan import Command, Placement
 from orchestrator.model.report import Layout
 from orchestrator.model.text import Count, Noun, Scalar
 from orchestrator.workloads import Published, Workload, _oneflow
@@ -128,23 +128,17 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
     )
 
 
-def mounts(_: Case, seat: Seat) -> tuple[Mount, ...]:
-    """Return the mount of the tokens, where the scripts look for them."""
-    return (Mount(seat.data["gpt"], DATA, read_only=True),)
-
-
 def unsupported(case: Case, method: Method) -> Iterator[str]:
     """Yield shapes that do not divide, and windows between rows of the table."""
     params = Params.model_validate(case.given)
     hidden, heads, layers = params.hidden_size, params.num_attention_heads, params.num_layers
-    if hidden % heads:
-        yield f"hidden_size {hidden} over num_attention_heads {heads}; needed a multiple"
-    if heads % case.tensor_parallel:
-        split = case.tensor_parallel
-        yield f"num_attention_heads {heads} over tensor_parallel {split}; needed a multiple"
-    if layers % case.pipeline_parallel:
-        split = case.pipeline_parallel
-        yield f"num_layers {layers} over pipeline_parallel {split}; needed a multiple"
+    for name, whole, by, split in (
+        ("hidden_size", hidden, "num_attention_heads", heads),
+        ("num_attention_heads", heads, "tensor_parallel", case.tensor_parallel),
+        ("num_layers", layers, "pipeline_parallel", case.pipeline_parallel),
+    ):
+        if whole % split:
+            yield f"{name} {whole} over {by} {split}; needed a multiple"
     every = params.log_interval
     if any(end % every for end in method.window or ()):
         yield f"window {list(method.window or ())}; the table has a row every {every} iterations"
@@ -182,10 +176,8 @@ WORKLOAD = Workload(
     port=lambda _: 50051,
     command=command,
     env=_oneflow.environment,
-    mounts=mounts,
-    data=lambda _: ("gpt",),
+    data=lambda _: {"gpt": DATA},
     unsupported=unsupported,
-    devices=frozenset({"cuda"}),
     axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"}),
     rules=frozenset({"latency"}),
     log_prefix="pretrain_gpt",

@@ -3,18 +3,18 @@
 Source: seeds 000 and 001, OneFlow-Benchmark's rn50_train.sh, whose command line this gives.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from orchestrator import logs
 from orchestrator.launchers import replicate
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.plan import Command, Mount, Placement, Seat
+from orchestrator.model.plan import Command, Placement
 from orchestrator.model.report import Layout
-from orchestrator.model.text import Count, Noun
+from orchestrator.model.text import Count
 from orchestrator.workloads import Published, Workload, _oneflow
-from orchestrator.workloads._oneflow import Release
 
 OFRECORD = "/datasets/ImageNet/ofrecord"
 # OneFlow-Benchmark renamed these between the commits of 0.1.9 and 0.2.0; a spelling of the other
@@ -29,23 +29,19 @@ AMP = (
 )
 
 
-class Params(Noun):
+class Params(_oneflow.Params):
     """The parameters that a playbook may give this program."""
 
-    release: Release = "0.1.9"
-    """The version of OneFlow in the image; its options differ."""
     data: Literal["ofrecord", "synthetic"] = "ofrecord"
     """Synthetic data is made by the program, and measures no input."""
     data_part_num: Count = 256
     """OFRecord files to read."""
-    print_every: Count = 20
-    """Iterations from one line of the log to the next; windows begin and end at such lines."""
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
     """Return the command for one epoch that is exactly as long as the iterations asked for."""
     params = Params.model_validate(case.given)
-    old = params.release == "0.1.9"
+    old = _oneflow.is_old(case)
     data = (
         f"--train_data_dir={OFRECORD}/train",
         f"--train_data_part_num={params.data_part_num}",
@@ -71,34 +67,15 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
     )
 
 
-def mounts(case: Case, seat: Seat) -> tuple[Mount, ...]:
-    """Return the mount of ImageNet's OFRecord files, where the scripts look for them."""
-    return tuple(Mount(seat.data[name], OFRECORD, read_only=True) for name in data(case))
-
-
-def data(case: Case) -> tuple[str, ...]:
+def data(case: Case) -> Mapping[str, str]:
     """Return ImageNet as OFRecord, unless the program makes its own."""
     synthetic = Params.model_validate(case.given).data == "synthetic"
-    return () if synthetic else ("imagenet_ofrecord",)
-
-
-def unsupported(case: Case, method: Method) -> Iterable[str]:
-    """Yield AMP if the version has none, and windows off the printed lines."""
-    params = Params.model_validate(case.given)
-    every = params.print_every
-    printed = range(every, method.iterations + 1, every)
-    return _oneflow.unsupported(case, method, params.release, printed)
-
-
-def port(case: Case) -> int:
-    """Return the control port, which is fixed in the program of 0.1.9."""
-    return _oneflow.FIRST_PORT[Params.model_validate(case.given).release]
+    return {} if synthetic else {"imagenet_ofrecord": OFRECORD}
 
 
 def published(case: Case) -> Published | None:
     """Return the published names; None for synthetic data, which nobody has published."""
-    synthetic = Params.model_validate(case.given).data == "synthetic"
-    return None if synthetic else _oneflow.published(case, "resnet50v1.5")
+    return _oneflow.published(case, "resnet50v1.5") if data(case) else None
 
 
 WORKLOAD = Workload(
@@ -109,15 +86,12 @@ WORKLOAD = Workload(
     last_iteration=lambda asked: asked,
     launcher=replicate.launch,
     ipv6=False,
-    port=port,
-    fixed_port=lambda case: Params.model_validate(case.given).release == "0.1.9",
+    port=_oneflow.port,
+    fixed_port=_oneflow.is_old,
     command=command,
     env=_oneflow.environment,
-    mounts=mounts,
     data=data,
-    unsupported=unsupported,
-    devices=frozenset({"cuda"}),
-    axes=frozenset(),
+    unsupported=partial(_oneflow.unsupported, base=1),
     rules=frozenset({"clock", "rates"}),
     log_prefix="rn50",
     layout=Layout(nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),

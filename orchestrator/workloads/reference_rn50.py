@@ -37,6 +37,13 @@ class Params(Noun):
 def command(case: Case, method: Method, placement: Placement) -> Command:
     """Return torchrun as the agent, and our program with the case's arguments."""
     params = Params.model_validate(case.given)
+    precision: tuple[str, ...] = () if case.precision == "fp32" else (f"--{case.precision}",)
+    # On CPUs, AMP is bfloat16, which has the exponent of float32: there is nothing to scale.
+    if case.precision == "amp" and case.device == "cuda":
+        precision = ("--amp", "--dynamic-loss-scale")
+        if params.loss_scale != "dynamic":
+            scale = str(params.loss_scale).removesuffix(".0")
+            precision = ("--amp", "--static-loss-scale", scale)
     return Command(
         agent=(placement.python, "-m", "torch.distributed.run"),
         program=(
@@ -50,22 +57,10 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
             *("-b", str(case.micro_batch_size)),
             *("--accumulation-steps", str(case.accumulation_steps)),
             *("--prof", str(method.iterations)),
-            *_precision(case, params),
+            *precision,
             *(("--allow-tf32",) if params.allow_tf32 else ()),
         ),
     )
-
-
-def _precision(case: Case, params: Params) -> tuple[str, ...]:
-    if case.precision == "fp32":
-        return ()
-    if case.precision == "bf16":
-        return ("--bf16",)
-    if case.device == "cpu":  # bfloat16 has the exponent of float32: there is nothing to scale
-        return ("--amp",)
-    if params.loss_scale == "dynamic":
-        return ("--amp", "--dynamic-loss-scale")
-    return ("--amp", "--static-loss-scale", str(params.loss_scale).removesuffix(".0"))
 
 
 def unsupported(case: Case, _method: Method) -> Iterator[str]:

@@ -338,11 +338,12 @@ def test_every_step_twice_is_named_with_its_count() -> None:
     assert problems(log, "DUP-STEPS")[0].endswith("(the first of 99)")
 
 
-def test_earlier_step_that_comes_again_is_a_repetition() -> None:
-    """Iteration 12 between 30 and 31 begins no second run."""
+def test_earlier_step_that_comes_again_begins_another_run() -> None:
+    """Iteration 12 between 30 and 31: nothing proves that what follows belongs to the first run."""
     log = read(CLEAN.replace(line_of(31), line_of(12) + line_of(31)))
-    assert (log.steps, log.runs) == (99, 1)
-    assert "DUP-STEPS" in codes(log)
+    assert (log.runs, log.window_rate) == (2, None)
+    (seen,) = problems(log, "SEVERAL-RUNS")
+    assert seen.endswith(": iteration 12 of epoch 0 after 30 of epoch 0")
 
 
 def test_steps_of_two_ranks_are_named() -> None:

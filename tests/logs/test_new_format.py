@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from orchestrator import logs
-from orchestrator.logs import window
 from orchestrator.measuring import throughputs
 from tests import ROOT, SAMPLES
 from tests.logs.said import codes
@@ -97,15 +96,3 @@ def test_a_pattern_of_a_step_that_cannot_work_is_refused(
     """When the format is made, so that the plug-in and its line are named."""
     with pytest.raises(ValueError, match=said):
         replace(plain, step=step)
-
-
-def test_a_window_longer_than_what_is_kept_has_the_same_number(
-    plain: logs.Format, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a very long window only the times of the last steps are kept."""
-    read = logs.reader(plain)
-    rates = iter(range(6000, 7000))
-    varied = re.sub(rb"rate=[0-9.]+", lambda _: b"rate=%d.00" % next(rates), SAMPLE)
-    whole = read([varied], None)
-    monkeypatch.setattr(window, "_RECENT", 2)
-    assert read([varied], None).window_mean == whole.window_mean

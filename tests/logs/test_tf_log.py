@@ -269,14 +269,6 @@ def test_header_that_contradicts_itself_is_named() -> None:
     assert "micro_batch_size" not in log.config
 
 
-def test_header_of_the_other_mode_is_named() -> None:
-    """Steps of a benchmark under a header of mode train are pasted."""
-    log = read(ONE_GPU.replace(b"mode : training_benchmark", b"mode : train"))
-    assert problems(log, "MIXED-CONFIG") == [
-        "the header says mode train, and the steps print total_ips"
-    ]
-
-
 def test_damaged_header_names_what_it_lacks() -> None:
     """The counts of a log whose line of parameters is lost, and a log without any."""
     log = read(ONE_GPU.partition(b"\n")[2].replace(b"Total Steps 500.0\n", b""))
@@ -518,15 +510,6 @@ def test_iterations_that_go_back_into_the_middle_are_a_second_run() -> None:
     """Even if the second run's first lines are lost."""
     log = read(steps([*range(21, 70), *range(40, 80)]))
     assert (log.runs, log.steps) == (2, 40)
-
-
-def test_earlier_step_that_comes_again_is_a_repetition() -> None:
-    """Iteration 212 between 230 and 231, and at the very end."""
-    log = read(ONE_GPU.replace(line_of(231), line_of(212) + line_of(231)))
-    assert (log.steps, log.runs, codes(log)) == (300, 1, {"DUP-STEPS"})
-    log = read(TAGGED + line_of(212, TAGGED))
-    assert (log.steps, log.runs) == (300, 1)
-    assert problems(log, "DUP-STEPS") == ["line 301: iteration 212 is there again"]
 
 
 def test_steps_of_two_ranks_are_named() -> None:

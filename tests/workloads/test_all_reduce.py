@@ -97,7 +97,7 @@ def test_the_command_line_and_the_environment() -> None:
     )
     env: Mapping[str, str] = WORKLOAD.env(case, placement, seats[0])
     assert (env["NCCL_IB_HCA"], env["NCCL_DEBUG"]) == ("=mlx5_0", "INFO")
-    assert (WORKLOAD.mounts(case, seats[0]), WORKLOAD.data(case)) == ((), ())
+    assert (WORKLOAD.mount(case, seats[0]), WORKLOAD.data(case)) == ((), {})
     assert (WORKLOAD.port(case), WORKLOAD.last_iteration(25)) == (22333, 25)
 
 

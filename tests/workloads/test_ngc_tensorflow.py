@@ -161,8 +161,8 @@ def test_data_is_mounted_where_the_scripts_look_and_cannot_be_written() -> None:
         (case(dali=False), ("imagenet_tfrecord",), (images,)),
         (made, (), ()),
     ):
-        assert WORKLOAD.data(of) == names
-        assert WORKLOAD.mounts(of, placement(of).leader) == expected
+        assert tuple(WORKLOAD.data(of)) == names
+        assert WORKLOAD.mount(of, placement(of).leader) == expected
 
 
 @pytest.mark.parametrize(

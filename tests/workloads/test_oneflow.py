@@ -130,7 +130,7 @@ def test_rn50_of_0_2_0_has_amp_and_a_port_of_its_own() -> None:
 def test_synthetic_data_needs_no_data_set() -> None:
     """Nothing is mounted, and the program is told of no folder."""
     synthetic = case(data="synthetic")
-    assert oneflow_rn50.WORKLOAD.data(synthetic) == ()
+    assert oneflow_rn50.WORKLOAD.data(synthetic) == {}
     found = recipe("oneflow-rn50-fp32", oneflow_rn50.WORKLOAD)
     told = found.experiment.model_copy(update={"params": {"data": "synthetic"}})
     begun = bound(replace(found, experiment=told))[0]

@@ -227,15 +227,15 @@ def test_ranks_on_cpus_see_no_gpu_and_meet_over_gloo() -> None:
 def test_training_data_is_mounted_where_the_scripts_look_and_cannot_be_written() -> None:
     """The node's imagenet at /data/image; the reference program makes its own data."""
     seat = placement(1).leader
-    assert NGC.mounts(case("fp32"), seat) == (Mount("/data/image", "/data/image", read_only=True),)
-    assert NGC.data(case("fp32")) == ("imagenet",)
+    assert NGC.mount(case("fp32"), seat) == (Mount("/data/image", "/data/image", read_only=True),)
+    assert NGC.data(case("fp32")) == {"imagenet": "/data/image"}
     made_up = case("fp32", data_backend="syntetic")
-    assert (NGC.mounts(made_up, seat), NGC.data(made_up)) == ((), ())
+    assert (NGC.mount(made_up, seat), NGC.data(made_up)) == ((), {})
     assert NGC.published
     assert NGC.published(made_up) is None
     assert NGC.published(case("fp32"))
-    assert REFERENCE.mounts(case("fp32"), seat) == ()
-    assert REFERENCE.data(case("fp32")) == ()
+    assert REFERENCE.mount(case("fp32"), seat) == ()
+    assert REFERENCE.data(case("fp32")) == {}
 
 
 def test_first_ports_are_the_scripts_own() -> None:

@@ -7,34 +7,32 @@ variants are those of the logs in PaddlePaddle/Perf, 2020 to 2023.
 import re
 from math import isfinite
 
-from orchestrator.logs.engine import Reader
+from orchestrator.logs.engine import Reader, Run
 from orchestrator.logs.format import LOST, NUMBER, Format, Promise, parse_number
-from orchestrator.logs.header import Table, Value, count, keep, real, switch, whole
-from orchestrator.logs.run import Run
+from orchestrator.logs.header import Table, Value, count, keep, parser, real, switch, whole
 
-STAMP = rb"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{6})?)"
+TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?>(?:\.\d{6})?)"
 """Matches a time of Python's ``str(datetime)``, which drops .000000."""
 
+# DLL 2020-12-16 11:32:26.497417 - Epoch: 0 Iteration: 20  train.loss : 7.48701  train.total_ips :
+# 367.81 img/s
 _STEP = (
-    rb"DLL " + STAMP + rb" - Epoch: (?P<epoch>\d{1,9}) Iteration: (?P<iteration>\d{1,15})"
+    rb"DLL (?P<clock>" + TIME + rb") - Epoch: (?P<epoch>\d{1,9}) Iteration: (?P<iteration>\d{1,15})"
     rb"(?>(?: ++(?!train\.total_ips)[A-Za-z_][\w.]*+ : "
     + NUMBER
     + rb"(?: (?:None|s|im(?:g|ages)/s)(?= ))?)*)"
     rb" +train\.total_ips : (?P<rate>" + NUMBER + rb") im(?:g|ages)/s"
 )
+# DLL 2020-12-16 11:32:21.1 - PARAMETER data : /data  arch : resnet50  batch_size : 128
 _OTHER = re.compile(
-    rb"DLL " + STAMP + rb" - (?:(?P<header>PARAMETER) |(?P<summary>Summary): |Epoch: \d{1,9}  [a-z]"
+    rb"DLL " + TIME + rb" - (?:(?P<header>PARAMETER) |(?P<summary>Summary): |Epoch: \d{1,9}  [a-z]"
     rb"|Epoch: \d{1,9} Iteration: \d{1,15} Validation Iteration: \d"
     rb"|(?!PARAM|Summ|Epoch|Iter)[A-Za-z])"
 )
-
-
-def _word(text: str) -> str:
-    if "  " in text or " :" in text:
-        raise ValueError("one value")
-    return text
-
-
+_BROKEN = re.compile(
+    rb"DLL \d|^(?=.*DLL ).*(?:Epoch: |Iteration:|Summary: |PARAMETER)|^(?=.*train\.).*Iteration:"
+)
+_word = parser(r"(?!.*  |.* :).*", str, "one value")
 _TABLE: Table = {
     "batch_size": ("micro_batch_size", count),
     "prof": ("iterations", whole),
@@ -79,14 +77,6 @@ def _event(reader: Reader, line: bytes) -> bool:
     return True
 
 
-def _broken(line: bytes) -> bool:
-    _, record, after = line.partition(b"DLL ")
-    words = (b"Epoch: ", b"Iteration:", b"Summary: ", b"PARAMETER")
-    if record and (re.search(rb"DLL \d", line) or any(word in after for word in words)):
-        return True
-    return b"train." in line.partition(b"Iteration:")[2]
-
-
 def _config(run: Run) -> dict[str, Value]:
     header, values = run.header, run.header.values
     config = {name: value for name, value in values.items() if name not in _FLAGS}
@@ -123,13 +113,12 @@ DLLOGGER = Format(
     sealed=re.compile(_STEP),
     digits=(1e-2, 0.0),
     end=re.compile(rb"Experiment ended|DLL .* - Summary: "),
-    cut=(b"DLL",),
     window=(20, 60),
     header=_TABLE,
     needed=(("batch_size", frozenset({"batch_size"})), ("prof", frozenset({"prof"}))),
     headerless=("NO-HEADER", "no PARAMETER line before the steps"),
     event=_event,
-    broken=_broken,
+    broken=_BROKEN.search,
     config=_config,
     promise=_promise,
 )

@@ -6,27 +6,28 @@ OneFlow/LanguageModeling/GPT/README.md.
 """
 
 import re
-from collections.abc import Iterator
 from math import prod
 
-from orchestrator.logs.engine import Reader
+from orchestrator.logs.engine import Reader, Run
 from orchestrator.logs.format import LOST, TAG, Format, Promise
-from orchestrator.logs.header import Header, Table, Value, count, keep, real, switch, whole
-from orchestrator.logs.run import Run
+from orchestrator.logs.header import Table, Value, count, keep, real, switch, whole
 
 ROWS = 5
 """Rows at the end of a table, whose mean the published latencies are."""
 
 _NUMBER = rb"(?:\d{1,15}\.\d{5}" + LOST + rb")"
 """With fewer decimals it was cut."""
+# | 100      | 3200            | 51200           | 39.00969   | 13.12494   | 6.82232    |
 _STEP = (
     rb"^[^|\n]*\|(?P<words> *+(?P<iteration>\d{1,15}) *+\| *+\d{1,15} *+\| *+\d{1,15} *+"
     rb"\| *+(?P<rate>" + _NUMBER + rb") *+\| *+(?P<latency>" + _NUMBER + rb") *+\|"
     rb"(?>(?: *+" + _NUMBER + rb" *+\|){0,20}))[ \t]*$"
 )
 _BROKEN = re.compile(rb"^[^|]*\| *\d+ *(?:\||$)|\d\.\d{5} *\|[ \t]*$")
+# 100 %, 11958 MiB
 _MEMORY = re.compile(rb"^" + TAG + rb"(?:\d{1,3} %|\[[^\]]{1,30}\]), (\d{1,9}) MiB[ \t]*$")
 _OPENING = re.compile(rb"-{3} arguments -{3}|padded vocab \(size: \d")
+# micro_batch_size ................ 8
 _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) \.{2,48}(?: (.{0,4096}))?$")
 _TABLE: Table = {
     "num_nodes": ("nodes", count),
@@ -44,8 +45,6 @@ _TABLE: Table = {
     **keep(real, "initial_loss_scale", "loss_scale"),
     **keep(switch, "fp16", "checkpoint_activations", "multihead_attention_fusion"),
 }
-_BATCH = ("global_batch_size", "micro_batch_size", "data_parallel", "accumulation_steps")
-_RANKS = ("nodes", "gpus_per_node", "data_parallel", "tensor_parallel", "pipeline_parallel")
 
 
 def _event(reader: Reader, line: bytes) -> bool:
@@ -64,9 +63,6 @@ def _event(reader: Reader, line: bytes) -> bool:
 
 def _config(run: Run) -> dict[str, Value]:
     header = run.header
-    for names, seen in list(_conflicts(header)):
-        run.notes.add("MIXED-CONFIG", f"header: {seen}", sort=names[0])
-        header.withdraw(*names)
     config = {name: value for name, value in header.values.items() if name != "fp16"}
     if ranks := header.numbers("nodes", "gpus_per_node"):
         config["world_size"] = prod(ranks)
@@ -77,29 +73,18 @@ def _config(run: Run) -> dict[str, Value]:
     return config
 
 
-def _conflicts(header: Header) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield names of arguments that contradict each other, with the reason."""
-    if numbers := header.numbers(*_RANKS):
-        nodes, gpus, *parts = numbers
-        if nodes * gpus != prod(parts):
-            words = " x ".join(map(str, parts))
-            yield _RANKS, f"{nodes} nodes x {gpus} GPUs are not data x tensor x pipeline {words}"
-    if numbers := header.numbers(*_BATCH):
-        batch, *parts = numbers
-        if batch != prod(parts):
-            words = " x ".join(map(str, parts))
-            yield _BATCH, f"global_batch_size {batch} is not {words} (micro x data x accumulation)"
-
-
 def _promise(run: Run) -> Promise:
     header = run.header
-    parts, iterations = header.numbers(*_BATCH[1:]), header.number("iterations")
+    parts, iterations = (
+        header.numbers("micro_batch_size", "data_parallel", "accumulation_steps"),
+        header.number("iterations"),
+    )
     return Promise(
         interval=header.number("log_interval"),
         least=iterations,
         most=iterations,
         epochs=1,
-        batch=header.number(_BATCH[0]) or (prod(parts) if parts else None),
+        batch=header.number("global_batch_size") or (prod(parts) if parts else None),
     )
 
 
@@ -117,7 +102,7 @@ ONEFLOW_GPT = Format(
     header=_TABLE,
     headerless=("NO-HEADER", "no line of the arguments before the table"),
     event=_event,
-    broken=lambda line: _BROKEN.search(line) is not None,
+    broken=_BROKEN.search,
     config=_config,
     promise=_promise,
 )

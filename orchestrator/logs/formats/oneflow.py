@@ -6,22 +6,22 @@ and LanguageModeling/BERT; DLPerf, extract_cnn_result.py and extract_bert_result
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
 from orchestrator.logs import clock
-from orchestrator.logs.engine import Reader
+from orchestrator.logs.engine import Reader, Run
 from orchestrator.logs.format import LOST, TAG, Agreement, Format, Promise
-from orchestrator.logs.header import Header, Table, Value, count, keep, real, switch, whole, word
-from orchestrator.logs.run import Run
+from orchestrator.logs.header import Table, Value, count, keep, real, switch, whole, word
 
 _RATE = rb"(?P<rate>\d{1,15}\.\d{3}" + LOST + rb")"
 """With fewer decimals it was cut."""
+# , loss: 7.087004, top_1: 0.000000
 _FIELD = rb", (?!throughput)[a-z]\w{0,40}+: (?:-?\d{1,15}(?:\.\d{1,15})?" + LOST + rb")"
+_FIELDS = rb"(?>(?:" + _FIELD + rb"){0,20})"
 _CLOCK = rb"(?: (?P<clock>\d{9,10}\.\d{1,9}))?[ \t]*$"
+# batch_size_per_device = 128
 _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) =(?: (.{0,4096}))?$")
-_LOADING = re.compile(rb"(?<!\w)Loading (synthetic data\.|data from )")
 
 _COMMON: Table = {
     "batch_size_per_device": ("micro_batch_size", count),
@@ -33,30 +33,18 @@ _COMMON: Table = {
     **keep(switch, "use_fp16"),
     **keep(word, "model", "dtype"),
 }
-_HIDDEN = ("use_fp16", "dtype", "train_data_dir", "loaded")
+_HIDDEN = ("use_fp16", "dtype", "train_data_dir")
 
 
 def _event(reader: Reader, line: bytes) -> bool:
-    """Read an argument, or the kind of data that is loaded."""
-    if argument := _ARGUMENT.match(line):
+    argument = _ARGUMENT.match(line)
+    if argument:
         reader.argument(*argument.groups(b""))
-        return True
-    header = reader.run.header
-    loading = _LOADING.search(line)
-    if loading and not reader.form.broken(line):
-        kind = "synthetic" if loading[1].startswith(b"synthetic") else "ofrecord"
-        header.put("loaded", kind if header.get("loaded") in (None, kind) else "both")
-    return False
-
-
-def _broken(begins: bytes, rated: bytes) -> Callable[[bytes], bool]:
-    """Return a test of lines that begin as a record, or hold the end of one but of validation."""
-    find = re.compile(begins).search
-    return lambda line: (rated in line and b"validation: " not in line) or bool(find(line))
+    return argument is not None
 
 
 def _config(run: Run) -> dict[str, Value]:
-    header, promise, data = run.header, _promise(run), _data(run.header)
+    header, promise = run.header, _promise(run)
     config = {name: value for name, value in header.values.items() if name not in _HIDDEN}
     if ranks := header.numbers("nodes", "gpus_per_node"):
         config["world_size"] = prod(ranks)
@@ -67,22 +55,12 @@ def _config(run: Run) -> dict[str, Value]:
         config["precision"] = "amp" if amp else "fp32"
     if (xla := header.is_on("use_xla")) is not None:
         config["xla"] = xla
-    if data:
-        config["data"] = data
-    if data == "synthetic":
+    if header.get("train_data_dir"):
+        config["data"] = "ofrecord"
+    elif "train_data_dir" in header.keys:
+        config["data"] = "synthetic"
         config.pop("data_part_num", None)  # a default, of files that are not read
     return config
-
-
-def _data(header: Header) -> str | None:
-    """Return the kind of the training data.
-
-    Without validation data the program prints that these are synthetic, too.
-    """
-    if "train_data_dir" in header.keys:
-        return "ofrecord" if header.get("train_data_dir") else "synthetic"
-    loaded = header.get("loaded")
-    return None if loaded in (None, "both") else str(loaded)
 
 
 def _promise(run: Run) -> Promise:
@@ -105,11 +83,13 @@ def _promise(run: Run) -> Promise:
 
 ONEFLOW_RN50 = Format(
     unit="images/s",
+    # train: epoch 0, iter 20, loss: 7.087004, samples/s: 3988.891 1597933942.9863544
     step=rb"(?<!\w)train: epoch (?P<epoch>\d{1,9}), iter (?P<iteration>\d{1,15})"
-    rb"(?>(?:" + _FIELD + rb"){0,20}), samples/s: " + _RATE + _CLOCK,
-    marks=(b"train:", b"samples/s: ", b" =", b"Loading ", b"Saving model to "),
+    + (_FIELDS + rb", samples/s: " + _RATE + _CLOCK),
+    marks=(b"train:", b"samples/s: ", b" =", b"Saving model to "),
     alone=(b"train:", b"samples/s: "),
     lost=re.compile(rb"loss: (?:" + LOST[1:] + rb")"),
+    # Saving model to ./snapshots/snapshot_epoch_0
     end=re.compile(rb"Saving model to \S*snapshot_(?:epoch_\d|last)"),
     clock=clock.of_seconds,
     agreement=Agreement(0.003, 0.003, late_ns=5e6, window_late_ns=5e6),  # recorded: 0.4 ms of 1 s
@@ -127,23 +107,19 @@ ONEFLOW_RN50 = Format(
     },
     headerless=("NO-HEADER", "no line of the arguments before the steps"),
     event=_event,
-    broken=_broken(rb"^" + TAG + rb"train:|(?<!\w)train: epoch", b"samples/s: "),
+    broken=re.compile(
+        rb"^" + TAG + rb"train:|(?<!\w)train: epoch|^(?!.*validation: ).*samples/s: "
+    ).search,
     config=_config,
     promise=_promise,
 )
 ONEFLOW_BERT = replace(
     ONEFLOW_RN50,
     unit="sentences/s",
+    # step: 119, total_loss: 8.1, mlm_loss: 7.4, nsp_loss: 0.7, throughput: 51.2 1597933977.6064055
     step=rb"(?<!\w)step: (?P<iteration>\d{1,15})"
-    rb"(?>(?:"
-    + _FIELD
-    + rb"){0,20}), throughput: "
-    + _RATE
-    + rb"(?>(?:"
-    + _FIELD
-    + rb"){0,20})"
-    + _CLOCK,
-    marks=(b"step:", b"throughput: ", b" =", b"Loading "),
+    + (_FIELDS + rb", throughput: " + _RATE + _FIELDS + _CLOCK),
+    marks=(b"step:", b"throughput: ", b" ="),
     alone=(b"step:", b"throughput: "),
     end=None,  # snapshots are saved in the middle of a run, too
     # recorded on loaded CPUs: 61 ms in a step, 33 ms in a window
@@ -161,5 +137,7 @@ ONEFLOW_BERT = replace(
         **keep(real, "attention_probs_dropout_prob", "hidden_dropout_prob"),
         **keep(switch, "save_last_snapshot"),
     },
-    broken=_broken(rb"^" + TAG + rb"step:|(?<!\w)step: \d{1,15}, [a-z]", b"throughput: "),
+    broken=re.compile(
+        rb"^" + TAG + rb"step:|(?<!\w)step: \d{1,15}, [a-z]|^(?!.*validation: ).*throughput: "
+    ).search,
 )

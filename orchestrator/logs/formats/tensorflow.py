@@ -9,14 +9,13 @@ the variants are those of the logs in PaddlePaddle/Perf, 2020 to 2022.
 """
 
 import re
-from datetime import UTC, datetime
 from math import isfinite, nan
 
-from orchestrator.logs.engine import RESULT, Reader
+from orchestrator.logs import clock
+from orchestrator.logs.engine import RESULT, Reader, Run
 from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step, parse_number
-from orchestrator.logs.formats.dllogger import parameters, results
-from orchestrator.logs.header import Header, Table, Value, count, keep, real, switch, whole
-from orchestrator.logs.run import Run
+from orchestrator.logs.formats.dllogger import TIME, parameters, results
+from orchestrator.logs.header import Header, Table, Value, count, keep, parser, real, switch, whole
 
 TRAINING, BENCHMARK = "imgs_per_sec", "total_ips"
 """The names of a step's rate in mode train and in the benchmark modes."""
@@ -25,44 +24,38 @@ UNSHOWN = 20
 _PARAMETERS = "parameters"
 """The key of a header that has a line of parameters."""
 
-_TIME = rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?>(?:\.\d{6})?)"
 _RATE = rb"(?P<series>imgs_per_sec|total_ips) ?: (?P<rate>" + NUMBER + rb")(?!\S)"
-_STEP = rb"DLL (?P<clock>" + _TIME + rb") - \(\d{1,9}, (?P<iteration>\d{1,15})\) " + _RATE
+# DLL 2020-12-16 07:21:56.228856 - (0, 200) total_ips : 395.8594442183251
+_STEP = rb"DLL (?P<clock>" + TIME + rb") - \(\d{1,9}, (?P<iteration>\d{1,15})\) " + _RATE
 _SEALED = re.compile(
-    _STEP + rb"\s|^(?!.*DLL .*DLL ).*DLL " + _TIME + rb" - \(\) [A-Za-z_]\w* : \S+\s[^:]*$"
+    _STEP + rb"\s|^(?!.*DLL .*DLL ).*DLL " + TIME + rb" - \(\) [A-Za-z_]\w* : \S+\s[^:]*$"
 )
+# DLL 2020-12-16 07:23:10.1 - () train_throughput : 395.8
 _OTHER = re.compile(
     rb"DLL "
-    + _TIME
+    + TIME
     + rb" - (?:(?P<header>PARAMETER) |(?P<result>\(\)) [A-Za-z_]|\(\d{1,9},\) [A-Za-z_]"
     rb"|(?!PARAM)[A-Za-z])"
 )
+# :::NVLOGv0.2.3 resnet 1621936374.152874470 (benchmark_hooks.py:59) iteration: 450
 _HEAD = rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<clock>\d{1,10}\.\d{6,9}) \([\w.]{1,80}:\d{1,9}\) "
 _NVLOG = re.compile(
     RANK + _HEAD + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total))"
 )
+# DLLL {...} is a line of the program's own log.json.
+_BROKEN = re.compile(
+    rb"^(?!.*DLL).*:::NVLOG|^(?!.*DLLL \{).*"
+    rb"(?:DLL \d|PARAMETER |train_throughput|imgs_per_sec :|total_ips ?:)"
+)
 _LOSS = re.compile(rb"(?:cross_entropy|loss) ?: (?![-+]?\.?\d)")  # nan, tensor(nan), nothing
+# Per-GPU Batch Size 128
 _COUNT = re.compile(
     rb"(?:.{0,80}<std(?:out|err)>:)?(?::::NVLOG\S{1,20} \S{1,80} [\d.]{1,30} \(\S{1,90}\) )?"
     rb"(?P<name>Num GPUs|Per-GPU Batch Size|Total Steps):? (?P<value>\d{1,15})(?:\.0)?\s*$"
 )
-
-
-def _stamp(seconds: bytes) -> bytes:
-    """Return seconds since 1970 as a date and time in UTC, with the decimals that are printed."""
-    whole, _, decimals = seconds.partition(b".")
-    date = datetime.fromtimestamp(int(whole), UTC).isoformat(" ")[:19]
-    return b"%s.%s" % (date.encode(), decimals)
-
-
-def _word(text: str) -> str:
-    if not re.fullmatch(r"[\w.-]{1,80}", text, re.ASCII):
-        raise ValueError("one word")
-    return text
-
-
+_word = parser(r"[\w.-]{1,80}", str, "one word")
 # Flags lost the ``use_`` of their names in 2021, and --amp and --static_loss_scale took the place
 # of --use_tf_amp and --loss_scale.
 _TABLE: Table = {
@@ -123,8 +116,9 @@ def _read_nvlog(reader: Reader, line: bytes) -> bool:
     elif found["iteration"]:
         if half:
             run.damage(reader.line)
-        stamp, number = _stamp(found["clock"]), int(found["iteration"])
-        reader.half = Step(rank, b"", stamp, 0, number, nan, None, b"", 0)
+        stamp, number = found["clock"], int(found["iteration"])
+        clock_ns = clock.of_seconds(stamp)
+        reader.half = Step(rank, b"", stamp, clock_ns, 0, number, nan, None, b"", 0)
     elif found["rate"]:
         reader.half = None
         if half is None or half.rank != rank:
@@ -170,17 +164,8 @@ def _conclude(reader: Reader, reported: dict[str, float]) -> None:
     run.is_over = RESULT in run.reported
 
 
-def _broken(line: bytes) -> bool:
-    if b"DLL" not in line and b":::NVLOG" in line:
-        return True
-    if b"DLLL {" in line:  # a line of the program's own log.json
-        return False
-    words = (b"PARAMETER ", b"train_throughput", b"imgs_per_sec :", b"total_ips :", b"total_ips:")
-    return bool(re.search(rb"DLL \d", line)) or any(word in line for word in words)
-
-
 def _config(run: Run) -> dict[str, Value]:
-    header, mode, series = run.header, run.header.get("mode"), run.series.decode()
+    header, mode = run.header, run.header.get("mode")
     names = ("arch", "mode", "micro_batch_size", "world_size", "data_format", "xla")
     config = {name: header.get(name) for name in names}
     precision = _precision(header)
@@ -195,10 +180,6 @@ def _config(run: Run) -> dict[str, Value]:
         config["data"] = "tfrecord" if has_data else "synthetic"
     if mode != "train":  # which ignores it, and whose scripts set it differently
         config["warmup_steps"] = header.get("warmup_steps")
-    metrics = {"train": TRAINING, "training_benchmark": BENCHMARK}
-    if series and metrics.get(str(mode), series) != series:
-        seen = f"the header says mode {mode}, and the steps print {series}"
-        run.notes.add("MIXED-CONFIG", seen, sort="mode")
     return {name: value for name, value in config.items() if value is not None}
 
 
@@ -254,7 +235,6 @@ TENSORFLOW = Format(
     lost=_LOSS,
     sealed=_SEALED,
     end=re.compile(rb"Ending Model Training|train_throughput : |Average total_ips: "),
-    cut=(b"DLL", b":::NVLOG"),
     agreement=Agreement(step=0.02, window=0.004),  # recorded: 1.7 % of a step, 0.21 % of 20
     window=(21, 120),
     reporting=frozenset({BENCHMARK, "training_benchmark"}),
@@ -269,7 +249,7 @@ TENSORFLOW = Format(
         "no line of parameters, nor of GPUs and batch size, before the steps",
     ),
     event=_event,
-    broken=_broken,
+    broken=_BROKEN.search,
     config=_config,
     promise=_promise,
 )
