@@ -5,8 +5,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from orchestrator.model.facts import Gid, Topology
-from orchestrator.probes.discovery import Discovered, Port
+from orchestrator.model.facts import Gid
+from orchestrator.model.site import HcaPort, Topology
+from orchestrator.probes.discovery import Discovered
 
 _SCALAR = re.compile(r"[A-Za-z~/][A-Za-z0-9 ._/~+-]*[A-Za-z0-9]|[A-Za-z]")
 _IPV4 = re.compile(r"[0-9]+(\.[0-9]+){3}")
@@ -20,37 +21,37 @@ def settings(found: Discovered) -> dict[str, str]:
     if not used:
         return {}
     rows = (
-        f"{{name: {scalar(port.hca)}, rate_gbps: {port.rate_gbps}, link_layer: {port.link_layer}}}"
+        f"{{name: {scalar(port.name)}, rate_gbps: {port.rate_gbps}, link_layer: {port.link_layer}}}"
         for port in used
     )
     said = {"hcas": f"[{', '.join(rows)}]"}
-    index = gid_index(found.gids, [port.hca for port in used])
+    index = gid_index(found.gids, [port.name for port in used])
     if used[0].link_layer == "Ethernet" and index is not None:
         said["roce"] = f"{{gid_index: {index}}}"
     return said
 
 
-def adapters(found: Discovered) -> tuple[tuple[Port, ...], tuple[str, ...]]:
+def adapters(found: Discovered) -> tuple[tuple[HcaPort, ...], tuple[str, ...]]:
     """Return the ports that training should use, and why others are left out.
 
     Active ones; of those the ones near a GPU, where the topology tells near from far; of one link
     layer, that of the greater bandwidth.
     """
-    active = [port for port in found.ports if port.active]
-    out = [f"{port.hca} is not active" for port in found.ports if not port.active]
-    near = [port for port in active if _is_near(port.hca, found.topology)]
+    active = [port for port in found.ports if port.state == "Active"]
+    out = [f"{port.name} is not active" for port in found.ports if port.state != "Active"]
+    near = [port for port in active if _is_near(port.name, found.topology)]
     if near and len(near) < len(active):
-        out += [f"{port.hca} is far from every GPU" for port in active if port not in near]
+        out += [f"{port.name} is far from every GPU" for port in active if port not in near]
         active = near
-    speeds: Counter[str] = Counter()
+    speeds: Counter[str | None] = Counter()
     for port in active:
-        speeds[port.link_layer] += port.rate_gbps
+        speeds[port.link_layer] += int(port.rate_gbps or 0)
     if len(speeds) > 1:
         layer = speeds.most_common(1)[0][0]
-        out += [f"{p.hca} speaks {p.link_layer}" for p in active if p.link_layer != layer]
+        out += [f"{p.name} speaks {p.link_layer}" for p in active if p.link_layer != layer]
         active = [port for port in active if port.link_layer == layer]
-    first = {port.hca: port for port in reversed(active)}
-    return tuple(first[hca] for hca in sorted(first, key=_by_number)), tuple(out)
+    first = {port.name: port for port in reversed(active)}
+    return tuple(first[name] for name in sorted(first, key=_by_number)), tuple(out)
 
 
 def gid_index(gids: Sequence[Gid], hcas: Sequence[str]) -> int | None:

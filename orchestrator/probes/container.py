@@ -85,8 +85,8 @@ def count_gpus(text: str) -> int:
     if not count and lines != ["No devices found."]:
         first_line = lines[0][:80] if lines else "nothing"
         raise errors.LogError(
-            f"no line like GPU 0: NAME (UUID: GPU-...); it says {first_line!r}",
-            code="NO-GPU-LIST",
+            f"nvidia-smi -L: no line like GPU 0: NAME (UUID: GPU-...); it says {first_line!r}",
+            code="UNREADABLE",
             fix="record it with `nvidia-smi -L`",
         )
     return count

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator import errors
-from orchestrator.model.facts import DriverFacts, Gid, InfinibandFacts, Silent, Topology
-from orchestrator.model.site import DockerFacts, HostFacts
-from orchestrator.probes import Probe, docker, gpu, host, ibverbs, infiniband, sections, topology
+from orchestrator.model.facts import DriverFacts, Gid, Silent
+from orchestrator.model.site import DockerFacts, HcaPort, HostFacts, Topology
+from orchestrator.probes import Probe, docker, gpu, host, ibverbs, sections, topology
 from orchestrator.probes.sections import Output, Section
 
 _PORTS = r"""
@@ -33,23 +33,7 @@ for folder in /data /data/* /datasets/* /mnt/*/* /scratch/* /raid/* /lustre/*; d
 done
 exit 0
 """
-_LAYERS: Mapping[str | None, str] = {
-    "InfiniBand": "InfiniBand",
-    "IB": "InfiniBand",
-    "Ethernet": "Ethernet",
-}
 _RATE = re.compile(r"([0-9]+)(?:\.[0-9]+)? Gb/sec.*")
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """One port of an RDMA adapter, as the kernel's files say."""
-
-    hca: str
-    port: int
-    active: bool
-    rate_gbps: int
-    link_layer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +51,7 @@ class Discovered:
     host: HostFacts
     gpu: DriverFacts | None
     topology: Topology | None
-    ports: tuple[Port, ...]
+    ports: tuple[HcaPort, ...]
     gids: tuple[Gid, ...]
     docker: DockerFacts | None
     why_no_docker: str
@@ -89,7 +73,6 @@ def questions(folder: str) -> tuple[Section, ...]:
         Section("gpu", gpu.PROBE.argv, limit_s=20),
         Section("topology", topology.PROBE.argv, limit_s=20),
         Section("ports", ("sh", "-c", _PORTS)),
-        Section("ibstat", infiniband.PROBE.argv),
         Section("gids", ("sh", "-c", _GIDS, "sh", ibverbs.GIDS_SCRIPT, ibverbs.GIDS_ROOT)),
         Section("place", ("sh", "-c", _PLACE)),
         *docker.sections(sudo=False),
@@ -130,7 +113,7 @@ def discovered(outputs: Mapping[str, Output]) -> Discovered:
         host=host.parse(outputs["host"].out),
         gpu=gpus if isinstance(gpus, DriverFacts) and gpus.gpus else None,
         topology=wires if isinstance(wires, Topology) else None,
-        ports=ports(outputs["ports"].out) or _of_ibstat(outputs["ibstat"]),
+        ports=ports(outputs["ports"].out),
         gids=ibverbs.parse_gids(outputs["gids"].out),
         docker=engine if isinstance(engine, DockerFacts) else None,
         why_no_docker=engine.message or engine.code if isinstance(engine, Silent) else "",
@@ -142,20 +125,7 @@ def discovered(outputs: Mapping[str, Output]) -> Discovered:
     )
 
 
-def _of_ibstat(output: Output) -> tuple[Port, ...]:
-    """Read ports from ``ibstat`` on machines that hide the kernel's files."""
-    facts = sections.read(output, infiniband.parse)
-    if not isinstance(facts, InfinibandFacts):
-        return ()
-    return tuple(
-        Port(hca.name, p.port, p.state == "Active", int(p.rate_gbps), _LAYERS[p.link_layer])
-        for hca in facts.hcas
-        for p in hca.ports
-        if p.rate_gbps and p.link_layer in _LAYERS
-    )
-
-
-def ports(text: str) -> tuple[Port, ...]:
+def ports(text: str) -> tuple[HcaPort, ...]:
     """The ports in lines of ``adapter|port|state|rate|link layer``; unreadable ones are left out.
 
     Source:
@@ -167,5 +137,15 @@ def ports(text: str) -> tuple[Port, ...]:
         hca, port, state, rate, layer = (line.split("|") + [""] * 5)[:5]
         speed = _RATE.fullmatch(rate)
         if port.isdecimal() and speed and layer in ("InfiniBand", "Ethernet"):
-            found.append(Port(hca, int(port), "ACTIVE" in state, int(speed[1]), layer))
+            found.append(
+                HcaPort(
+                    name=hca,
+                    port=int(port),
+                    type=None,
+                    firmware=None,
+                    state="Active" if "ACTIVE" in state else "Down",
+                    rate_gbps=int(speed[1]),
+                    link_layer=layer,
+                )
+            )
     return tuple(found)

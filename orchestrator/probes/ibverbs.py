@@ -47,8 +47,8 @@ def parse(text: str) -> VerbsFacts:
     warnings = tuple(dict.fromkeys(line for line in lines if _COMPLAINT.fullmatch(line)))
     if not hcas and not warnings and not any(map(_NONE.fullmatch, lines)):
         raise errors.LogError(
-            "no line like hca_id: mlx5_0, and none that says there are no adapters",
-            code="NO-VERBS",
+            "ibv_devinfo: no line like hca_id: mlx5_0, and none that says there are no adapters",
+            code="UNREADABLE",
             fix="record it with `ibv_devinfo > FILE 2>&1`",
         )
     return VerbsFacts(hcas, warnings)

@@ -1,28 +1,14 @@
 """Everything that is asked of a node in one round trip, as far as its inventory declares it."""
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from orchestrator import errors
-from orchestrator.model.facts import (
-    DriverFacts,
-    InfinibandFacts,
-    NodeAnswer,
-    Silent,
-    Topology,
-)
+from orchestrator.model.facts import DriverFacts, InfinibandFacts, NodeAnswer, Silent
 from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
-from orchestrator.model.site import (
-    DataState,
-    GpuSummary,
-    HcaSummary,
-    NodeFacts,
-    TopologySummary,
-)
+from orchestrator.model.site import DataState, GpuSummary, NodeFacts, Topology
 from orchestrator.probes import (
     Probe,
     docker,
@@ -106,12 +92,23 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
 
 def facts(answer: NodeAnswer) -> NodeFacts:
     """The part of an answer that the site file keeps."""
-    gpus, wires, hcas = answer.gpu, answer.topology, answer.infiniband
+    driver, hcas = answer.gpu, answer.infiniband
+    summary = None
+    if isinstance(driver, DriverFacts):
+        summary = GpuSummary(
+            driver=driver.driver,
+            cuda=driver.cuda,
+            models=tuple(gpu.model or "?" for gpu in driver.gpus),
+            bus_ids=tuple(gpu.bus_id for gpu in driver.gpus),
+            memory_mib=tuple(gpu.memory_mib for gpu in driver.gpus),
+            power_limits_w=tuple(gpu.power_limit_w for gpu in driver.gpus),
+            vbios=tuple(gpu.vbios for gpu in driver.gpus),
+        )
     return NodeFacts(
         host=answer.host,
-        gpu=_gpu_summary(gpus) if isinstance(gpus, DriverFacts) else None,
-        topology=_topology_summary(wires) if isinstance(wires, Topology) else None,
-        infiniband=_hca_summaries(hcas) if isinstance(hcas, InfinibandFacts) else None,
+        gpu=summary,
+        topology=None if isinstance(answer.topology, Silent) else answer.topology,
+        infiniband=hcas.ports if isinstance(hcas, InfinibandFacts) else None,
         ofed=answer.ofed,
         docker=None if isinstance(answer.docker, Silent) else answer.docker,
         data=answer.data,
@@ -185,39 +182,4 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
         nvlink_errors=sections.read(outputs.get(nvlink.ERRORS.name), nvlink.errors),
         data=data_states(outputs),
         gids=sections.read(outputs.get(GIDS), ibverbs.parse_gids),
-    )
-
-
-def _gpu_summary(fact: DriverFacts) -> GpuSummary:
-    return GpuSummary(
-        driver=fact.driver,
-        cuda=fact.cuda,
-        models=tuple(gpu.model or "?" for gpu in fact.gpus),
-        bus_ids=tuple(gpu.bus_id for gpu in fact.gpus),
-        memory_mib=tuple(gpu.memory_mib for gpu in fact.gpus),
-        power_limits_w=tuple(gpu.power_limit_w for gpu in fact.gpus),
-        vbios=tuple(gpu.vbios for gpu in fact.gpus),
-    )
-
-
-def _topology_summary(fact: Topology) -> TopologySummary:
-    wires = {"gpus": fact.gpus, "hcas": fact.hcas, "links": fact.links}
-    content = json.dumps(wires, sort_keys=True).encode()
-    digest = None if fact.problems else hashlib.sha256(content).hexdigest()
-    return TopologySummary(fact.links, digest, fact.cpu_affinity)
-
-
-def _hca_summaries(fact: InfinibandFacts) -> tuple[HcaSummary, ...]:
-    return tuple(
-        HcaSummary(
-            name=hca.name,
-            port=port.port,
-            type=hca.type,
-            firmware=hca.firmware,
-            state=port.state,
-            rate_gbps=port.rate_gbps,
-            link_layer=port.link_layer,
-        )
-        for hca in fact.hcas
-        for port in hca.ports
     )

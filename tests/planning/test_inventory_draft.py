@@ -15,7 +15,7 @@ from orchestrator.model.facts import Gid
 from orchestrator.planning import fabric_draft, inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
 from orchestrator.probes import discovery
-from orchestrator.probes.discovery import Discovered, Port
+from orchestrator.probes.discovery import Discovered
 from orchestrator.probes.sections import Output
 from tests.probes.answers import HOST_LINES
 
@@ -36,7 +36,6 @@ def answer(**texts: str) -> Discovered:
         "topology": (SAMPLES / "topo" / "litgpt_a100_8gpu_10nic_numa_id.txt").read_text(),
         "ports": ports(*(f"mlx5_{n}" for n in range(10))),
         "gids": "",
-        "ibstat": "",
         "place": "server 10.0.0.11\nroute eno1\nslurm slurm 23.11.4\ndata imagenet /data/image\n",
         "docker.info": (SAMPLES / "docker" / "debian_20.10.24_info.json").read_text()
         + "free_kib 99999999\n",
@@ -53,7 +52,7 @@ def without(found: Mapping[str, Output]) -> Discovered:
         ("gpu", "topology", "docker.info", "docker.version", "sudo"),
         Output(127, "", "not found"),
     )
-    empty = dict.fromkeys(("ports", "gids", "ibstat", "place"), Output(0, "", ""))
+    empty = dict.fromkeys(("ports", "gids", "place"), Output(0, "", ""))
     return discovery.discovered({"host": Output(0, HOST_LINES, ""), **empty, **absent, **found})
 
 
@@ -216,28 +215,17 @@ def test_adapters_are_sorted_by_number() -> None:
     """As people count them, names without a number first."""
     said = replace(
         answer(topology=""),
-        ports=tuple(Port(name, 1, True, 400, "InfiniBand") for name in ("mlx5_10", "mlx5_9", "ib")),
+        ports=discovery.ports(ports("mlx5_10", "mlx5_9", "ib")),
     )
     used, left = fabric_draft.adapters(said)
-    assert [port.hca for port in used] == ["ib", "mlx5_9", "mlx5_10"]
+    assert [port.name for port in used] == ["ib", "mlx5_9", "mlx5_10"]
     assert left == ()
-
-
-def test_ibstat_answers_where_the_kernels_files_are_hidden() -> None:
-    """As in a container that has the tools alone; what it does not know is left out."""
-    text = (SAMPLES / "ibstat" / "l2fwd_nv_issue6_connectx6dx_roce_2x100.txt").read_text()
-    found = answer(ports="", ibstat=text).ports
-    assert [(port.hca, port.active, port.rate_gbps, port.link_layer) for port in found] == [
-        ("mlx5_0", True, 100, "Ethernet"),
-        ("mlx5_1", True, 100, "Ethernet"),
-    ]
-    assert answer(ports="").ports == ()
 
 
 def test_ports_that_cannot_be_read_are_left_out() -> None:
     """A rate in other words, another layer, a short line."""
     text = "a|1|4: ACTIVE|2.5 Gb/sec (1X)|InfiniBand\nb|1|4: ACTIVE|fast|InfiniBand\nc|1\nd|x|||\n"
-    assert [(port.hca, port.rate_gbps) for port in discovery.ports(text)] == [("a", 2)]
+    assert [(port.name, port.rate_gbps) for port in discovery.ports(text)] == [("a", 2)]
 
 
 @pytest.mark.parametrize(

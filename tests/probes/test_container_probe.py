@@ -143,4 +143,4 @@ def test_list_that_is_none_is_not_a_list_of_no_gpus(text: str) -> None:
     """The first words are shown."""
     with pytest.raises(errors.LogError, match=r"nothing|Unknown Error") as raised:
         container.count_gpus(text)
-    assert raised.value.code == "NO-GPU-LIST"
+    assert raised.value.code == "UNREADABLE"

@@ -43,7 +43,7 @@ def test_text_of_something_else_is_refused(text: str) -> None:
     """An empty text does not mean that there are no adapters."""
     with pytest.raises(errors.LogError, match="no line like hca_id") as raised:
         ibverbs.parse(text)
-    assert raised.value.code == "NO-VERBS"
+    assert raised.value.code == "UNREADABLE"
 
 
 @pytest.mark.parametrize(
