@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from orchestrator import errors
 from orchestrator.model.facts import DriverFacts, Gid, Silent
 from orchestrator.model.site import DockerFacts, HcaPort, HostFacts, Topology
-from orchestrator.probes import Probe, docker, gpu, host, ibverbs, sections, topology
-from orchestrator.probes.sections import Output, Section
+from orchestrator.probes import Probe, docker, gpu, host, ibverbs, read_values, sections, topology
+from orchestrator.probes.sections import Answers, Section
 
 _PORTS = r"""
 cd /sys/class/infiniband 2>/dev/null || exit 0
@@ -33,7 +33,11 @@ for folder in /data /data/* /datasets/* /mnt/*/* /scratch/* /raid/* /lustre/*; d
 done
 exit 0
 """
-_RATE = re.compile(r"([0-9]+)(?:\.[0-9]+)? Gb/sec.*")
+_PORT = re.compile(
+    r"^(?P<hca>[^|\n]+)\|(?P<port>[0-9]+)\|(?P<state>[^|\n]*)"
+    r"\|(?P<rate>[0-9]+)(?:\.[0-9]+)? Gb/sec[^|\n]*\|(?P<layer>InfiniBand|Ethernet)$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,7 @@ class Discovered:
 
 
 def questions(folder: str) -> tuple[Section, ...]:
-    """Everything that is asked of a machine.
-
-    Args:
-        folder: where attempts would lie.
-    """
+    """Everything that is asked of a machine, in whose ``folder`` attempts would lie."""
     return (
         Section("host", host.probe("python3", folder, ()).argv, limit_s=25),
         Section("gpu", gpu.PROBE.argv, limit_s=20),
@@ -81,34 +81,25 @@ def questions(folder: str) -> tuple[Section, ...]:
 
 
 def probe(folder: str, *, nonce: str) -> Probe[Discovered]:
-    """All questions as one command.
-
-    Args:
-        nonce: random letters and digits, new for every call.
-    """
-    selected = questions(folder)
-
-    def parse(text: str) -> Discovered:
-        return discovered(sections.split(text, selected, nonce=nonce).outputs)
-
-    return Probe("discovery", sections.argv(selected, nonce=nonce), parse)
+    """All questions as one command."""
+    return sections.probe("discovery", questions(folder), discovered, nonce=nonce)
 
 
-def discovered(outputs: Mapping[str, Output]) -> Discovered:
-    """The answers to all questions, by name.
+def discovered(answers: Answers) -> Discovered:
+    """The answers to all questions.
 
     Raises:
         LogError: HOST-FACTS; it says not even what every Linux machine says.
     """
+    outputs = answers.outputs
     if outputs["host"].exit_code is None:
         raise errors.LogError("the node gave no host facts in time", code="HOST-HUNG")
     gpus = sections.read(outputs["gpu"], gpu.parse)
     wires = sections.read(outputs["topology"], topology.parse)
     engine = docker.parse(outputs)
     denied = isinstance(engine, Silent) and engine.code == "DENIED"
-    place = [line.split(" ", 1) for line in outputs["place"].out.splitlines()]
-    said = {words[0]: words[1].strip() for words in place if len(words) == 2}
-    found = [words[1].split(" ", 1) for words in place if words[0] == "data"]
+    place = read_values(outputs["place"].out)
+    found = [line.partition(" ") for line in place.get("data", ())]
     return Discovered(
         host=host.parse(outputs["host"].out),
         gpu=gpus if isinstance(gpus, DriverFacts) and gpus.gpus else None,
@@ -118,10 +109,10 @@ def discovered(outputs: Mapping[str, Output]) -> Discovered:
         docker=engine if isinstance(engine, DockerFacts) else None,
         why_no_docker=engine.message or engine.code if isinstance(engine, Silent) else "",
         sudo=denied and outputs["sudo"].exit_code == 0,
-        server=said.get("server", ""),
-        route=said.get("route", ""),
-        slurm=said.get("slurm", ""),
-        data={words[0]: words[1] for words in reversed(found) if len(words) == 2},
+        server=place.get("server", [""])[0],
+        route=place.get("route", [""])[0],
+        slurm=place.get("slurm", [""])[0],
+        data={name: path for name, _, path in reversed(found)},
     )
 
 
@@ -132,20 +123,15 @@ def ports(text: str) -> tuple[HcaPort, ...]:
         Linux, Documentation/ABI/stable/sysfs-class-infiniband: ``4: ACTIVE``, and a rate such as
         ``400 Gb/sec (4X NDR)``.
     """
-    found = []
-    for line in text.splitlines():
-        hca, port, state, rate, layer = (line.split("|") + [""] * 5)[:5]
-        speed = _RATE.fullmatch(rate)
-        if port.isdecimal() and speed and layer in ("InfiniBand", "Ethernet"):
-            found.append(
-                HcaPort(
-                    name=hca,
-                    port=int(port),
-                    type=None,
-                    firmware=None,
-                    state="Active" if "ACTIVE" in state else "Down",
-                    rate_gbps=int(speed[1]),
-                    link_layer=layer,
-                )
-            )
-    return tuple(found)
+    return tuple(
+        HcaPort(
+            name=line["hca"],
+            port=int(line["port"]),
+            type=None,
+            firmware=None,
+            state="Active" if "ACTIVE" in line["state"] else "Down",
+            rate_gbps=int(line["rate"]),
+            link_layer=line["layer"],
+        )
+        for line in _PORT.finditer(text)
+    )

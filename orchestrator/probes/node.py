@@ -54,16 +54,8 @@ class Needs:
 
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
-    """All questions to one node as one command; its timeout is ``sections.timeout_s``.
-
-    Args:
-        nonce: random letters and digits, new for every call.
-    """
-
-    def parse(text: str) -> NodeAnswer:
-        return _answer(sections.split(text, questions, nonce=nonce))
-
-    return Probe("facts", sections.argv(questions, nonce=nonce), parse)
+    """All questions to one node as one command."""
+    return sections.probe("facts", questions, _answer, nonce=nonce)
 
 
 def questions(node: Node, needs: Needs) -> tuple[Section, ...]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.model.facts import Silent
+from orchestrator.probes import Probe
 from orchestrator.words import printable
 
 Fact = TypeVar("Fact")
@@ -122,6 +123,17 @@ class Answers:
 
     outputs: Mapping[str, Output]
     clock_s: float
+
+
+def probe(
+    name: str, sections: Sequence[Section], parse: Callable[[Answers], Fact], *, nonce: str
+) -> Probe[Fact]:
+    """All sections as one question; its timeout is ``timeout_s``, its nonce as of ``argv``."""
+
+    def read_all(text: str) -> Fact:
+        return parse(split(text, sections, nonce=nonce))
+
+    return Probe(name, argv(sections, nonce=nonce), read_all)
 
 
 def argv(sections: Sequence[Section], *, nonce: str) -> tuple[str, ...]:

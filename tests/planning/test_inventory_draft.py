@@ -16,7 +16,7 @@ from orchestrator.planning import fabric_draft, inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
 from orchestrator.probes import discovery
 from orchestrator.probes.discovery import Discovered
-from orchestrator.probes.sections import Output
+from orchestrator.probes.sections import Answers, Output
 from tests.probes.answers import HOST_LINES
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -43,7 +43,7 @@ def answer(**texts: str) -> Discovered:
         "sudo": "20.10.24\n",
     }
     outputs = {name: Output(0, text, "") for name, text in {**plain, **texts}.items()}
-    return discovery.discovered(outputs)
+    return discovery.discovered(Answers(outputs, 0))
 
 
 def without(found: Mapping[str, Output]) -> Discovered:
@@ -53,7 +53,8 @@ def without(found: Mapping[str, Output]) -> Discovered:
         Output(127, "", "not found"),
     )
     empty = dict.fromkeys(("ports", "gids", "place"), Output(0, "", ""))
-    return discovery.discovered({"host": Output(0, HOST_LINES, ""), **empty, **absent, **found})
+    outputs = {"host": Output(0, HOST_LINES, ""), **empty, **absent, **found}
+    return discovery.discovered(Answers(outputs, 0))
 
 
 def drafted(*nodes: DraftNode, agent: bool = False) -> tuple[str, Cluster]:
@@ -165,7 +166,7 @@ def test_a_machine_answers_everything_in_one_round_trip() -> None:
     done = subprocess.run(probe.argv, capture_output=True, text=True, timeout=180, check=True)
     assert probe.parse(done.stdout).host.cpus > 0
     with pytest.raises(errors.LogError) as hung:
-        discovery.discovered({"host": Output(None, "", "")})
+        discovery.discovered(Answers({"host": Output(None, "", "")}, 0))
     assert hung.value.code == "HOST-HUNG"
 
 
