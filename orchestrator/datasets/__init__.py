@@ -122,7 +122,6 @@ class Dataset:
 
     Args:
         parts: what it is made of.
-        like: another data set whose files must have the same names, where a node has it.
         ways: how to prepare it, the best first.
     """
 
@@ -130,7 +129,6 @@ class Dataset:
     title: str
     parts: tuple[Part, ...]
     ways: tuple[Way, ...]
-    like: str | None = None
 
 
 def ready(*parts: Shards | NamedFiles) -> Way:

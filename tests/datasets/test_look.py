@@ -153,7 +153,7 @@ def test_a_path_that_is_not_free_is_refused(
     changes: dict[str, object], code: str, match: str
 ) -> None:
     """Before anything is written."""
-    (finding,) = look.findings(known("imagenet"), "vs001", WANTED, found(**changes))
+    (finding,) = look.findings(known("imagenet"), "vs001", WANTED, found(**changes), 0)
     assert (finding.severity, finding.code) == ("error", code)
     assert match in finding.seen
 
@@ -161,7 +161,7 @@ def test_a_path_that_is_not_free_is_refused(
 def test_a_free_path_is_not_refused() -> None:
     """Nor is one where the same data set was begun."""
     seen = found(partial="imagenet")
-    assert list(look.findings(known("imagenet"), "vs001", WANTED, seen)) == []
+    assert list(look.findings(known("imagenet"), "vs001", WANTED, seen, 0)) == []
 
 
 def test_what_is_missing_is_named() -> None:
@@ -178,7 +178,8 @@ def test_what_is_missing_is_named() -> None:
 
 def test_a_disk_without_room_is_named_with_both_numbers() -> None:
     """MiB, as df says them."""
-    finding = look.full("vs001", found(free_bytes=5 << 20), 700 << 20)
+    seen = found(free_bytes=5 << 20)
+    (finding,) = look.findings(known("imagenet"), "vs001", WANTED, seen, 700 << 20)
     assert finding.code == "DISK-FULL"
     assert finding.seen == "5 MiB free for /data/image.partial"
     assert finding.expected == "at least 700 MiB"

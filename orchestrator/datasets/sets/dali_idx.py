@@ -7,6 +7,5 @@ DATASET = Dataset(
     name="dali_idx",
     title="DALI's index of ImageNet's TFRecord files",
     parts=(TRAIN, VALIDATION),
-    like="imagenet_tfrecord",
     ways=(ready(TRAIN, VALIDATION),),
 )
