@@ -87,30 +87,18 @@ class Observed:
     needs: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """Paths on a node.
+def probe(dataset: Dataset, target: str, source: str | None, home: str) -> Probe[Observed]:
+    """Return the probe of target, sources, disk and programs, in one round trip.
 
     Args:
-        target: where the data set is to be.
+        target: the path where the data set is to be.
         source: the folder that the user named; None without one.
         home: the node's folder for attempts at this data set.
     """
-
-    target: str
-    source: str | None
-    home: str
-
-
-def probe(dataset: Dataset, paths: Paths) -> Probe[Observed]:
-    """Return the probe of target, sources, disk and programs, in one round trip."""
     needs = (need for way in dataset.ways for need in way.needs)
     words = [word for need in needs for word in (need.pattern, "2" if need.many else "1")]
-    argv = (
-        *("sh", "-c", SCRIPT, "sh", paths.target, paths.source or "", paths.home),
-        *(" ".join(PROGRAMS), " ".join(NAMES), *words),
-    )
-    return Probe("look", argv, parse)
+    arguments = (target, source or "", home, " ".join(PROGRAMS), " ".join(NAMES))
+    return Probe("look", ("sh", "-c", SCRIPT, "sh", *arguments, *words), parse)
 
 
 def parse(text: str) -> Observed:
@@ -165,10 +153,10 @@ def ways(dataset: Dataset, observed: Observed) -> Sequence[tuple[Way, int]]:
 
 
 def findings(
-    dataset: Dataset, node: str, paths: Paths, observed: Observed, needed_bytes: int
+    dataset: Dataset, node: str, path: str, observed: Observed, needed_bytes: int
 ) -> Iterator[Finding]:
-    """Yield findings that prevent writing at the target."""
-    path, fix = paths.target, "name another path in the inventory"
+    """Yield findings that prevent writing at the target path."""
+    fix = "name another path in the inventory"
     if observed.target == "file":
         seen = f"{path} is a file"
         yield found("DATA-TARGET", node, seen, "a path that is free", fix)
@@ -194,16 +182,16 @@ def findings(
         yield found("DISK-FULL", node, seen, f"at least {needed}", fix)
 
 
-def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Finding:
+def unmet(dataset: Dataset, node: str, source: str | None, observed: Observed) -> Finding:
     """Return the finding that every way lacks sources."""
     names = (
         [need.pattern.replace("[.]", ".").replace("[0-9]", "N") for need in way.needs]
         for way in dataset.ways
     )
     needed = " or ".join(map(" and ".join, names))
-    if paths.source is None:
+    if source is None:
         return found("DATA-SOURCE", node, "no --from DIR", needed, "name the folder with --from")
-    seen = f"{paths.source} on the node has not all of it"
+    seen = f"{source} on the node has not all of it"
     if not observed.from_there:
-        seen = f"{paths.source} is no folder on the node"
+        seen = f"{source} is no folder on the node"
     return found("DATA-SOURCE", node, seen, needed)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from orchestrator import errors, words
 from orchestrator.datasets import Dataset, Way, labels, look
-from orchestrator.datasets.look import Observed, Paths
+from orchestrator.datasets.look import Observed
 from orchestrator.deadlines import DATA_LOOK_S
 from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
@@ -65,10 +65,8 @@ def planned(fleet: Fleet, request: DataRequest, name: str, given: bytes | None) 
         NodeError, UnfitError: it gave no answer that can be read, or a mount there hangs.
     """
     node = next(member for member in request.cluster.members if member.name == name)
-    paths = Paths(node.data[request.dataset.name], request.source, home(node, request.dataset))
-    looked_at = {"target": paths.target}
-    if paths.source:
-        looked_at["source"] = paths.source
+    target, source = node.data[request.dataset.name], request.source
+    looked_at = {"target": target, **({"source": source} if source else {})}
     for place, state in probing.data_states(fleet.transports[name], looked_at).items():
         if state == "hung":
             raise errors.UnfitError(
@@ -77,15 +75,15 @@ def planned(fleet: Fleet, request: DataRequest, name: str, given: bytes | None) 
                 node=name,
                 fix="remount the file system; its server may be gone",
             )
-    question = look.probe(request.dataset, paths)
+    question = look.probe(request.dataset, target, source, home(node, request.dataset))
     observed = probing.ask(fleet.transports[name], question, DATA_LOOK_S)
     if observed.target == "there":
         return Planned(node, observed, "there", None, 0, ())
     open_ways = look.ways(request.dataset, observed)
     way, needed_bytes = open_ways[0] if open_ways else (None, 0)
-    findings = list(look.findings(request.dataset, name, paths, observed, needed_bytes))
+    findings = list(look.findings(request.dataset, name, target, observed, needed_bytes))
     if not open_ways:
-        findings.append(look.unmet(request.dataset, name, paths, observed))
+        findings.append(look.unmet(request.dataset, name, source, observed))
     lines = b""
     if way is not None and way.labels:
         answer = given or _labels_beside(fleet, request, node, observed)

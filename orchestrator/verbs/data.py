@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import datasets, errors, nodeset, words
+from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
+from orchestrator.datasets.sets import DATASETS
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
@@ -101,10 +102,10 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
 
 
 def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequest, Cluster]:
-    dataset = datasets.find(options.name)
+    dataset = DATASETS.get(options.name)
     if dataset is None:
-        hint = words.did_you_mean(options.name, datasets.names())
-        names = ", ".join(datasets.names())
+        hint = words.did_you_mean(options.name, tuple(DATASETS))
+        names = ", ".join(DATASETS)
         raise errors.UsageError(
             f"there is no data set {options.name!r}; there are {names}",
             code="NO-DATASET",
