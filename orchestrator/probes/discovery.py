@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from orchestrator import errors
 from orchestrator.model.facts import DriverFacts, Gid, Silent
 from orchestrator.model.site import DockerFacts, HcaPort, HostFacts, Topology
-from orchestrator.probes import Probe, docker, gpu, host, ibverbs, read_values, sections, topology
+from orchestrator.probes import (
+    Probe,
+    docker,
+    gpu,
+    host,
+    infiniband,
+    read_values,
+    sections,
+    topology,
+)
 from orchestrator.probes.sections import Answers, Section
 
 _PORTS = r"""
@@ -18,7 +27,6 @@ for port in */ports/*; do
         "$(cat "$port/rate")" "$(cat "$port/link_layer")"
 done
 """
-_GIDS = 'exec sh -c "$1" sh "$2" $(ls "$2" 2>/dev/null)'
 # Data sets are known by files that all of their copies have, two folders deep at most.
 _PLACE = r"""
 printf 'server %s\n' "$(printf '%s' "$SSH_CONNECTION" | cut -d' ' -f3)"
@@ -73,7 +81,7 @@ def questions(folder: str) -> tuple[Section, ...]:
         Section("gpu", gpu.PROBE.argv, limit_s=20),
         Section("topology", topology.PROBE.argv, limit_s=20),
         Section("ports", ("sh", "-c", _PORTS)),
-        Section("gids", ("sh", "-c", _GIDS, "sh", ibverbs.GIDS_SCRIPT, ibverbs.GIDS_ROOT)),
+        Section("gids", infiniband.gids_argv()),
         Section("place", ("sh", "-c", _PLACE)),
         *docker.sections(sudo=False),
         Section("sudo", ("sudo", "-n", "docker", "info", "--format", "{{.ServerVersion}}")),
@@ -105,7 +113,7 @@ def discovered(answers: Answers) -> Discovered:
         gpu=gpus if isinstance(gpus, DriverFacts) and gpus.gpus else None,
         topology=wires if isinstance(wires, Topology) else None,
         ports=ports(outputs["ports"].out),
-        gids=ibverbs.parse_gids(outputs["gids"].out),
+        gids=infiniband.parse_gids(outputs["gids"].out),
         docker=engine if isinstance(engine, DockerFacts) else None,
         why_no_docker=engine.message or engine.code if isinstance(engine, Silent) else "",
         sudo=denied and outputs["sudo"].exit_code == 0,

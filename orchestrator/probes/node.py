@@ -16,7 +16,6 @@ from orchestrator.probes import (
     gpu,
     health,
     host,
-    ibverbs,
     infiniband,
     nvlink,
     sections,
@@ -70,9 +69,8 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
             selected.append(Section(question.name, question.argv, limit_s=20))
     if node.hcas:
         selected += ADAPTERS
-    ethernet = [hca.name for hca in node.hcas if hca.link_layer == "Ethernet"]
-    if ethernet:
-        selected.append(Section(GIDS, ibverbs.gids_argv(ethernet)))
+    if any(hca.link_layer == "Ethernet" for hca in node.hcas):
+        selected.append(Section(GIDS, infiniband.gids_argv()))
     if node.gpus is not None or node.hcas:
         selected.append(Section(HEALTH, health.probe(sudo=node.sudo).argv))
     if node.has_engine:
@@ -166,12 +164,12 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
         gpu=_driver(outputs.get(GPU)),
         topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
-        verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
-        ofed=ibverbs.ofed_version(outputs[OFED].out) if OFED in outputs else None,
+        verbs=sections.read(outputs.get(VERBS), infiniband.parse_verbs),
+        ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),
         health=sections.read(outputs.get(HEALTH), health.parse),
         nvlinks=sections.read(outputs.get(nvlink.STATUS.name), nvlink.active),
         nvlink_errors=sections.read(outputs.get(nvlink.ERRORS.name), nvlink.errors),
         data=data_states(outputs),
-        gids=sections.read(outputs.get(GIDS), ibverbs.parse_gids),
+        gids=sections.read(outputs.get(GIDS), infiniband.parse_gids),
     )
