@@ -89,23 +89,7 @@ class Cluster(Noun):
         own = entry.model_dump(exclude_none=True)
         gpus = {**common.get("gpus", {}), **own.pop("gpus", {})}
         merged = NodeEntry.model_validate({**common, **own, **({"gpus": gpus} if gpus else {})})
-        return Node(
-            name=merged.name,
-            address=merged.address,
-            transport=SLURM if self.slurm else merged.transport or "ssh",
-            runtime=merged.runtime or "docker",
-            user=merged.user or "root",
-            port=merged.port or 22,
-            gpus=merged.gpus,
-            hcas=merged.hcas or (),
-            data=merged.data or {},
-            interface=merged.interface,
-            sudo=merged.sudo or False,
-            identity=merged.identity,
-            known_hosts=merged.known_hosts or "~/.ssh/known_hosts",
-            host_key=merged.host_key,
-            jump=merged.jump,
-            agent=merged.agent or False,
-            roce=merged.roce,
-            folder=merged.folder or f"/var/tmp/dlperf-{merged.user or 'root'}",
-        )
+        said = {key: value for key, value in merged if value is not None}
+        if self.slurm:
+            said["transport"] = SLURM
+        return Node(**{"folder": f"/var/tmp/dlperf-{merged.user or 'root'}", **said})

@@ -1,7 +1,7 @@
 """A node: what an inventory says of it, its GPUs and HCAs, and the seat that it is in a gang."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import Field
@@ -96,24 +96,24 @@ class NodeEntry(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One machine of the cluster, everything said about it brought together."""
+    """One machine of the cluster: its own settings, those of all nodes, and defaults."""
 
     name: str
     address: str
-    transport: str
-    runtime: str
-    user: str
-    port: int
-    gpus: Gpus | None
-    hcas: tuple[Hca, ...]
-    data: Mapping[str, str]
-    interface: str | None
-    sudo: bool
-    identity: str | None
-    known_hosts: str
-    host_key: str | None
-    jump: str | None
     folder: str
+    transport: str = "ssh"
+    runtime: str = "docker"
+    user: str = "root"
+    port: int = 22
+    gpus: Gpus | None = None
+    hcas: tuple[Hca, ...] = ()
+    data: Mapping[str, str] = field(default_factory=dict)
+    interface: str | None = None
+    sudo: bool = False
+    identity: str | None = None
+    known_hosts: str = "~/.ssh/known_hosts"
+    host_key: str | None = None
+    jump: str | None = None
     agent: bool = False
     roce: Roce | None = None
 

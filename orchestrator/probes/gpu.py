@@ -19,7 +19,6 @@ _TEXT = re.compile(
     r"(?!\[?(?:ERR!|Unknown Error|GPU is lost|GPU requires reset|Insufficient Permissions)\]?$)(.+)"
 )
 _VERSION = re.compile(r"([0-9]+(?:\.[0-9]+)+)")
-_UUID = re.compile(r"(GPU-\S+)")
 _BUS_ID = re.compile(r"([0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\.[0-9A-Fa-f])")
 _COUNT = re.compile(r"([0-9]{1,15})")
 _MIB = re.compile(r"([0-9]{1,12}) MiB")
@@ -29,7 +28,6 @@ _LANES = re.compile(r"([0-9]{1,3})x")
 _LINK = "pci/pci_gpu_link_info"
 _SWITCH = re.compile(r"(Enabled|Disabled|Yes|No)")
 _ACTIVITY = re.compile(r"(Active|Not Active)")
-_VIRTUAL = ("Pass-Through", "VGPU")
 _REASON_PREFIX = re.compile(r"^clocks_(?:throttle|event)_reason_")
 _POWER_LIMITS = (
     "gpu_power_readings/current_power_limit",
@@ -161,7 +159,7 @@ def _gpu(index: int, element: ElementTree.Element, problems: list[Problem]) -> G
         action = "Drain and Reset"
     return GpuFacts(
         index=index,
-        uuid=reader.text(_UUID, "uuid"),
+        uuid=reader.text(re.compile(r"(GPU-\S+)"), "uuid"),
         bus_id=reader.text(_BUS_ID, "pci/pci_bus_id")
         or (name if _BUS_ID.fullmatch(name) else None),
         model=reader.text(_TEXT, "product_name"),
@@ -187,7 +185,7 @@ def _gpu(index: int, element: ElementTree.Element, problems: list[Problem]) -> G
         pcie_generation_gpu=reader.number(_COUNT, f"{_LINK}/pcie_gen/max_device_link_gen"),
         pcie_generation_slot=reader.number(_COUNT, f"{_LINK}/pcie_gen/max_host_link_gen"),
         performance_state=reader.text(_TEXT, "performance_state"),
-        virtual=None if mode is None else mode in _VIRTUAL,
+        virtual=None if mode is None else mode in ("Pass-Through", "VGPU"),
         recovery_action=action,
         fabric=_fabric(element),
     )
