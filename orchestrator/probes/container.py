@@ -46,7 +46,7 @@ _GPU = re.compile(r"GPU [0-9]+: .+ \(UUID: \S+\)")
 
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[ContainerFacts]:
-    """All questions to a container as one command, which runs in it."""
+    """Return all questions to a container as one command, which runs in it."""
     return sections.probe("container", questions, _facts, nonce=nonce)
 
 

@@ -51,7 +51,7 @@ cat "$kept"
 
 
 def probe(path: str, folder: str, *, fresh: bool) -> Probe[DataDigest]:
-    """Counts and hashes one data set: minutes for ImageNet, then kept on the node.
+    """Count and hash one data set: minutes for ImageNet, then kept on the node.
 
     Args:
         path: the data set on the node.
@@ -68,7 +68,7 @@ def probe(path: str, folder: str, *, fresh: bool) -> Probe[DataDigest]:
 
 
 def parse(text: str, path: str) -> DataDigest:
-    """Count, size and digest in the script's output.
+    """Return count, size and digest in the script's output.
 
     Raises:
         LogError: DATA-MISSING, the node has not or cannot read all of it; DATA-DIFF, the output is

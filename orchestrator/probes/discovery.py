@@ -75,7 +75,7 @@ class Discovered:
 
 
 def questions(folder: str) -> tuple[Section, ...]:
-    """Everything that is asked of a machine, in whose ``folder`` attempts would lie."""
+    """Return everything that is asked of a machine, in whose ``folder`` attempts would lie."""
     return (
         Section("host", host.probe("python3", folder, ()).argv, limit_s=25),
         Section("gpu", gpu.PROBE.argv, limit_s=20),
@@ -89,12 +89,12 @@ def questions(folder: str) -> tuple[Section, ...]:
 
 
 def probe(folder: str, *, nonce: str) -> Probe[Discovered]:
-    """All questions as one command."""
+    """Return all questions as one command."""
     return sections.probe("discovery", questions(folder), discovered, nonce=nonce)
 
 
 def discovered(answers: Answers) -> Discovered:
-    """The answers to all questions.
+    """Return the answers to all questions.
 
     Raises:
         LogError: HOST-FACTS; it says not even what every Linux machine says.
@@ -125,7 +125,7 @@ def discovered(answers: Answers) -> Discovered:
 
 
 def ports(text: str) -> tuple[HcaPort, ...]:
-    """The ports in lines of ``adapter|port|state|rate|link layer``; unreadable ones are left out.
+    """Return the ports in lines of ``adapter|port|state|rate|link layer``; drop unreadable ones.
 
     Source:
         Linux, Documentation/ABI/stable/sysfs-class-infiniband: ``4: ACTIVE``, and a rate such as

@@ -82,7 +82,7 @@ class _Config(BaseModel):
 
 
 def sections(*, sudo: bool) -> tuple[Section, ...]:
-    """The questions about the engine.
+    """Return the questions about the engine.
 
     Args:
         sudo: whether the user reaches the engine through ``sudo -n`` only.
@@ -95,7 +95,7 @@ def sections(*, sudo: bool) -> tuple[Section, ...]:
 
 
 def parse(outputs: Mapping[str, Output]) -> DockerFacts | Silent | None:
-    """The facts in both outputs, or the reason there are none; None if they were not asked.
+    """Return the facts in both outputs, or the reason there are none; None if not asked.
 
     Source:
         Docker's manual, "Rootless mode", known limitations: `--net=host` is the network namespace

@@ -62,7 +62,7 @@ EXITS: Mapping[int, str] = {
 
 
 def parse(text: str) -> DriverFacts:
-    """The driver and its GPUs, with a problem per value that is there but unreadable.
+    """Return the driver and its GPUs, with a problem per value that is there but unreadable.
 
     Raises:
         LogError: UNREADABLE; the text is not one whole XML document of nvidia-smi.
@@ -130,7 +130,7 @@ class _Element:
         return None if text is None else int(text)
 
     def switch(self, path: str) -> bool | None:
-        """True for ``Enabled`` or ``Yes``; None if it is not reported or unreadable."""
+        """Return True for ``Enabled`` or ``Yes``; None if it is not reported or unreadable."""
         text = self.text(_SWITCH, path)
         return None if text is None else text in ("Enabled", "Yes")
 

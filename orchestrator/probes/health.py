@@ -62,7 +62,7 @@ _FACT = re.compile(r"(\S+) (\S+) (?:([0-9]+(?:\.[0-9]+)?)(?: GT/s.*| PCIe.*)?|.*
 
 
 def probe(*, sudo: bool) -> Probe[HealthFacts]:
-    """The script that prints what the kernel knows.
+    """Return the script that prints what the kernel knows.
 
     Args:
         sudo: the kernel's log may be read with ``sudo -n`` where the user alone may not.
@@ -71,7 +71,7 @@ def probe(*, sudo: bool) -> Probe[HealthFacts]:
 
 
 def parse(text: str) -> HealthFacts:
-    """The facts in the script's output.
+    """Return the facts in the script's output.
 
     Raises:
         LogError: HEALTH-FACTS; it says nothing of the node's uptime, and so is not whole.

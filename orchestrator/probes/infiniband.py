@@ -47,7 +47,7 @@ exit 0
 
 
 def parse(text: str) -> InfinibandFacts:
-    """The ports of a node, with a problem per line that cannot be read safely.
+    """Return the ports of a node, with a problem per line that cannot be read safely.
 
     Raises:
         LogError: UNREADABLE; no port is described.
@@ -117,7 +117,7 @@ def _problem(seen: str) -> Problem:
 
 
 def parse_verbs(text: str) -> VerbsFacts:
-    """The adapters that programs can open, in the order printed, and every mistake once.
+    """Return the adapters that programs can open, in the order printed, and each warning once.
 
     `ibstat` reads the kernel's files only. NCCL cannot use an active adapter whose user-space
     driver is missing; `ibv_devinfo` does not list such an adapter.
@@ -147,12 +147,12 @@ def ofed_version(text: str) -> str | None:
 
 
 def gids_argv(root: str = "/sys/class/infiniband") -> tuple[str, ...]:
-    """The command that lists the GIDs of all adapters."""
+    """Return the command that lists the GIDs of all adapters."""
     return ("sh", "-c", GIDS_SCRIPT, "sh", root)
 
 
 def parse_gids(text: str) -> tuple[Gid, ...]:
-    """The GIDs, in the order printed.
+    """Return the GIDs, in the order printed.
 
     Source:
         Linux, Documentation/ABI/stable/sysfs-class-infiniband: gids, gid_attrs/types and ndevs.

@@ -53,7 +53,7 @@ class Needs:
 
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
-    """All questions to one node as one command."""
+    """Return all questions to one node as one command."""
     return sections.probe("facts", questions, _answer, nonce=nonce)
 
 
@@ -81,7 +81,7 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
 
 
 def facts(answer: NodeAnswer) -> NodeFacts:
-    """The part of an answer that the site file keeps."""
+    """Return the part of an answer that the site file keeps."""
     driver, hcas = answer.gpu, answer.infiniband
     summary = None
     if isinstance(driver, DriverFacts):
@@ -119,7 +119,7 @@ def listing(
     parse: Callable[[str], Listing],
     exits: Mapping[int, str] | None = None,
 ) -> Listing | Silent | None:
-    """The parsed fact, with problem EXIT-STATUS if its command ended with another status than 0.
+    """Return the parsed fact, with problem EXIT-STATUS if its command did not end with 0.
 
     Args:
         exits: what the command's statuses mean.

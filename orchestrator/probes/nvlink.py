@@ -20,7 +20,7 @@ _LINE = re.compile(r"GPU (?P<gpu>[0-9]+): |\s+Link (?P<link>[0-9]+): (?P<words>.
 
 
 def active(text: str) -> Mapping[int, tuple[bool, ...]]:
-    """By GPU, whether each of its NVLinks is active, in `nvidia-smi nvlink --status`."""
+    """Return by GPU which of its NVLinks are active, from `nvidia-smi nvlink --status`."""
     by_gpu: dict[int, tuple[bool, ...]] = {}
     for gpu, _, words in _links(text):
         by_gpu[gpu] = (*by_gpu.get(gpu, ()), "inactive" not in words.lower())
@@ -28,7 +28,7 @@ def active(text: str) -> Mapping[int, tuple[bool, ...]]:
 
 
 def errors(text: str) -> tuple[NvlinkErrors, ...]:
-    """The links that have counted any error, in `nvidia-smi nvlink --errorcounters`.
+    """Return the links that have counted errors, from `nvidia-smi nvlink --errorcounters`.
 
     Source:
         Names up to Hopper as recorded in ``tests/samples/health``; those of Blackwell and their
@@ -47,7 +47,7 @@ ERRORS = Probe("nvlink.errors", ("nvidia-smi", "nvlink", "--errorcounters"), err
 
 
 def _links(text: str) -> Iterator[tuple[int, int, str]]:
-    """GPU, link and the words behind them, of every line about a link."""
+    """Yield GPU, link and the words behind them, of every line about a link."""
     gpu = None
     for line in filter(None, map(_LINE.match, text.splitlines())):
         gpu = int(line["gpu"]) if line["gpu"] else gpu

@@ -82,7 +82,7 @@ def peers(nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def listening_s(nodes: int, calls: int, *, at_once: int) -> int:
-    """Seconds that a listener must last, were a node's calls made one after another.
+    """Return the seconds that a listener must last if calls are made one after another.
 
     Args:
         calls: of each node.
@@ -93,7 +93,7 @@ def listening_s(nodes: int, calls: int, *, at_once: int) -> int:
 
 
 def listener(port: int, token: str, *, seconds: int) -> tuple[str, ...]:
-    """The command that listens on every address, says so, and ends with its input or in time.
+    """Return the command that listens on every address until its input ends or time is over.
 
     Args:
         token: what the listener sends to every caller; letters and digits.
@@ -102,12 +102,12 @@ def listener(port: int, token: str, *, seconds: int) -> tuple[str, ...]:
 
 
 def connector(address: str, port: int) -> tuple[str, ...]:
-    """The command that connects to a listener and prints the token that it sends."""
+    """Return the command that connects to a listener and prints its token."""
     return ("sh", "-c", _CONNECTOR, "sh", address, str(port), f"{CALL_S:g}", _CONNECT)
 
 
 def listening(line: str) -> Heard:
-    """The result in a listener's first line; empty if it printed none."""
+    """Return the result in a listener's first line, which is empty if it printed none."""
     answer = line.strip()
     if answer == "listening":
         return Heard("open")
@@ -119,7 +119,7 @@ def listening(line: str) -> Heard:
 
 
 def connected(exit_code: int | None, out: str, err: str, *, token: str) -> Heard:
-    """The result of a connector.
+    """Return the result of a connector.
 
     Args:
         exit_code: None if it did not end in time.

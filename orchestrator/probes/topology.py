@@ -19,7 +19,7 @@ _NUMBERS = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
 
 
 def parse(text: str) -> Topology:
-    """The topology of a node, with a problem per line that cannot be read safely.
+    """Return the topology of a node, with a problem per line that cannot be read safely.
 
     The driver prints rows in the order of columns, so the `X` on the diagonal proves that the
     words of a row belong to their columns. A row that does not fit is not used.
