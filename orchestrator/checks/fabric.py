@@ -3,18 +3,10 @@
 from collections.abc import Iterator
 
 from orchestrator import nodeset
-from orchestrator.model.facts import (
-    Gid,
-    HcaFacts,
-    InfinibandFacts,
-    PortFacts,
-    Silent,
-    Topology,
-    VerbsFacts,
-)
+from orchestrator.model.facts import Gid, InfinibandFacts, Silent, VerbsFacts
 from orchestrator.model.findings import found
 from orchestrator.model.node import Hca, Node
-from orchestrator.model.site import Finding, Severity
+from orchestrator.model.site import Finding, HcaPort, Severity, Topology
 
 _FAR = frozenset({"SYS", "SOC"})  # SOC is what drivers before 384 call SYS
 _TOOLS = "install infiniband-diags and ibverbs-utils, or OFED's user space"
@@ -35,7 +27,9 @@ def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Fin
                 "see `dlperf-orch inspect ibstat`",
                 severity="warning",
             )
-        there = {hca.name: hca for hca in facts.hcas}
+        there: dict[str, list[HcaPort]] = {}
+        for port in facts.ports:
+            there.setdefault(port.name, []).append(port)
         if lacking := [hca.name for hca in node.hcas if hca.name not in there]:
             yield found(
                 "IB-PORT",
@@ -107,13 +101,13 @@ def _silent(node: Node, silent: Silent) -> Finding:
     return found("IB-PORT", node.name, silent.message, f"{names} active", "correct the inventory")
 
 
-def _adapter(node: Node, declared: Hca, hca: HcaFacts) -> Iterator[Finding]:
-    active = [port for port in hca.ports if port.state == "Active"]
+def _adapter(node: Node, declared: Hca, ports: list[HcaPort]) -> Iterator[Finding]:
+    active = [port for port in ports if port.state == "Active"]
     if not active:
         yield found(
             "IB-PORT",
             node.name,
-            _states(hca),
+            ", ".join(f"{port.name}/{port.port} State={port.state}" for port in ports),
             f"{declared.name} with an active port",
             "check cable, switch and subnet manager (`ibstat`, `sminfo`)",
         )
@@ -121,12 +115,7 @@ def _adapter(node: Node, declared: Hca, hca: HcaFacts) -> Iterator[Finding]:
         yield from _port(node, declared, port)
 
 
-def _states(hca: HcaFacts) -> str:
-    states = [f"{hca.name}/{port.port} State={port.state}" for port in hca.ports]
-    return ", ".join(states) or f"{hca.name} without a port"
-
-
-def _port(node: Node, declared: Hca, port: PortFacts) -> Iterator[Finding]:
+def _port(node: Node, declared: Hca, port: HcaPort) -> Iterator[Finding]:
     at = f"{declared.name}/{port.port}"
     # An inventory has whole numbers: 2 stands for the 2.5 of one lane of SDR.
     if port.rate_gbps is None or int(port.rate_gbps) != declared.rate_gbps:

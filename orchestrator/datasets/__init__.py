@@ -1,16 +1,11 @@
 """Data sets: what each must hold, and how it comes onto a node.
 
-Each module of ``sets/`` holds one as ``DATASET``; inventories use its name under ``data:``. A new
-data set is a new module there. ``contents`` and ``look`` ask a node what it has and what it could
-be prepared from, ``judge`` finds what is missing, ``labels`` reads classes of validation images,
-``progress`` the lines of scripts. Pure.
+``sets`` has them by name, which inventories use under ``data:``. ``contents`` and ``look`` ask a
+node what it has and what it could be prepared from, ``judge`` finds what is missing, ``labels``
+reads classes of validation images, ``progress`` the lines of scripts. Pure.
 """
 
-import importlib
-import pkgutil
 from dataclasses import dataclass
-
-from orchestrator.datasets import sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,6 @@ class Dataset:
 
     Args:
         parts: what it is made of.
-        like: another data set whose files must have the same names, where a node has it.
         ways: how to prepare it, the best first.
     """
 
@@ -130,7 +124,6 @@ class Dataset:
     title: str
     parts: tuple[Part, ...]
     ways: tuple[Way, ...]
-    like: str | None = None
 
 
 def ready(*parts: Shards | NamedFiles) -> Way:
@@ -148,16 +141,3 @@ def ready(*parts: Shards | NamedFiles) -> Way:
         words=words,
         links=True,
     )
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of all data sets, sorted."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(sets.__path__)))
-
-
-def find(name: str) -> Dataset | None:
-    """Return the data set of that name, or None if there is none."""
-    if name not in names():
-        return None
-    dataset = importlib.import_module(f"{sets.__name__}.{name}").DATASET
-    return dataset if isinstance(dataset, Dataset) else None

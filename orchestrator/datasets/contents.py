@@ -1,7 +1,7 @@
 """What a node has of a data set, part by part: the probe and its parser."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator import errors
@@ -47,7 +47,7 @@ done
 echo end
 """
 _CLASSES = re.compile(r"classes ([0-9]+) ([0-9]+) ([0-9]+) (-?[0-9]+) ([0-9]+) ([0-9]+)")
-_FILE = re.compile(r"file ([0-9]+) (\S) ([0-9]+) (.*)")
+_FILE = re.compile(r"file ([0-9]+) f ([0-9]+) (.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,8 @@ def probe(dataset: Dataset, path: str) -> Probe[Contents]:
         for part in dataset.parts
         for word in ("classes" if isinstance(part, Classes) else "files", part.folder)
     ]
-
-    def parse_answer(text: str) -> Contents:
-        return parse(text, dataset, path)
-
     argv = ("sh", "-c", SCRIPT, "sh", path, str(MOST_NAMES), *words)
-    return Probe("contents", argv, parse_answer)
+    return Probe("contents", argv, lambda text: parse(text, dataset, path))
 
 
 def parse(text: str, dataset: Dataset, path: str) -> Contents:
@@ -113,20 +109,15 @@ def parse(text: str, dataset: Dataset, path: str) -> Contents:
             code="DATA-DIFF",
             fix="look for `find` and `awk` there",
         )
-    classes = dict(_classes(lines))
-    return tuple(
-        classes.get(at, ClassesSeen()) if isinstance(part, Classes) else _files(lines, at)
-        for at, part in enumerate(dataset.parts)
-    )
-
-
-def _classes(lines: list[str]) -> Iterator[tuple[int, ClassesSeen]]:
+    counts = [ClassesSeen() for _ in dataset.parts]
+    sizes: list[dict[str, int]] = [{} for _ in dataset.parts]
     for line in lines:
         if match := _CLASSES.fullmatch(line):
-            at, *counts = (int(word) for word in match.groups())
-            yield at, ClassesSeen(*counts)
-
-
-def _files(lines: list[str], at: int) -> FilesSeen:
-    matches = [match for line in lines if (match := _FILE.fullmatch(line)) and int(match[1]) == at]
-    return FilesSeen({match[4]: int(match[3]) for match in matches if match[2] == "f"})
+            at, *numbers = map(int, match.groups())
+            counts[at] = ClassesSeen(*numbers)
+        elif match := _FILE.fullmatch(line):
+            sizes[int(match[1])][match[3]] = int(match[2])
+    return tuple(
+        counts[at] if isinstance(part, Classes) else FilesSeen(sizes[at])
+        for at, part in enumerate(dataset.parts)
+    )

@@ -19,36 +19,25 @@ def judge(dataset: Dataset, node: str, path: str, contents: Contents) -> Iterato
     """
     for part, seen in zip(dataset.parts, contents, strict=True):
         folder = f"{path}/{part.folder}" if part.folder else path
-        broken, short = _verdict(part, folder, seen)
+        # What programs cannot do without, and what they can.
+        broken: list[Lack]
+        short: list[Lack]
+        if isinstance(part, Classes) and isinstance(seen, ClassesSeen):
+            broken, short = _classes(part, folder, seen)
+        elif isinstance(part, Shards) and isinstance(seen, FilesSeen):
+            broken, short = _shards(part, folder, seen)
+        else:
+            sizes = _matching(part, seen)
+            names = part.names if isinstance(part, NamedFiles) else ()
+            gone = [name for name in names if name not in sizes]
+            broken = [(f"no {name} in {folder}", "every file of the set") for name in gone]
+            broken, short = [*broken, *_empty(folder, sizes)], []
         for have, needed in broken:
             fix = f"prepare {dataset.name} again, at a path that is free"
             yield found("DATA-PARTS", node, have, needed, fix)
         for have, needed in short:
             fix = "mention it with the result; throughput hardly depends on it, accuracy does"
             yield found("DATA-INCOMPLETE", node, have, needed, fix)
-
-
-def unlike(dataset: Dataset, node: str, own: Contents, other: Contents) -> Iterator[Finding]:
-    """Yield findings where names differ from those of ``dataset.like``, or sizes are equal."""
-    for part, mine, theirs in zip(dataset.parts, own, other, strict=True):
-        if not isinstance(part, Shards):
-            continue
-        sizes, records = _matching(part, mine), _matching(part, theirs)
-        own_names, other_names = sizes.keys(), records.keys()
-        same = sorted(name for name in own_names & other_names if sizes[name] == records[name])
-        if same:
-            seen = f"{_abbreviate(same)} of {dataset.name} and of {dataset.like} are of one size"
-            fix = f"prepare {dataset.name} again, at a path that is free"
-            yield found("DATA-PARTS", node, seen, "an index, far smaller", fix)
-        for missing, relation in (
-            (other_names - own_names, "without"),
-            (own_names - other_names, "beyond"),
-        ):
-            if missing:
-                seen = f"{dataset.name} is {relation} {_abbreviate(sorted(missing))}"
-                needed = f"one file for each of {dataset.like}"
-                fix = f"prepare {dataset.name} again, after {dataset.like}"
-                yield found("DATA-PARTS", node, seen, needed, fix)
 
 
 def counted(dataset: Dataset, contents: Contents) -> str:
@@ -61,21 +50,6 @@ def counted(dataset: Dataset, contents: Contents) -> str:
         else:
             words.append(f"{where}: {len(_matching(part, seen))} files")
     return ", ".join(words)
-
-
-def _verdict(
-    part: Part, folder: str, seen: ClassesSeen | FilesSeen
-) -> tuple[list[Lack], list[Lack]]:
-    """Split what a part lacks into what programs cannot do without, and what they can."""
-    if isinstance(part, Classes) and isinstance(seen, ClassesSeen):
-        return _classes(part, folder, seen)
-    if isinstance(part, Shards) and isinstance(seen, FilesSeen):
-        return _shards(part, folder, seen)
-    sizes = _matching(part, seen)
-    names = part.names if isinstance(part, NamedFiles) else ()
-    gone = [name for name in names if name not in sizes]
-    broken = [(f"no {name} in {folder}", "every file of the set") for name in gone]
-    return [*broken, *_empty(folder, sizes)], []
 
 
 def _classes(part: Classes, folder: str, seen: ClassesSeen) -> tuple[list[Lack], list[Lack]]:
@@ -101,7 +75,10 @@ def _shards(part: Shards, folder: str, seen: FilesSeen) -> tuple[list[Lack], lis
         there = _abbreviate(sorted(seen.sizes)) if seen.sizes else "no file"
         lack = (f"{there} in {folder}", f"{part.name(0, part.count)} and so on")
         return ([], [lack]) if part.optional else ([lack], [])
-    totals = {_total(name) for name in sizes} if part.with_total else {_last(part, sizes) + 1}
+    if part.with_total:
+        totals = {int(name.rpartition("-")[2]) for name in sizes}
+    else:
+        totals = {max(int(name.removeprefix(part.stem)) for name in sizes) + 1}
     if len(totals) > 1:
         counts = ", ".join(str(total) for total in sorted(totals))
         return [(f"files of {folder} tell of {counts} files in all", "one number")], []
@@ -125,14 +102,6 @@ def _matching(part: Part, seen: ClassesSeen | FilesSeen) -> dict[str, int]:
     if isinstance(part, Classes) or isinstance(seen, ClassesSeen):
         return {}
     return {name: size for name, size in seen.sizes.items() if re.fullmatch(part.pattern, name)}
-
-
-def _total(name: str) -> int:
-    return int(name.rpartition("-")[2])
-
-
-def _last(part: Shards, sizes: dict[str, int]) -> int:
-    return max(int(name.removeprefix(part.stem)) for name in sizes)
 
 
 def _abbreviate(names: Sequence[str]) -> str:

@@ -29,32 +29,24 @@ def parse(text: str, name: str) -> dict[str, str]:
     if len(numbered) > MOST_LINES:
         raise _wrong(f"{name}: {len(numbered)} lines; needed 50000")
     moves = [(at, line) for at, line in numbered if not line.startswith("mkdir ")]
-    if any(line.startswith("mv ") for _, line in moves):
-        return _parse_moves(moves, name)
-    listed = {}
+    is_script = any(line.startswith("mv ") for _, line in moves)
+    classes: dict[str, str] = {}
     for number, (at, line) in enumerate(moves, 1):
-        if not _SYNSET.fullmatch(line):
+        match = (_MOVE if is_script else _SYNSET).fullmatch(line)
+        if match is None:
             raise _wrong(f"{name}:{at}: {line[:60]!r}; {_NEEDED}")
-        listed[f"ILSVRC2012_val_{number:08}.JPEG"] = line
-    if not listed:
+        file = match[1] if is_script else f"ILSVRC2012_val_{number:08}.JPEG"
+        synset = match[2] if is_script else line
+        if classes.setdefault(file, synset) != synset:
+            raise _wrong(f"{name}:{at}: {file} is of {classes[file]} and of {synset}")
+    if not classes:
         raise _wrong(f"{name}: nothing in it; {_NEEDED}")
-    return listed
+    return classes
 
 
 def lines(labels: dict[str, str]) -> str:
     """Format labels for a shell, one ``FILE CLASS`` a line, sorted by file."""
     return "".join(f"{file} {labels[file]}\n" for file in sorted(labels))
-
-
-def _parse_moves(moves: list[tuple[int, str]], name: str) -> dict[str, str]:
-    classes: dict[str, str] = {}
-    for at, line in moves:
-        move = _MOVE.fullmatch(line)
-        if move is None:
-            raise _wrong(f"{name}:{at}: {line[:60]!r}; {_NEEDED}")
-        if classes.setdefault(move[1], move[2]) != move[2]:
-            raise _wrong(f"{name}:{at}: {move[1]} is of {classes[move[1]]} and of {move[2]}")
-    return classes
 
 
 def _wrong(words: str) -> errors.LogError:

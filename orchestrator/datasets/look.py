@@ -9,7 +9,7 @@ from orchestrator.datasets import Dataset, Way
 from orchestrator.datasets.labels import NAMES
 from orchestrator.model.findings import found
 from orchestrator.model.site import Finding
-from orchestrator.probes import Probe
+from orchestrator.probes import Probe, number, read_values
 
 LEAST_BYTES = 64 << 20  # for folders, notes and what a file system keeps for itself
 # Programs that the scripts need and that a slim system may lack.
@@ -87,30 +87,18 @@ class Observed:
     needs: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """Paths on a node.
+def probe(dataset: Dataset, target: str, source: str | None, home: str) -> Probe[Observed]:
+    """Return the probe of target, sources, disk and programs, in one round trip.
 
     Args:
-        target: where the data set is to be.
+        target: the path where the data set is to be.
         source: the folder that the user named; None without one.
         home: the node's folder for attempts at this data set.
     """
-
-    target: str
-    source: str | None
-    home: str
-
-
-def probe(dataset: Dataset, paths: Paths) -> Probe[Observed]:
-    """Return the probe of target, sources, disk and programs, in one round trip."""
     needs = (need for way in dataset.ways for need in way.needs)
     words = [word for need in needs for word in (need.pattern, "2" if need.many else "1")]
-    argv = (
-        *("sh", "-c", SCRIPT, "sh", paths.target, paths.source or "", paths.home),
-        *(" ".join(PROGRAMS), " ".join(NAMES), *words),
-    )
-    return Probe("look", argv, parse)
+    arguments = (target, source or "", home, " ".join(PROGRAMS), " ".join(NAMES))
+    return Probe("look", ("sh", "-c", SCRIPT, "sh", *arguments, *words), parse)
 
 
 def parse(text: str) -> Observed:
@@ -119,33 +107,31 @@ def parse(text: str) -> Observed:
     Raises:
         LogError: DATA-LOOK; the output is not whole.
     """
-    lines = [line.partition(" ")[::2] for line in text.splitlines()]
-    fields = dict(lines)
-    needs = [
-        re.fullmatch(r"([0-9]+) ([0-9]+) ([0-9]+)", rest) for key, rest in lines if key == "need"
-    ]
-    numbers = [fields.get(key, "") for key in ("free_kib", "attempt")]
-    if "end" not in fields or not all(number.isdecimal() for number in numbers) or None in needs:
+    values = read_values(text)
+    free_kib, attempt = number(values, "free_kib"), number(values, "attempt")
+    needs = [re.fullmatch("[0-9]+ ([0-9]+) ([0-9]+)", said) for said in values.get("need", ())]
+    if "end" not in values or free_kib is None or attempt is None or None in needs:
         raise errors.LogError(
             "the node did not say what lies there",
             code="DATA-LOOK",
             fix="look for `find`, `df` and `awk` on the node, and for a mount that does not answer",
         )
-    partial = fields.get("partial", "none")
+    last = {key: said[-1] for key, said in values.items()}
+    partial = last.get("partial", "none")
     return Observed(
-        real=fields.get("real", ""),
-        target=fields.get("target", ""),
-        mounted="mount" in fields,
+        real=last.get("real", ""),
+        target=last.get("target", ""),
+        mounted="mount" in last,
         partial=None if partial == "none" else partial,
-        unwritable=fields.get("writable", "").removeprefix("no "),
-        have_bytes=int(fields.get("have_kib") or 0) * 1024,
-        free_bytes=int(fields["free_kib"]) * 1024,
-        lacking=tuple(rest for key, rest in lines if key == "lacking"),
-        attempt=int(fields["attempt"]),
-        from_there=fields.get("from") != "missing",
-        linkable="linkable" in fields,
-        labels=fields.get("labels", ""),
-        needs=tuple((int(need[2]), int(need[3])) for need in needs if need),
+        unwritable=last.get("writable", "").removeprefix("no "),
+        have_bytes=(number(values, "have_kib") or 0) * 1024,
+        free_bytes=free_kib * 1024,
+        lacking=tuple(values.get("lacking", ())),
+        attempt=attempt,
+        from_there=last.get("from") != "missing",
+        linkable="linkable" in last,
+        labels=last.get("labels", ""),
+        needs=tuple((int(need[1]), int(need[2])) for need in needs if need),
     )
 
 
@@ -166,9 +152,11 @@ def ways(dataset: Dataset, observed: Observed) -> Sequence[tuple[Way, int]]:
     return open_ways
 
 
-def findings(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Iterator[Finding]:
-    """Yield findings that prevent writing at the target."""
-    path, fix = paths.target, "name another path in the inventory"
+def findings(
+    dataset: Dataset, node: str, path: str, observed: Observed, needed_bytes: int
+) -> Iterator[Finding]:
+    """Yield findings that prevent writing at the target path."""
+    fix = "name another path in the inventory"
     if observed.target == "file":
         seen = f"{path} is a file"
         yield found("DATA-TARGET", node, seen, "a path that is free", fix)
@@ -187,31 +175,23 @@ def findings(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> I
     if observed.lacking:
         seen = f"no {', '.join(observed.lacking)} on the node"
         yield found("DATA-LOOK", node, seen, "these programs")
+    if needed_bytes > observed.free_bytes:
+        free, needed = words.sizes(observed.free_bytes, needed_bytes)
+        seen = f"{free} free for {observed.real}.partial"
+        fix = "free some disk, or name a path on another one"
+        yield found("DISK-FULL", node, seen, f"at least {needed}", fix)
 
 
-def unmet(dataset: Dataset, node: str, paths: Paths, observed: Observed) -> Finding:
+def unmet(dataset: Dataset, node: str, source: str | None, observed: Observed) -> Finding:
     """Return the finding that every way lacks sources."""
-    needed = " or ".join(_needed(way) for way in dataset.ways)
-    if paths.source is None:
-        return found("DATA-SOURCE", node, "no --from DIR", needed, "name the folder with --from")
-    seen = f"{paths.source} on the node has not all of it"
-    if not observed.from_there:
-        seen = f"{paths.source} is no folder on the node"
-    return found("DATA-SOURCE", node, seen, needed)
-
-
-def full(node: str, observed: Observed, needed_bytes: int) -> Finding:
-    """Return the finding that the disk is too full."""
-    seen, needed = words.sizes(observed.free_bytes, needed_bytes)
-    return found(
-        "DISK-FULL",
-        node,
-        f"{seen} free for {observed.real}.partial",
-        f"at least {needed}",
-        "free some disk, or name a path on another one",
+    names = (
+        [need.pattern.replace("[.]", ".").replace("[0-9]", "N") for need in way.needs]
+        for way in dataset.ways
     )
-
-
-def _needed(way: Way) -> str:
-    words = [need.pattern.replace("[.]", ".").replace("[0-9]", "N") for need in way.needs]
-    return " and ".join(words)
+    needed = " or ".join(map(" and ".join, names))
+    if source is None:
+        return found("DATA-SOURCE", node, "no --from DIR", needed, "name the folder with --from")
+    seen = f"{source} on the node has not all of it"
+    if not observed.from_there:
+        seen = f"{source} is no folder on the node"
+    return found("DATA-SOURCE", node, seen, needed)

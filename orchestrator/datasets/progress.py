@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator import nodeset
+from orchestrator.words import duration
+
+LEAST_S = 0.5  # of a rate: less is no time to measure in
 
 _LINE = re.compile(r"^dlperf progress ([0-9]+) ([0-9]+) ([0-9]+)$", re.MULTILINE)
 _PROBLEM = re.compile(r"^dlperf problem ([A-Z-]+) (.+)$", re.MULTILINE)
@@ -36,30 +39,28 @@ def problem(text: str) -> tuple[str, str] | None:
     return (match[1], match[2].strip()) if match else None
 
 
-def left_s(first: DataProgress, now: DataProgress, elapsed_s: float) -> float | None:
-    """Estimate the seconds left at the rate since ``first``; None without a rate or total."""
-    done = now.done - first.done
-    if done <= 0 or not now.total:
-        return None
-    return elapsed_s / done * max(now.total - now.done, 0)
-
-
-def summary(by_node: Mapping[str, DataProgress], rate: float, left: str) -> str:
+def summary(
+    first: Mapping[str, tuple[DataProgress, float]], now: Mapping[str, DataProgress], at: float
+) -> str:
     """Describe all working nodes in one line.
 
     Args:
-        rate: files per second, all nodes together.
-        left: the time left in words; empty where it is not known.
+        first: the first progress of each node, and the time (s) at which it was seen.
+        at: this time.
     """
-    if not by_node:
+    if not now:
         return "beginning"
-    node, now = min(by_node.items(), key=lambda item: _share(item[1]))
-    of = f" of {now.total}" if now.total else ""
-    where = nodeset.fold(by_node) if len(by_node) > 1 else node
-    behind = f" ({node} is least far)" if len(by_node) > 1 else ""
-    end = f", about {left} left" if left else ""
-    return f"{where}: {now.done}{of} done{behind}, {rate:.0f} files/s{end}"
-
-
-def _share(progress: DataProgress) -> float:
-    return progress.done / progress.total if progress.total else 0.0
+    rate, lefts, shares = 0.0, [], {}
+    for name, progress in now.items():
+        begun, began = first[name]
+        elapsed_s, done = at - began, progress.done - begun.done
+        rate += (progress.files - begun.files) / max(elapsed_s, LEAST_S)
+        if done > 0 and progress.total:
+            lefts.append(elapsed_s / done * max(progress.total - progress.done, 0))
+        shares[name] = progress.done / progress.total if progress.total else 0.0
+    node = min(shares, key=shares.__getitem__)
+    of = f" of {now[node].total}" if now[node].total else ""
+    behind = f" ({node} is least far)" if len(now) > 1 else ""
+    end = f", about {duration(max(lefts))} left" if lefts else ""
+    where = nodeset.fold(now)
+    return f"{where}: {now[node].done}{of} done{behind}, {rate:.0f} files/s{end}"

@@ -35,8 +35,7 @@ def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mappin
     if not asked:
         return {}
     nonce = secrets.token_hex(8)
-    argv = sections.argv(asked, nonce=nonce)
-    probe = Probe(name, argv, lambda text: sections.split(text, asked, nonce=nonce).outputs)
+    probe = sections.probe(name, asked, lambda answers: answers.outputs, nonce=nonce)
     return ask(transport, probe, sections.timeout_s(asked))
 
 

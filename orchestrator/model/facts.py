@@ -6,59 +6,16 @@ from typing import TypeAlias
 
 from orchestrator.model.health import HealthFacts, NvlinkErrors
 from orchestrator.model.problem import Problem
-from orchestrator.model.site import DataState, DockerFacts, HostFacts
+from orchestrator.model.site import DataState, DockerFacts, HcaPort, HostFacts, Topology
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
-    """The connections between the GPUs and HCAs of a node.
-
-    Args:
-        hcas: in column order; ``?0``, ``?1``, ... by place where the name is not known.
-        links: by row, then by every other device: the word as printed.
-        cpu_affinity: by GPU; None where blank or unsafe; empty without such a column.
-        numa_affinity: by GPU, as ``cpu_affinity``.
-    """
-
-    gpus: tuple[str, ...]
-    hcas: tuple[str, ...]
-    links: Mapping[str, Mapping[str, str]]
-    cpu_affinity: Mapping[str, str | None]
-    numa_affinity: Mapping[str, str | None]
-    problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PortFacts:
-    """One port of an HCA; None where its line is missing or unreadable."""
-
-    port: int
-    state: str | None
-    physical_state: str | None
-    rate_gbps: int | float | None
-    base_lid: int | None
-    sm_lid: int | None
-    link_layer: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class HcaFacts:
-    """One InfiniBand adapter; None where its line is missing or unreadable."""
-
-    name: str
-    type: str | None
-    firmware: str | None
-    node_guid: str | None
-    ports: tuple[PortFacts, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class InfinibandFacts:
-    """The HCAs of a node, in the order printed."""
+    """The ports of a node's HCAs, in the order printed."""
 
-    hcas: tuple[HcaFacts, ...]
+    ports: tuple[HcaPort, ...]
     problems: tuple[Problem, ...]
 
 

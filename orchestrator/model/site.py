@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from orchestrator.model.problem import Problem
+
 Severity = Literal["error", "warning"]
 DataState = Literal["present", "empty", "unreadable", "missing", "hung"]
 
@@ -71,22 +73,30 @@ class GpuSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class TopologySummary:
-    """The connections between GPUs and HCAs, in the driver's words.
+class Topology:
+    """The connections between the GPUs and HCAs of a node.
 
     Args:
+        links: by row, then by every other device: the word as printed.
         digest: equal for nodes that are wired alike; None for a table with problems.
-        cpu_affinity: by GPU, the CPUs that are nearest to it; None where the table does not say.
+        cpu_affinity: by GPU, the CPUs that are nearest to it; None where blank or unsafe; empty
+            without such a column.
+        numa_affinity: by GPU, as ``cpu_affinity``.
+        hcas: in column order; ``?0``, ``?1``, ... by place where the name is not known.
     """
 
     links: Mapping[str, Mapping[str, str]]
     digest: str | None
     cpu_affinity: Mapping[str, str | None] = field(default_factory=dict)
+    numa_affinity: Mapping[str, str | None] = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()
+    hcas: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class HcaSummary:
-    """One port of one InfiniBand adapter; None where it could not be read."""
+class HcaPort:
+    """One port of an InfiniBand adapter; None where it could not be read."""
 
     name: str
     port: int
@@ -95,6 +105,10 @@ class HcaSummary:
     state: str | None
     rate_gbps: int | float | None
     link_layer: str | None
+    node_guid: str | None = None
+    physical_state: str | None = None
+    base_lid: int | None = None
+    sm_lid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +160,8 @@ class NodeFacts:
 
     host: HostFacts
     gpu: GpuSummary | None = None
-    topology: TopologySummary | None = None
-    infiniband: tuple[HcaSummary, ...] | None = None
+    topology: Topology | None = None
+    infiniband: tuple[HcaPort, ...] | None = None
     ofed: str | None = None
     docker: DockerFacts | None = None
     data: Mapping[str, DataState] = field(default_factory=dict)

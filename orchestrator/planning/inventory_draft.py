@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator import words
-from orchestrator.probes.discovery import Discovered, Port
+from orchestrator.model.site import HcaPort
+from orchestrator.probes.discovery import Discovered
 
 _SCALAR = re.compile(r"[A-Za-z~/][A-Za-z0-9 ._/~+-]*[A-Za-z0-9]|[A-Za-z]")
 _IPV4 = re.compile(r"[0-9]+(\.[0-9]+){3}")
@@ -183,7 +184,7 @@ def _fabric(found: Discovered) -> dict[str, str]:
     if not used:
         return {}
     rows = (
-        f"{{name: {scalar(port.hca)}, rate_gbps: {port.rate_gbps}, link_layer: {port.link_layer}}}"
+        f"{{name: {scalar(port.name)}, rate_gbps: {port.rate_gbps}, link_layer: {port.link_layer}}}"
         for port in used
     )
     said = {"hcas": f"[{', '.join(rows)}]"}
@@ -193,40 +194,40 @@ def _fabric(found: Discovered) -> dict[str, str]:
         for gid in found.gids
         if gid.kind == "RoCE v2" and not gid.address.startswith("fe80:")
     ]
-    indices = [{index for hca, index in usable if hca == port.hca} for port in used]
+    indices = [{index for hca, index in usable if hca == port.name} for port in used]
     if used[0].link_layer == "Ethernet" and (common := set.intersection(*indices)):
         said["roce"] = f"{{gid_index: {min(common)}}}"
     return said
 
 
-def adapters(found: Discovered) -> tuple[tuple[Port, ...], tuple[str, ...]]:
+def adapters(found: Discovered) -> tuple[tuple[HcaPort, ...], tuple[str, ...]]:
     """Return the ports that training should use, and why others are left out.
 
     Active ones; of those the ones near a GPU, where the topology tells near from far; of one link
     layer, that of the greater bandwidth.
     """
-    active = [port for port in found.ports if port.active]
-    out = [f"{port.hca} is not active" for port in found.ports if not port.active]
+    active = [port for port in found.ports if port.state == "Active"]
+    out = [f"{port.name} is not active" for port in found.ports if port.state != "Active"]
     if wires := found.topology:
         links = [wires.links.get(gpu, {}) for gpu in wires.gpus]
-        near = [port for port in active if any(link.get(port.hca) in _NEAR for link in links)]
+        near = [port for port in active if any(link.get(port.name) in _NEAR for link in links)]
         near = near or active
-        out += [f"{port.hca} is far from every GPU" for port in active if port not in near]
+        out += [f"{port.name} is far from every GPU" for port in active if port not in near]
         active = near
-    speeds: Counter[str] = Counter()
+    speeds: Counter[str | None] = Counter()
     for port in active:
-        speeds[port.link_layer] += port.rate_gbps
+        speeds[port.link_layer] += int(port.rate_gbps or 0)
     if len(speeds) > 1:
         layer = speeds.most_common(1)[0][0]
-        out += [f"{p.hca} speaks {p.link_layer}" for p in active if p.link_layer != layer]
+        out += [f"{p.name} speaks {p.link_layer}" for p in active if p.link_layer != layer]
         active = [port for port in active if port.link_layer == layer]
-    first = {port.hca: port for port in reversed(active)}
+    first = {port.name: port for port in reversed(active)}
     return tuple(sorted(first.values(), key=_by_number)), tuple(out)
 
 
-def _by_number(port: Port) -> tuple[str, int]:
-    name = port.hca.rstrip("0123456789")
-    return name, int(port.hca[len(name) :] or -1)
+def _by_number(port: HcaPort) -> tuple[str, int]:
+    name = port.name.rstrip("0123456789")
+    return name, int(port.name[len(name) :] or -1)
 
 
 def _notes(draft: Draft, runtime: str) -> Iterator[str]:

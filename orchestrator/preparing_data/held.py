@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator import checks, datasets, errors
+from orchestrator import checks, errors
 from orchestrator.datasets import Dataset, contents, judge
 from orchestrator.datasets.contents import Contents, FilesSeen
 from orchestrator.deadlines import DATA_COUNT_S
@@ -47,7 +47,11 @@ def holdings(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Holdings:
     failures: list[errors.DlperfError] = []
     for answer in answers:
         if isinstance(answer.error, errors.UnfitError):
-            findings.append(_unread(dataset, answer.node, answer.error))
+            error, needed = answer.error, f"data set {dataset.name}, readable"
+            fix = error.fix or "see there"
+            findings.append(
+                found(error.code, answer.node, error.cause, needed, fix, severity="error")
+            )
         elif answer.error is not None:
             failures.append(answer.error)
     return Holdings(held, tuple(findings), tuple(failures))
@@ -65,7 +69,7 @@ def contents_of(fleet: Fleet, dataset: Dataset, node: Node, path: str) -> Conten
 
 
 def row(dataset: Dataset, path: str, holding: Holding | None) -> tuple[str, ...]:
-    """Return path, files, size, digest and parts for a table; blanks if ``held`` is None."""
+    """Return path, files, size, digest and parts for a table; blanks without a copy."""
     if holding is None:
         return path, "", "", "", ""
     digest = holding.digest
@@ -76,42 +80,34 @@ def row(dataset: Dataset, path: str, holding: Holding | None) -> tuple[str, ...]
 
 def document(observed: Holdings) -> dict[str, JSON]:
     """Return the JSON of the nodes' copies, by node name."""
-    return {name: _plain(holding) for name, holding in observed.by_node.items()}
-
-
-def _plain(holding: Holding) -> JSON:
-    parts: list[JSON] = []
-    for part in holding.contents:
-        part_document: dict[str, JSON] = dataclasses.asdict(part)
-        # Names of a thousand files are in the digest.
-        parts.append({"files": len(part.sizes)} if isinstance(part, FilesSeen) else part_document)
-    return {**dataclasses.asdict(holding.digest), "parts": parts}
+    return {
+        name: {
+            **dataclasses.asdict(holding.digest),
+            # Names of a thousand files are in the digest.
+            "parts": [
+                {"files": len(part.sizes)}
+                if isinstance(part, FilesSeen)
+                else dataclasses.asdict(part)
+                for part in holding.contents
+            ],
+        }
+        for name, holding in observed.by_node.items()
+    }
 
 
 def _inspect(
     fleet: Fleet, dataset: Dataset, node: Node
 ) -> tuple[Holding | None, tuple[Finding, ...]]:
     """Return a node's copy, None if a first look finds none, and findings about the node alone."""
-    like = datasets.find(dataset.like) if dataset.like else None
-    names = [dataset.name, *([like.name] if like and like.name in node.data else [])]
-    paths = {name: node.data[name] for name in names}
+    paths = {dataset.name: node.data[dataset.name]}
     contained = fleet.cluster.confines(node)
     observed = probing.data_states(fleet.transports[node.name], paths, contained=contained)
     findings = list(checks.states(node, observed))
-    there = probing.with_present_data(node, observed)
-    if dataset.name not in there.data:
+    if observed[dataset.name] != "present":
         return None, tuple(findings)
-    path = there.data[dataset.name]
+    path = paths[dataset.name]
     own = contents_of(fleet, dataset, node, path)
     question = data.probe(path, node.folder, fresh=True)
     digest = probing.ask(fleet.transports[node.name], question, DATA_COUNT_S)
     findings += judge.judge(dataset, node.name, path, own)
-    if like is not None and like.name in there.data:
-        other = contents_of(fleet, like, node, there.data[like.name])
-        findings += judge.unlike(dataset, node.name, own, other)
     return Holding(digest, own), tuple(findings)
-
-
-def _unread(dataset: Dataset, node: str, error: errors.UnfitError) -> Finding:
-    needed = f"data set {dataset.name}, readable"
-    return found(error.code, node, error.cause, needed, error.fix or "see there", severity="error")

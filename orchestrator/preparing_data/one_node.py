@@ -1,7 +1,7 @@
 """One node's preparation of a data set: started or resumed, watched, judged, moved into place."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -43,7 +43,6 @@ class Work:
     """The request and the progress that the preparations of all nodes share.
 
     Args:
-        labels: by node name, the classes of validation images as the script wants it.
         owner: the record of who prepares it, for others who find the work on a node.
         logs: a folder here for the raw logs.
         stopping: whether a signal asked for the end.
@@ -52,7 +51,6 @@ class Work:
 
     fleet: Fleet
     request: DataRequest
-    labels: Mapping[str, bytes]
     owner: str
     logs: Path
     stopping: Callable[[], bool]
@@ -102,9 +100,9 @@ def begin(work: Work, planned: Planned, nonce: str, running: RunningAttempt | No
     answer = _shell(work, planned, "begin.sh", arguments)
     if answer.startswith("shared "):
         return answer.removeprefix("shared ").strip()
-    if running is None and node.name in work.labels:
+    if running is None and planned.labels:
         path = f"{_partial(planned)}/notes/labels"
-        work.fleet.transports[node.name].put(work.labels[node.name], path)
+        work.fleet.transports[node.name].put(planned.labels, path)
     return node.name
 
 
@@ -118,26 +116,31 @@ def prepare(work: Work, planned: Planned, running: RunningAttempt | None) -> str
         UnfitError: it failed, or ended because it was asked to; what is done is kept.
         NodeError: the node is silent; the work goes on there.
     """
-    name = planned.node.name
+    name, dataset = planned.node.name, work.request.dataset
     if running is None:
         if work.stopping():
             raise errors.UnfitError("not begun", code="STOPPED", node=name)
         running = _start(work, planned)
-
-    def tell(now: DataProgress) -> None:
-        work.progress[name] = now
-
     log = work.logs / f"{name}.log"
-    end = _Watch(running, log, work.stopping, tell).end()
+    end = _watch(work, running, log)
     running.runtime.remove(running.attempt, running.task)
     try:
         _refuse_bad_end(running, end, log)
-        contents = _refuse_bad_result(work, planned)
+        path = f"{_partial(planned)}/set"
+        contents = held.contents_of(work.fleet, dataset, planned.node, path)
+        for finding in judge.judge(dataset, name, path, contents):
+            if finding.severity == "error":
+                raise errors.UnfitError(
+                    f"{finding.seen}; needed {finding.expected}",
+                    code=finding.code,
+                    node=name,
+                    fix="complete the sources, and run the same command again",
+                )
         _shell(work, planned, "settle.sh", (planned.observed.real, _partial(planned)))
     finally:
-        home = plan.home(planned.node, work.request.dataset)
+        home = plan.home(planned.node, dataset)
         work.fleet.transports[name].run(("rm", "-rf", "--", home), timeout_s=DATA_COMMAND_S)
-    return contents
+    return judge.counted(dataset, contents)
 
 
 def script(name: str) -> str:
@@ -194,23 +197,6 @@ def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
     raise errors.UnfitError(message, code=code, node=node, fix=fix)
 
 
-def _refuse_bad_result(work: Work, planned: Planned) -> str:
-    """Count the contents of the new data set; raise if programs could not read it."""
-    dataset, node = work.request.dataset, planned.node
-    path = f"{_partial(planned)}/set"
-    seen = held.contents_of(work.fleet, dataset, node, path)
-    judged = judge.judge(dataset, node.name, path, seen)
-    broken = [finding for finding in judged if finding.severity == "error"]
-    if broken:
-        raise errors.UnfitError(
-            f"{broken[0].seen}; needed {broken[0].expected}",
-            code=broken[0].code,
-            node=node.name,
-            fix="complete the sources, and run the same command again",
-        )
-    return judge.counted(dataset, seen)
-
-
 def _shell(work: Work, planned: Planned, name: str, words: tuple[str, ...]) -> str:
     """Run a shipped script on a node; its output.
 
@@ -234,59 +220,45 @@ def _partial(planned: Planned) -> str:
     return f"{planned.observed.real}.partial"
 
 
-class _Watch:
-    """Follows one attempt.
+def _watch(work: Work, running: RunningAttempt, log: Path) -> TaskEnd:
+    """Wait for the end of an attempt; after a signal, stop it first, then remove it.
 
     Args:
         log: this machine's copy of its raw log.
-        stopping: whether a signal asked for the end.
-        tell: called with each new progress line.
+
+    Raises:
+        NodeError: the node is silent; the work goes on there.
+        UnfitError: it was removed while it ran.
+        StoreError, LocalError: its log cannot be written here; the work goes on there.
     """
-
-    def __init__(
-        self,
-        running: RunningAttempt,
-        log: Path,
-        stopping: Callable[[], bool],
-        tell: Callable[[DataProgress], None],
-    ) -> None:
-        self._running, self._log = running, log
-        self._stopping, self._tell = stopping, tell
-        self._size = 0
-        self._heard = time.monotonic()
-        self._stopped_at: float | None = None
-
-    def end(self) -> TaskEnd:
-        """Wait for its end; after a signal, stop it first, then remove it.
-
-        Raises:
-            NodeError: the node is silent; the work goes on there.
-            UnfitError: it was removed while it ran.
-            StoreError, LocalError: its log cannot be written here; the work goes on there.
-        """
-        with on_disk(self._log):
-            self._log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._log.write_bytes(b"")
-        while True:
-            try:
-                seen = self._look()
-            except errors.NodeError as error:
-                self._bear(error)
-                seen = None
-            if isinstance(seen, TaskEnd):
-                return seen
-            if seen is None:
-                time.sleep(WATCH_S)
-
-    def _look(self) -> TaskEnd | bytes | None:
-        """Return new bytes of the log; None if there are none; the end once the log is read."""
-        attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
-        state = runtime.inspect(attempt, task)
-        piece = runtime.output(attempt, task, self._size)
-        self._heard = time.monotonic()
+    attempt, task, runtime = running.attempt, running.task, running.runtime
+    size, stopped_at = 0, 0.0
+    heard = time.monotonic()
+    with on_disk(log):
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log.write_bytes(b"")
+    while True:
+        try:
+            state = runtime.inspect(attempt, task)
+            piece = runtime.output(attempt, task, size)
+            heard = time.monotonic()
+            if not piece and state.phase == "running" and work.stopping():
+                stopped_at = _stop(running, stopped_at)
+        except errors.NodeError as error:
+            if work.stopping() or time.monotonic() - heard > DATA_SILENT_S:
+                error.fix = (
+                    "it keeps running there; the same command finds it once the node answers"
+                )
+                raise
+            time.sleep(WATCH_S)
+            continue
         if piece:
-            self._keep(piece)
-            return piece
+            with on_disk(log), log.open("ab") as file:
+                file.write(piece)
+            size += len(piece)
+            if now := progress.last(piece.decode(errors="replace")):
+                work.progress[task.node] = now
+            continue
         if state.end is not None:
             return state.end
         if state.phase == "absent":
@@ -296,29 +268,16 @@ class _Watch:
                 node=task.node,
                 fix="see who did it, and run the same command to resume",
             )
-        self._stop_after_signal()
-        return None
+        time.sleep(WATCH_S)
 
-    def _stop_after_signal(self) -> None:
-        attempt, task, runtime = self._running.attempt, self._running.task, self._running.runtime
-        if not self._stopping():
-            return
-        if self._stopped_at is None:
-            self._stopped_at = time.monotonic()
-            runtime.stop(attempt, task)
-        elif time.monotonic() - self._stopped_at > DATA_INSIST_S:
-            self._stopped_at = time.monotonic()
-            runtime.remove(attempt, task)
 
-    def _keep(self, piece: bytes) -> None:
-        with on_disk(self._log), self._log.open("ab") as file:
-            file.write(piece)
-        self._size += len(piece)
-        if now := progress.last(piece.decode(errors="replace")):
-            self._tell(now)
-
-    def _bear(self, error: errors.NodeError) -> None:
-        """Raise the error once the node was silent too long, or a signal came."""
-        if self._stopping() or time.monotonic() - self._heard > DATA_SILENT_S:
-            error.fix = "it keeps running there; the same command finds it once the node answers"
-            raise error
+def _stop(running: RunningAttempt, stopped_at: float) -> float:
+    """Stop an attempt, or remove one that was asked to stop too long ago; return when."""
+    now = time.monotonic()
+    if not stopped_at:
+        running.runtime.stop(running.attempt, running.task)
+    elif now - stopped_at > DATA_INSIST_S:
+        running.runtime.remove(running.attempt, running.task)
+    else:
+        return stopped_at
+    return now

@@ -1,13 +1,12 @@
 """How nodes are to get a data set: what lies there, and the way that fits."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from orchestrator import errors, words
 from orchestrator.datasets import Dataset, Way, labels, look
-from orchestrator.datasets.look import Observed, Paths
+from orchestrator.datasets.look import Observed
 from orchestrator.deadlines import DATA_LOOK_S
 from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
@@ -17,7 +16,6 @@ from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
 from orchestrator.probes import first_look
-from orchestrator.transports import Transport
 
 MOST_LABEL_BYTES = 64 << 20
 State = Literal["there", "ready", "refused"]
@@ -45,6 +43,7 @@ class Planned:
         state: there (something lies at the path already), ready, or refused for its findings.
         way: None unless ready.
         needed_bytes: of free disk.
+        labels: the classes of validation images as the script wants them, where it does.
     """
 
     node: Node
@@ -53,43 +52,47 @@ class Planned:
     way: Way | None
     needed_bytes: int
     findings: tuple[Finding, ...]
+    labels: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Plans:
-    """The plans by node name, and the errors of silent nodes.
+def planned(fleet: Fleet, request: DataRequest, name: str, given: bytes | None) -> Planned:
+    """Look at a node and plan its preparation.
 
     Args:
-        labels: of validation images, by node name, where they are needed.
-    """
-
-    nodes: Mapping[str, Planned]
-    labels: Mapping[str, bytes]
-    failures: tuple[errors.DlperfError, ...]
-
-
-def planned(fleet: Fleet, request: DataRequest, name: str) -> Planned:
-    """Look at a node and plan its preparation.
+        given: classes of validation images from the command line, as ``given_labels`` reads them.
 
     Raises:
         NodeError, UnfitError: it gave no answer that can be read, or a mount there hangs.
     """
     node = next(member for member in request.cluster.members if member.name == name)
-    _refuse_hung(fleet, request, node)
-    paths = Paths(node.data[request.dataset.name], request.source, home(node, request.dataset))
-    question = look.probe(request.dataset, paths)
+    target, source = node.data[request.dataset.name], request.source
+    looked_at = {"target": target, **({"source": source} if source else {})}
+    for place, state in probing.data_states(fleet.transports[name], looked_at).items():
+        if state == "hung":
+            raise errors.UnfitError(
+                f"{looked_at[place]}: no answer in {first_look.LIMIT_S} s",
+                code="MOUNT-HUNG",
+                node=name,
+                fix="remount the file system; its server may be gone",
+            )
+    question = look.probe(request.dataset, target, source, home(node, request.dataset))
     observed = probing.ask(fleet.transports[name], question, DATA_LOOK_S)
     if observed.target == "there":
         return Planned(node, observed, "there", None, 0, ())
-    findings = list(look.findings(request.dataset, name, paths, observed))
     open_ways = look.ways(request.dataset, observed)
-    if not open_ways:
-        findings.append(look.unmet(request.dataset, name, paths, observed))
     way, needed_bytes = open_ways[0] if open_ways else (None, 0)
-    if needed_bytes > observed.free_bytes:
-        findings.append(look.full(name, observed, needed_bytes))
-    state: State = "refused" if findings else "ready"
-    return Planned(node, observed, state, way, needed_bytes, tuple(findings))
+    findings = list(look.findings(request.dataset, name, target, observed, needed_bytes))
+    if not open_ways:
+        findings.append(look.unmet(request.dataset, name, source, observed))
+    lines = b""
+    if way is not None and way.labels:
+        answer = given or _labels_beside(fleet, request, node, observed)
+        if isinstance(answer, Finding):
+            findings.append(answer)
+        else:
+            lines = answer
+    status: State = "refused" if findings else "ready"
+    return Planned(node, observed, status, way, needed_bytes, tuple(findings), lines)
 
 
 def home(node: Node, dataset: Dataset) -> str:
@@ -99,36 +102,13 @@ def home(node: Node, dataset: Dataset) -> str:
 
 def summary(planned: Planned) -> str:
     """Describe in one line what is to be done."""
+    if planned.state == "there":
+        return "is there; nothing is overwritten"
     if planned.way is None:
-        return {"there": "is there; nothing is overwritten"}.get(
-            planned.state, "cannot be prepared"
-        )
-    begun = (
-        f", {words.size(planned.observed.have_bytes)} of it begun"
-        if planned.observed.have_bytes
-        else ""
-    )
+        return "cannot be prepared"
+    have_bytes = planned.observed.have_bytes
+    begun = f", {words.size(have_bytes)} of it begun" if have_bytes else ""
     return f"{planned.way.title}; needs {words.size(planned.needed_bytes)} of free disk{begun}"
-
-
-def _refuse_hung(fleet: Fleet, request: DataRequest, node: Node) -> None:
-    """Refuse a node on which the data set's path, or that of the sources, does not answer.
-
-    Raises:
-        UnfitError: MOUNT-HUNG.
-    """
-    paths = {"target": node.data[request.dataset.name]}
-    if request.source:
-        paths["source"] = request.source
-    states = probing.data_states(fleet.transports[node.name], paths)
-    for name, path in paths.items():
-        if states[name] == "hung":
-            raise errors.UnfitError(
-                f"{path}: no answer in {first_look.LIMIT_S} s",
-                code="MOUNT-HUNG",
-                node=node.name,
-                fix="remount the file system; its server may be gone",
-            )
 
 
 def given_labels(path: Path | None) -> bytes | None:
@@ -148,31 +128,23 @@ def given_labels(path: Path | None) -> bytes | None:
         raise errors.UsageError(error.cause, code=error.code, fix=error.fix) from error
 
 
-def labels_beside(fleet: Fleet, request: DataRequest, planned: Planned) -> bytes | Finding:
+def _labels_beside(
+    fleet: Fleet, request: DataRequest, node: Node, observed: Observed
+) -> bytes | Finding:
     """Read the labels file among a node's sources as ``FILE CLASS``; a finding without one.
 
     Raises:
         NodeError: the node does not answer.
     """
-    node, name = planned.node.name, planned.observed.labels
-    if not name:
-        return found(
-            "LABELS",
-            node,
-            f"neither --labels FILE nor {' or '.join(labels.NAMES)} in {request.source}",
-            "the class of each validation image",
-        )
-    path = f"{request.source}/{name}"
-    try:
-        text = _whole(fleet.transports[node], path).decode(errors="replace")
-        return labels.lines(labels.parse(text, path)).encode()
-    except errors.LogError as error:
-        needed = "the class of each validation image"
-        return found(error.code, node, error.cause, needed, error.fix, severity="error")
-
-
-def _whole(transport: Transport, path: str) -> bytes:
-    content = b""
+    needed = "the class of each validation image"
+    if not observed.labels:
+        seen = f"neither --labels FILE nor {' or '.join(labels.NAMES)} in {request.source}"
+        return found("LABELS", node.name, seen, needed)
+    path, content = f"{request.source}/{observed.labels}", b""
+    transport = fleet.transports[node.name]
     while len(content) < MOST_LABEL_BYTES and (piece := transport.get(path, len(content))):
         content += piece
-    return content
+    try:
+        return labels.lines(labels.parse(content.decode(errors="replace"), path)).encode()
+    except errors.LogError as error:
+        return found(error.code, node.name, error.cause, needed, error.fix, severity="error")

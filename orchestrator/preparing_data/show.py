@@ -12,76 +12,97 @@ from orchestrator.model.site import Finding
 from orchestrator.preparing_data import held, plan
 from orchestrator.preparing_data.all_nodes import NodeOutcome
 from orchestrator.preparing_data.held import Holdings
-from orchestrator.preparing_data.plan import DataRequest, Planned, Plans
+from orchestrator.preparing_data.plan import DataRequest, Planned
 
 HELD = ("path", "files", "size", "digest", "parts")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Preparation:
-    """A preparation at its end: the outcomes of nodes, and what they hold now."""
-
-    request: DataRequest
-    plans: Plans
-    outcomes: Mapping[str, NodeOutcome]
-    observed: Holdings
-
-
 def holdings(voice: Voice, request: DataRequest, observed: Holdings) -> int:
     """Show what nodes hold; exit code."""
+    dataset = request.dataset
     rows = [
         (
             node.name,
-            *held.row(request.dataset, _path(node.data, request), observed.by_node.get(node.name)),
+            *held.row(dataset, node.data[dataset.name], observed.by_node.get(node.name)),
         )
         for node in request.cluster.members
     ]
-    voice.table(f"Data set {request.dataset.name}: {request.dataset.title}", ("node", *HELD), rows)
+    voice.table(f"Data set {dataset.name}: {dataset.title}", ("node", *HELD), rows)
     content: dict[str, JSON] = {"held": held.document(observed)}
     return _end(voice, content, request, observed.findings, observed.failures)
 
 
-def plans(voice: Voice, request: DataRequest, plans_found: Plans) -> None:
-    """Show what is to be done."""
+def plans(voice: Voice, request: DataRequest, planned: Mapping[str, Planned]) -> None:
+    """Show what is to be done, by node name."""
+    name = request.dataset.name
     rows = [
         (
-            name,
-            _path(planned.node.data, request),
-            words.size(planned.observed.free_bytes),
-            plan.summary(planned),
+            node,
+            todo.node.data[name],
+            words.size(todo.observed.free_bytes),
+            plan.summary(todo),
         )
-        for name, planned in plans_found.nodes.items()
+        for node, todo in planned.items()
     ]
-    title = f"Data set {request.dataset.name}: what is to be done"
-    voice.table(title, ("node", "path", "free", "what"), rows)
+    voice.table(f"Data set {name}: what is to be done", ("node", "path", "free", "what"), rows)
 
 
-def dry_run(voice: Voice, request: DataRequest, plans_found: Plans) -> int:
+def dry_run(
+    voice: Voice,
+    request: DataRequest,
+    planned: Mapping[str, Planned],
+    failures: Sequence[errors.DlperfError],
+) -> int:
     """Show what would be done, and what stands against it; exit code."""
-    plans(voice, request, plans_found)
-    findings = [finding for node in plans_found.nodes.values() for finding in node.findings]
-    nodes: dict[str, JSON] = {name: _plan(node) for name, node in plans_found.nodes.items()}
-    content: dict[str, JSON] = {"dry_run": True, "nodes": nodes}
-    return _end(voice, content, request, findings, plans_found.failures)
+    plans(voice, request, planned)
+    nodes: dict[str, JSON] = {
+        name: {
+            "state": todo.state,
+            "what": plan.summary(todo),
+            "needed_bytes": todo.needed_bytes,
+            "free_bytes": todo.observed.free_bytes,
+        }
+        for name, todo in planned.items()
+    }
+    findings = [finding for todo in planned.values() for finding in todo.findings]
+    return _end(voice, {"dry_run": True, "nodes": nodes}, request, findings, failures)
 
 
-def outcomes(voice: Voice, ended: Preparation, signal_number: int) -> int:
+def outcomes(
+    voice: Voice,
+    request: DataRequest,
+    planned: Mapping[str, Planned],
+    ended: Mapping[str, NodeOutcome],
+    observed: Holdings,
+    signal_number: int,
+) -> int:
     """Show the outcomes of nodes; exit code.
 
     Args:
+        observed: what nodes hold afterwards.
         signal_number: of the signal that ended it; 0 for none.
     """
-    request, outcomes, observed = ended.request, ended.outcomes, ended.observed
-    _table(voice, request, outcomes, observed)
+    dataset = request.dataset
+    paths = {node.name: node.data[dataset.name] for node in request.cluster.members}
+    rows = [
+        (
+            name,
+            outcome.state,
+            outcome.message,
+            *held.row(dataset, paths[name], observed.by_node.get(name)),
+        )
+        for name, outcome in ended.items()
+    ]
+    voice.table(f"Data set {dataset.name}", ("node", "outcome", "why", *HELD), rows)
     refused = [
         finding
-        for name, planned in ended.plans.nodes.items()
-        for finding in planned.findings
-        if outcomes[name].state == "refused"
+        for name, todo in planned.items()
+        for finding in todo.findings
+        if ended[name].state == "refused"
     ]
-    failures = [outcome.error for outcome in outcomes.values() if outcome.error]
+    failures = [outcome.error for outcome in ended.values() if outcome.error]
     content: dict[str, JSON] = {
-        "nodes": {name: {"state": e.state, "message": e.message} for name, e in outcomes.items()},
+        "nodes": {name: {"state": e.state, "message": e.message} for name, e in ended.items()},
         "held": held.document(observed),
     }
     if signal_number:
@@ -106,13 +127,10 @@ def _end(
     for failure in folded(failures):
         voice.line(str(failure))
     bad = [finding.node for finding in findings if finding.severity == "error"]
-    command = sites.leaving_out(
-        request.cluster, (*bad, *(failure.where.get("node", "") for failure in failures))
-    )
-    if command:
+    failed = [failure.where.get("node", "") for failure in failures]
+    if command := sites.leaving_out(request.cluster, (*bad, *failed)):
         voice.line(f"or leave them out: {command}")
-    unfit = 5 if bad else 0
-    code = errors.joined((unfit, *(failure.exit_code for failure in failures)))
+    code = errors.joined((5 if bad else 0, *(failure.exit_code for failure in failures)))
     document: dict[str, JSON] = {
         "exit_code": code,
         "data": request.dataset.name,
@@ -122,32 +140,3 @@ def _end(
     }
     voice.document(document)
     return code
-
-
-def _table(
-    voice: Voice, request: DataRequest, outcomes: Mapping[str, NodeOutcome], observed: Holdings
-) -> None:
-    paths = {node.name: _path(node.data, request) for node in request.cluster.members}
-    rows = [
-        (
-            name,
-            outcome.state,
-            outcome.message,
-            *held.row(request.dataset, paths[name], observed.by_node.get(name)),
-        )
-        for name, outcome in outcomes.items()
-    ]
-    voice.table(f"Data set {request.dataset.name}", ("node", "outcome", "why", *HELD), rows)
-
-
-def _path(data: Mapping[str, str], request: DataRequest) -> str:
-    return data[request.dataset.name]
-
-
-def _plan(planned: Planned) -> JSON:
-    return {
-        "state": planned.state,
-        "what": plan.summary(planned),
-        "needed_bytes": planned.needed_bytes,
-        "free_bytes": planned.observed.free_bytes,
-    }

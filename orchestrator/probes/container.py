@@ -1,13 +1,22 @@
 """Facts inside a container: GPUs, adapters, limits and shared memory, in one command."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from orchestrator import errors
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.node import Node
 from orchestrator.model.plan import Mount
-from orchestrator.probes import Probe, first_look, gpu, ibverbs, infiniband, sections, topology
+from orchestrator.probes import (
+    Probe,
+    first_look,
+    gpu,
+    infiniband,
+    number,
+    read_values,
+    sections,
+    topology,
+)
 from orchestrator.probes.node import (
     ADAPTERS,
     DATA,
@@ -19,7 +28,7 @@ from orchestrator.probes.node import (
     data_states,
     listing,
 )
-from orchestrator.probes.sections import Output, Section
+from orchestrator.probes.sections import Answers, Section
 
 LIMITS = "limits"
 # No more than a shell and coreutils: images may hold nothing else.
@@ -27,7 +36,9 @@ SCRIPT = r"""
 printf 'uid %s\n' "$(id -u)"
 printf 'memlock %s\n' "$(ulimit -l)"
 printf 'stack %s\n' "$(ulimit -s)"
-printf 'shm %s\n' $(df -Pk /dev/shm 2>/dev/null | tail -n 1)
+df -Pk /dev/shm 2>/dev/null | while read -r _ size _ _ _ mount; do
+    case $mount in */shm) printf 'shm_kib %s\n' "$size" ;; esac # else no file system of its own
+done
 printf 'device %s\n' $(ls /dev/infiniband 2>/dev/null)
 exit 0
 """
@@ -35,16 +46,8 @@ _GPU = re.compile(r"GPU [0-9]+: .+ \(UUID: \S+\)")
 
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[ContainerFacts]:
-    """All questions to a container as one command, which runs in it.
-
-    Args:
-        nonce: random letters and digits, new for every call.
-    """
-
-    def parse(text: str) -> ContainerFacts:
-        return _facts(sections.split(text, questions, nonce=nonce).outputs)
-
-    return Probe("container", sections.argv(questions, nonce=nonce), parse)
+    """Return all questions to a container as one command, which runs in it."""
+    return sections.probe("container", questions, _facts, nonce=nonce)
 
 
 def questions(node: Node, mounts: Sequence[Mount] = ()) -> tuple[Section, ...]:
@@ -85,46 +88,31 @@ def count_gpus(text: str) -> int:
     if not count and lines != ["No devices found."]:
         first_line = lines[0][:80] if lines else "nothing"
         raise errors.LogError(
-            f"no line like GPU 0: NAME (UUID: GPU-...); it says {first_line!r}",
-            code="NO-GPU-LIST",
+            f"nvidia-smi -L: no line like GPU 0: NAME (UUID: GPU-...); it says {first_line!r}",
+            code="UNREADABLE",
             fix="record it with `nvidia-smi -L`",
         )
     return count
 
 
-def _facts(outputs: Mapping[str, Output]) -> ContainerFacts:
-    limits = outputs[LIMITS].out.splitlines()
+def _facts(answers: Answers) -> ContainerFacts:
+    outputs = answers.outputs
+    limits = read_values(outputs[LIMITS].out)
+    for key in ("uid", "memlock", "stack"):
+        said = limits.get(key, ["not said"])[-1]
+        if not re.fullmatch("[0-9]+|unlimited", said):
+            seen = f"the container's {key} is {said}; needed a number"
+            raise errors.LogError(seen, code="CONTAINER-FACTS")
     return ContainerFacts(
-        uid=_number(limits, "uid"),
+        uid=number(limits, "uid") or 0,
         gpus=sections.read(outputs.get(GPU), count_gpus),
         topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
-        verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
-        ofed=ibverbs.ofed_version(outputs[OFED].out) if OFED in outputs else None,
-        devices=tuple(line[7:] for line in limits if line.startswith("device ") and line[7:]),
-        memlock_kib=_limit(limits, "memlock"),
-        stack_kib=_limit(limits, "stack"),
-        shm_mib=_shm_mib(limits),
+        verbs=sections.read(outputs.get(VERBS), infiniband.parse_verbs),
+        ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,
+        devices=tuple(filter(None, limits.get("device", ()))),
+        memlock_kib=number(limits, "memlock"),
+        stack_kib=number(limits, "stack"),
+        shm_mib=(number(limits, "shm_kib") or 0) // 1024,
         data=data_states(outputs),
     )
-
-
-def _shm_mib(limits: list[str]) -> int:
-    """The size of /dev/shm; 0 if it is no file system of its own, or not there."""
-    words = [line[4:] for line in limits if line.startswith("shm ")]
-    own = len(words) == 6 and words[-1].endswith("/shm") and words[1].isdecimal()
-    return int(words[1]) // 1024 if own else 0
-
-
-def _limit(limits: list[str], key: str) -> int | None:
-    return None if f"{key} unlimited" in limits else _number(limits, key)
-
-
-def _number(limits: list[str], key: str) -> int:
-    words = [line.partition(" ")[2] for line in limits if line.startswith(f"{key} ")]
-    if len(words) != 1 or not re.fullmatch("[0-9]+", words[0]):
-        raise errors.LogError(
-            f"the container's {key} is {' and '.join(words) or 'not said'}; needed a number",
-            code="CONTAINER-FACTS",
-        )
-    return int(words[0])

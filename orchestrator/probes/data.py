@@ -9,7 +9,7 @@ import re
 
 from orchestrator import errors
 from orchestrator.model.site import DataDigest
-from orchestrator.probes import Probe
+from orchestrator.probes import Probe, number, read_values
 
 SCRIPT = r"""
 folder=$1 kept=$2 fresh=$3
@@ -51,7 +51,7 @@ cat "$kept"
 
 
 def probe(path: str, folder: str, *, fresh: bool) -> Probe[DataDigest]:
-    """Counts and hashes one data set: minutes for ImageNet, then kept on the node.
+    """Count and hash one data set: minutes for ImageNet, then kept on the node.
 
     Args:
         path: the data set on the node.
@@ -68,41 +68,34 @@ def probe(path: str, folder: str, *, fresh: bool) -> Probe[DataDigest]:
 
 
 def parse(text: str, path: str) -> DataDigest:
-    """Count, size and digest in the script's output.
+    """Return count, size and digest in the script's output.
 
     Raises:
         LogError: DATA-MISSING, the node has not or cannot read all of it; DATA-DIFF, the output is
             not whole.
     """
-    lines = text.splitlines()
-    fields = dict(line.partition(" ")[::2] for line in lines)
-    if "problem" in fields:
+    values = read_values(text)
+    if "problem" in values:
         raise errors.LogError(
-            f"{path}: {fields['problem']}, in part or as a whole",
+            f"{path}: {values['problem'][0]}, in part or as a whole",
             code="DATA-MISSING",
             fix="make the data set readable for the user that logs in",
         )
-    digest = fields.get("digest", "")
-    if "end" not in fields or not re.fullmatch("[0-9a-f]{64}", digest):
+    digest, files = values.get("digest", [""])[0], number(values, "files")
+    size_bytes = number(values, "size_bytes")
+    is_whole = "end" in values and re.fullmatch("[0-9a-f]{64}", digest)
+    if not is_whole or files is None or size_bytes is None:
         raise errors.LogError(
             f"{path}: the node's answer is not whole",
             code="DATA-DIFF",
             fix="look for a full disk or a missing `find` there",
         )
-    files, size_bytes = _number(fields, "files"), _number(fields, "size_bytes")
-    if files is None or size_bytes is None:
-        raise errors.LogError(f"{path}: the files were not counted", code="DATA-DIFF")
     return DataDigest(
         path=path,
         digest=digest,
         files=files,
         size_bytes=size_bytes,
-        train_files=_number(fields, "train_files"),
-        train_folders=_number(fields, "train_folders"),
-        cached=fields.get("cached") == "yes",
+        train_files=number(values, "train_files"),
+        train_folders=number(values, "train_folders"),
+        cached="cached" in values,
     )
-
-
-def _number(fields: dict[str, str], key: str) -> int | None:
-    word = fields.get(key, "").strip()
-    return int(word) if re.fullmatch("[0-9]+", word) else None

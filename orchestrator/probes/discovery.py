@@ -5,10 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator import errors
-from orchestrator.model.facts import DriverFacts, Gid, InfinibandFacts, Silent, Topology
-from orchestrator.model.site import DockerFacts, HostFacts
-from orchestrator.probes import Probe, docker, gpu, host, ibverbs, infiniband, sections, topology
-from orchestrator.probes.sections import Output, Section
+from orchestrator.model.facts import DriverFacts, Gid, Silent
+from orchestrator.model.site import DockerFacts, HcaPort, HostFacts, Topology
+from orchestrator.probes import (
+    Probe,
+    docker,
+    gpu,
+    host,
+    infiniband,
+    read_values,
+    sections,
+    topology,
+)
+from orchestrator.probes.sections import Answers, Section
 
 _PORTS = r"""
 cd /sys/class/infiniband 2>/dev/null || exit 0
@@ -18,7 +27,6 @@ for port in */ports/*; do
         "$(cat "$port/rate")" "$(cat "$port/link_layer")"
 done
 """
-_GIDS = 'exec sh -c "$1" sh "$2" $(ls "$2" 2>/dev/null)'
 # Data sets are known by files that all of their copies have, two folders deep at most.
 _PLACE = r"""
 printf 'server %s\n' "$(printf '%s' "$SSH_CONNECTION" | cut -d' ' -f3)"
@@ -33,23 +41,11 @@ for folder in /data /data/* /datasets/* /mnt/*/* /scratch/* /raid/* /lustre/*; d
 done
 exit 0
 """
-_LAYERS: Mapping[str | None, str] = {
-    "InfiniBand": "InfiniBand",
-    "IB": "InfiniBand",
-    "Ethernet": "Ethernet",
-}
-_RATE = re.compile(r"([0-9]+)(?:\.[0-9]+)? Gb/sec.*")
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """One port of an RDMA adapter, as the kernel's files say."""
-
-    hca: str
-    port: int
-    active: bool
-    rate_gbps: int
-    link_layer: str
+_PORT = re.compile(
+    r"^(?P<hca>[^|\n]+)\|(?P<port>[0-9]+)\|(?P<state>[^|\n]*)"
+    r"\|(?P<rate>[0-9]+)(?:\.[0-9]+)? Gb/sec[^|\n]*\|(?P<layer>InfiniBand|Ethernet)$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ class Discovered:
     host: HostFacts
     gpu: DriverFacts | None
     topology: Topology | None
-    ports: tuple[Port, ...]
+    ports: tuple[HcaPort, ...]
     gids: tuple[Gid, ...]
     docker: DockerFacts | None
     why_no_docker: str
@@ -79,18 +75,13 @@ class Discovered:
 
 
 def questions(folder: str) -> tuple[Section, ...]:
-    """Everything that is asked of a machine.
-
-    Args:
-        folder: where attempts would lie.
-    """
+    """Return everything that is asked of a machine, in whose ``folder`` attempts would lie."""
     return (
         Section("host", host.probe("python3", folder, ()).argv, limit_s=25),
         Section("gpu", gpu.PROBE.argv, limit_s=20),
         Section("topology", topology.PROBE.argv, limit_s=20),
         Section("ports", ("sh", "-c", _PORTS)),
-        Section("ibstat", infiniband.PROBE.argv),
-        Section("gids", ("sh", "-c", _GIDS, "sh", ibverbs.GIDS_SCRIPT, ibverbs.GIDS_ROOT)),
+        Section("gids", infiniband.gids_argv()),
         Section("place", ("sh", "-c", _PLACE)),
         *docker.sections(sudo=False),
         Section("sudo", ("sudo", "-n", "docker", "info", "--format", "{{.ServerVersion}}")),
@@ -98,74 +89,57 @@ def questions(folder: str) -> tuple[Section, ...]:
 
 
 def probe(folder: str, *, nonce: str) -> Probe[Discovered]:
-    """All questions as one command.
-
-    Args:
-        nonce: random letters and digits, new for every call.
-    """
-    selected = questions(folder)
-
-    def parse(text: str) -> Discovered:
-        return discovered(sections.split(text, selected, nonce=nonce).outputs)
-
-    return Probe("discovery", sections.argv(selected, nonce=nonce), parse)
+    """Return all questions as one command."""
+    return sections.probe("discovery", questions(folder), discovered, nonce=nonce)
 
 
-def discovered(outputs: Mapping[str, Output]) -> Discovered:
-    """The answers to all questions, by name.
+def discovered(answers: Answers) -> Discovered:
+    """Return the answers to all questions.
 
     Raises:
         LogError: HOST-FACTS; it says not even what every Linux machine says.
     """
+    outputs = answers.outputs
     if outputs["host"].exit_code is None:
         raise errors.LogError("the node gave no host facts in time", code="HOST-HUNG")
     gpus = sections.read(outputs["gpu"], gpu.parse)
     wires = sections.read(outputs["topology"], topology.parse)
     engine = docker.parse(outputs)
     denied = isinstance(engine, Silent) and engine.code == "DENIED"
-    place = [line.split(" ", 1) for line in outputs["place"].out.splitlines()]
-    said = {words[0]: words[1].strip() for words in place if len(words) == 2}
-    found = [words[1].split(" ", 1) for words in place if words[0] == "data"]
+    place = read_values(outputs["place"].out)
+    found = [line.partition(" ") for line in place.get("data", ())]
     return Discovered(
         host=host.parse(outputs["host"].out),
         gpu=gpus if isinstance(gpus, DriverFacts) and gpus.gpus else None,
         topology=wires if isinstance(wires, Topology) else None,
-        ports=ports(outputs["ports"].out) or _of_ibstat(outputs["ibstat"]),
-        gids=ibverbs.parse_gids(outputs["gids"].out),
+        ports=ports(outputs["ports"].out),
+        gids=infiniband.parse_gids(outputs["gids"].out),
         docker=engine if isinstance(engine, DockerFacts) else None,
         why_no_docker=engine.message or engine.code if isinstance(engine, Silent) else "",
         sudo=denied and outputs["sudo"].exit_code == 0,
-        server=said.get("server", ""),
-        route=said.get("route", ""),
-        slurm=said.get("slurm", ""),
-        data={words[0]: words[1] for words in reversed(found) if len(words) == 2},
+        server=place.get("server", [""])[0],
+        route=place.get("route", [""])[0],
+        slurm=place.get("slurm", [""])[0],
+        data={name: path for name, _, path in reversed(found)},
     )
 
 
-def _of_ibstat(output: Output) -> tuple[Port, ...]:
-    """Read ports from ``ibstat`` on machines that hide the kernel's files."""
-    facts = sections.read(output, infiniband.parse)
-    if not isinstance(facts, InfinibandFacts):
-        return ()
-    return tuple(
-        Port(hca.name, p.port, p.state == "Active", int(p.rate_gbps), _LAYERS[p.link_layer])
-        for hca in facts.hcas
-        for p in hca.ports
-        if p.rate_gbps and p.link_layer in _LAYERS
-    )
-
-
-def ports(text: str) -> tuple[Port, ...]:
-    """The ports in lines of ``adapter|port|state|rate|link layer``; unreadable ones are left out.
+def ports(text: str) -> tuple[HcaPort, ...]:
+    """Return the ports in lines of ``adapter|port|state|rate|link layer``; drop unreadable ones.
 
     Source:
         Linux, Documentation/ABI/stable/sysfs-class-infiniband: ``4: ACTIVE``, and a rate such as
         ``400 Gb/sec (4X NDR)``.
     """
-    found = []
-    for line in text.splitlines():
-        hca, port, state, rate, layer = (line.split("|") + [""] * 5)[:5]
-        speed = _RATE.fullmatch(rate)
-        if port.isdecimal() and speed and layer in ("InfiniBand", "Ethernet"):
-            found.append(Port(hca, int(port), "ACTIVE" in state, int(speed[1]), layer))
-    return tuple(found)
+    return tuple(
+        HcaPort(
+            name=line["hca"],
+            port=int(line["port"]),
+            type=None,
+            firmware=None,
+            state="Active" if "ACTIVE" in line["state"] else "Down",
+            rate_gbps=int(line["rate"]),
+            link_layer=line["layer"],
+        )
+        for line in _PORT.finditer(text)
+    )

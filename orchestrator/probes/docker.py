@@ -1,12 +1,14 @@
 """Facts of a node's Docker engine, and of the NVIDIA software beside it."""
 
+import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AliasPath, BaseModel, Field, ValidationError
 
 from orchestrator.model.facts import Silent
 from orchestrator.model.site import DockerFacts, kind_of_silence
+from orchestrator.probes import number, read_values
 from orchestrator.probes.sections import Output, Section, read
 
 INFO, VERSION = "docker.info", "docker.version"
@@ -65,18 +67,13 @@ class _Info(BaseModel):
     errors: list[str] | None = Field(None, alias="ServerErrors")
 
 
-class _Component(BaseModel):
-    name: str = Field("", alias="Name")
-    version: str = Field("", alias="Version")
-
-
-class _Server(BaseModel):
-    api_version: str = Field("", alias="ApiVersion")
-    components: list[_Component] | None = Field(None, alias="Components")
-
-
 class _Version(BaseModel):
-    server: _Server | None = Field(None, alias="Server")
+    """The keys of ``docker version``; a client alone says null in place of a server."""
+
+    api_version: str = Field("", validation_alias=AliasPath("Server", "ApiVersion"))
+    components: list[dict[str, object]] | None = Field(
+        None, validation_alias=AliasPath("Server", "Components")
+    )
 
 
 class _Config(BaseModel):
@@ -84,7 +81,7 @@ class _Config(BaseModel):
 
 
 def sections(*, sudo: bool) -> tuple[Section, ...]:
-    """The questions about the engine.
+    """Return the questions about the engine.
 
     Args:
         sudo: whether the user reaches the engine through ``sudo -n`` only.
@@ -97,90 +94,64 @@ def sections(*, sudo: bool) -> tuple[Section, ...]:
 
 
 def parse(outputs: Mapping[str, Output]) -> DockerFacts | Silent | None:
-    """The facts in both outputs, or the reason there are none; None if they were not asked."""
-    if INFO not in outputs:
-        return None
-    silent = _refusal(outputs[INFO])
-    if silent is not None:
-        return silent
-    said, _, beside = outputs[INFO].out.partition("\n")
-    try:
-        info = _Info.model_validate_json(said)
-        server = _Version.model_validate_json(outputs[VERSION].out).server
-    except ValidationError as error:
-        return Silent("UNREADABLE", f"{error.title}: {error.errors()[0]['msg']}")
-    if not info.server_version or info.errors or server is None or not server.api_version:
-        return Silent("DOWN", "; ".join(info.errors or ()) or outputs[VERSION].message)
-    if foreign := _foreign(info, server, beside):
-        return Silent("FOREIGN", foreign)
-    return _facts(info, server, beside)
-
-
-def _refusal(output: Output) -> Silent | None:
-    """Why the engine gave no answer; None if it did."""
-    silent = read(output, str)
-    if isinstance(silent, Silent):
-        return silent
-    if output.exit_code == 0:
-        return None
-    return Silent(kind_of_silence(output.err) or "REFUSED", output.message)
-
-
-def _foreign(info: _Info, server: _Server, beside: str) -> str:
-    """Describe an engine that is not the node's own Docker; empty for one that is.
+    """Return the facts in both outputs, or the reason there are none; None if not asked.
 
     Source:
         Docker's manual, "Rootless mode", known limitations: `--net=host` is the network namespace
         of RootlessKit, not that of the node.
     """
-    podman = [part.version for part in server.components or () if part.name == "Podman Engine"]
-    if podman:
-        return f"podman {podman[0]} serves Docker's API"
-    endpoint = _ENDPOINT.search(beside)
-    if endpoint:
-        return f"the docker command reaches {endpoint[1]} (its context, or DOCKER_HOST)"
+    if INFO not in outputs:
+        return None
+    silent = read(outputs[INFO], str)
+    if isinstance(silent, Silent):
+        return silent
+    if outputs[INFO].exit_code:
+        code = kind_of_silence(outputs[INFO].err) or "REFUSED"
+        return Silent(code, outputs[INFO].message)
+    said, _, beside = outputs[INFO].out.partition("\n")
+    try:
+        info = _Info.model_validate_json(said)
+        version = _Version.model_validate_json(outputs[VERSION].out)
+    except ValidationError as error:
+        return Silent("UNREADABLE", f"{error.title}: {error.errors()[0]['msg']}")
+    if not info.server_version or info.errors or not version.api_version:
+        return Silent("DOWN", "; ".join(info.errors or ()) or outputs[VERSION].message)
+    versions = {part.get("Name"): str(part.get("Version")) for part in version.components or ()}
+    if "Podman Engine" in versions:
+        seen = f"podman {versions['Podman Engine']} serves Docker's API"
+        return Silent("FOREIGN", seen)
+    if endpoint := _ENDPOINT.search(beside):
+        seen = f"the docker command reaches {endpoint[1]} (its context, or DOCKER_HOST)"
+        return Silent("FOREIGN", seen)
     if "name=rootless" in (info.security or ()):
-        return f"Docker {info.server_version} is rootless: its containers lack the node's network"
-    return ""
+        seen = f"Docker {info.server_version} is rootless: its containers lack the node's network"
+        return Silent("FOREIGN", seen)
+    return _facts(info, version.api_version, versions.get("runc"), beside)
 
 
-def _facts(info: _Info, server: _Server, beside: str) -> DockerFacts:
+def _facts(info: _Info, api_version: str, runc: str | None, beside: str) -> DockerFacts:
     head, _, config = beside.partition("config read\n")
-    lines = [line.partition(" ")[::2] for line in head.splitlines()]
-    free_kib = [value for key, value in lines if key == "free_kib" and value.isdecimal()]
-    toolkit = [_TOOLKIT.fullmatch(value) for key, value in lines if key == "toolkit"]
-    keys = {key for key, _ in lines}
-    roots = [value for key, value in lines if key == "root"]
-    runc = [part.version for part in server.components or () if part.name == "runc"]
+    values = read_values(head)
+    free_kib = number(values, "free_kib")
+    toolkit = _TOOLKIT.fullmatch(values.get("toolkit", [""])[0])
+    log_opts = None
+    with contextlib.suppress(ValidationError):
+        log_opts = _Config.model_validate_json(config).log_opts
+    proxies = {"HttpProxy": info.http_proxy, "HttpsProxy": info.https_proxy}
     return DockerFacts(
         server_version=info.server_version,
-        api_version=server.api_version,
+        api_version=api_version,
         runtimes=tuple(sorted(info.runtimes or ())),
-        cdi=bool(info.cdi_folders) and "cdi" in keys,
-        gpu_hook="hook" in keys,
-        toolkit=toolkit[0][1] if toolkit and toolkit[0] else None,
-        runc=runc[0] if runc else None,
+        cdi=bool(info.cdi_folders) and "cdi" in values,
+        gpu_hook="hook" in values,
+        toolkit=toolkit[1] if toolkit else None,
+        runc=runc,
         storage_driver=info.driver,
-        root_dir=roots[0] if roots else info.root_dir,
-        free_mib=int(free_kib[0]) // 1024 if free_kib else None,
+        root_dir=values.get("root", [info.root_dir])[0],
+        free_mib=None if free_kib is None else free_kib // 1024,
         logging_driver=info.logging_driver,
-        log_opts=_log_opts(config),
+        log_opts=log_opts,
         live_restore=info.live_restore,
-        proxies=_proxies(info),
+        # Names only: the values may hold passwords.
+        proxies=tuple(name for name, value in proxies.items() if value),
     )
-
-
-def _log_opts(config: str) -> dict[str, str] | None:
-    try:
-        return _Config.model_validate_json(config).log_opts
-    except ValidationError:
-        return None
-
-
-def _proxies(info: _Info) -> tuple[str, ...]:
-    """Names only: the values may hold passwords."""
-    named: Sequence[tuple[str, str]] = (
-        ("HttpProxy", info.http_proxy),
-        ("HttpsProxy", info.https_proxy),
-    )
-    return tuple(name for name, value in named if value)

@@ -1,8 +1,8 @@
 """Parser of `nvidia-smi -q -x`: the driver of a node and the state of its GPUs."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from orchestrator import errors
@@ -10,17 +10,15 @@ from orchestrator.model.facts import DriverFacts, GpuFacts, GpuProcess
 from orchestrator.model.problem import Problem
 from orchestrator.probes import Probe
 
-_ROOT = "nvidia_smi_log"
 _UNREPORTED = frozenset(
     {"", "N/A", "[N/A]", "Not Supported", "[Not Supported]", "[Not Found]"}
     | {"Requested functionality has been deprecated"}
 )
-_FAULT = re.compile(
-    r"\[?(ERR!|Unknown Error|GPU is lost|GPU requires reset|Insufficient Permissions)\]?"
+# Of any text, but not what stands in its place when the driver has failed.
+_TEXT = re.compile(
+    r"(?!\[?(?:ERR!|Unknown Error|GPU is lost|GPU requires reset|Insufficient Permissions)\]?$)(.+)"
 )
-_TEXT = re.compile(r"(.+)")
 _VERSION = re.compile(r"([0-9]+(?:\.[0-9]+)+)")
-_UUID = re.compile(r"(GPU-\S+)")
 _BUS_ID = re.compile(r"([0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\.[0-9A-Fa-f])")
 _COUNT = re.compile(r"([0-9]{1,15})")
 _MIB = re.compile(r"([0-9]{1,12}) MiB")
@@ -30,7 +28,6 @@ _LANES = re.compile(r"([0-9]{1,3})x")
 _LINK = "pci/pci_gpu_link_info"
 _SWITCH = re.compile(r"(Enabled|Disabled|Yes|No)")
 _ACTIVITY = re.compile(r"(Active|Not Active)")
-_VIRTUAL = ("Pass-Through", "VGPU")
 _REASON_PREFIX = re.compile(r"^clocks_(?:throttle|event)_reason_")
 _POWER_LIMITS = (
     "gpu_power_readings/current_power_limit",
@@ -45,7 +42,9 @@ _ECC_LAYOUTS = (
     ("double_bit/total",),
 )
 _ECC_DRAM = ("double_bit/device_memory", "dram_uncorrectable")
-# "WARNING: infoROM is corrupted at gpu 0000:67:00.0", before or behind the document.
+# Prompts and warnings may stand before and behind the document.
+_DOCUMENT = re.compile(r"(?:<\?xml.*)?<nvidia_smi_log>.*</nvidia_smi_log>", re.DOTALL)
+# "WARNING: infoROM is corrupted at gpu 0000:67:00.0"
 _WARNING = re.compile(r"^\s*(WARNING: .*\S)", re.MULTILINE)
 WARNED = 14
 # Source: nvidia-smi(1), return value, and nvmlReturn_t, with which it ends.
@@ -60,34 +59,41 @@ EXITS: Mapping[int, str] = {
     16: "a GPU must be reset before it can be used",
     18: "the driver's library and kernel module differ",
 }
-_FIX = "record it with `nvidia-smi -q -x > FILE`"
 
 
 def parse(text: str) -> DriverFacts:
-    """The driver and its GPUs, with a problem per value that is there but unreadable.
+    """Return the driver and its GPUs, with a problem per value that is there but unreadable.
 
     Raises:
-        LogError: the text is not one whole XML document of nvidia-smi.
+        LogError: UNREADABLE; the text is not one whole XML document of nvidia-smi.
 
     Source:
         ``nvsmi_device_v4.dtd`` to ``v12.dtd`` as drivers 418 to 58x print them.
     """
-    root, around = _document(text)
-    reader = _Element(root, "driver")
+    found = _DOCUMENT.search(text)
+    try:
+        root = ElementTree.fromstring(found[0] if found else "")
+    except (ElementTree.ParseError, UnicodeEncodeError) as err:
+        begins = (text.strip().splitlines() or [""])[0][:80]
+        raise errors.LogError(
+            f"nvidia-smi -q -x: not one whole XML document ({err}); it begins with {begins!r}",
+            code="UNREADABLE",
+            fix="record it with `nvidia-smi -q -x > FILE`",
+        ) from err
+    problems: list[Problem] = []
+    reader = _Element(root, "the driver", problems)
     elements = root.findall("gpu")
     attached = reader.number(_COUNT, "attached_gpus")
-    read = [_gpu(index, element) for index, element in enumerate(elements)]
-    return DriverFacts(
-        driver=reader.text(_VERSION, "driver_version"),
-        cuda=reader.text(_VERSION, "cuda_version"),
-        gpus=tuple(gpu for gpu, _ in read),
-        problems=(
-            *reader.problems,
-            *_count_problems(attached, len(elements)),
-            *warnings(around),
-            *(problem for _, problems in read for problem in problems),
-        ),
-    )
+    driver = reader.text(_VERSION, "driver_version")
+    cuda = reader.text(_VERSION, "cuda_version")
+    if attached not in (None, len(elements)):
+        seen = f"the driver has {attached} GPUs attached; the text describes {len(elements)}"
+        problems.append(Problem("ATTACHED-GPUS", seen))
+    elif not elements:
+        problems.append(Problem("NO-GPU", "the text describes no GPU"))
+    problems.extend(warnings(_DOCUMENT.sub("\n", text)))
+    gpus = tuple(_gpu(index, element, problems) for index, element in enumerate(elements))
+    return DriverFacts(driver, cuda, gpus, tuple(problems))
 
 
 def warnings(text: str) -> Iterator[Problem]:
@@ -105,19 +111,17 @@ class _Element:
 
     element: ElementTree.Element
     where: str
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Problem]
 
     def text(self, needed: re.Pattern[str], *paths: str) -> str | None:
         """Return what ``needed`` captures from the first of ``paths`` that the driver reports."""
         for path in paths:
             value = (self.element.findtext(path) or "").strip()
-            if value in _UNREPORTED:
-                continue
-            match = needed.fullmatch(value)
-            if not match or _FAULT.fullmatch(value):
-                self.keep_problem(f"{path}: cannot read {value!r}")
-                return None
-            return match[1]
+            if value not in _UNREPORTED:
+                match = needed.fullmatch(value)
+                if not match:
+                    self.keep_problem(f"{path}: cannot read {value!r}")
+                return match[1] if match else None
         return None
 
     def number(self, needed: re.Pattern[str], *paths: str) -> int | None:
@@ -126,48 +130,38 @@ class _Element:
         return None if text is None else int(text)
 
     def switch(self, path: str) -> bool | None:
-        """True for ``Enabled`` or ``Yes``; None if it is not reported or unreadable."""
+        """Return True for ``Enabled`` or ``Yes``; None if it is not reported or unreadable."""
         text = self.text(_SWITCH, path)
         return None if text is None else text in ("Enabled", "Yes")
 
     def keep_problem(self, message: str) -> None:
         """Keep a problem with this element."""
-        self.problems.append(Problem("UNREADABLE", f"{self.where}: {message}"))
+        self.problems.append(Problem("UNREADABLE", f"nvidia-smi -q -x, {self.where}: {message}"))
 
 
-def _document(text: str) -> tuple[ElementTree.Element, str]:
-    """Return the root, and the text before and behind the document."""
-    if f"<{_ROOT}" not in text:
-        if not text.strip():
-            raise errors.LogError("the text is empty", code="EMPTY", fix=_FIX)
-        begins = text.strip().splitlines()[0][:80]
-        cause = f"no <{_ROOT}> as `nvidia-smi -q -x` prints it; the text begins with {begins!r}"
-        raise errors.LogError(cause, code="NO-XML", fix=_FIX)
-    if "<!entity" in text.lower():
-        raise errors.LogError(
-            "the XML defines entities, which nvidia-smi never does", code="ENTITY", fix=_FIX
-        )
-    start = max(text.find("<?xml"), 0)
-    end = text.rfind(f"</{_ROOT}>")
-    last = end + len(f"</{_ROOT}>") if end >= 0 else len(text)
-    try:
-        root = ElementTree.fromstring(text[start:last])
-    except (ElementTree.ParseError, UnicodeEncodeError) as err:
-        raise errors.LogError(f"not one whole XML document: {err}", code="XML", fix=_FIX) from err
-    if root.tag != _ROOT:
-        raise errors.LogError(f"the XML holds {root.tag}, not {_ROOT}", code="XML", fix=_FIX)
-    return root, f"{text[:start]}\n{text[last:]}"
-
-
-def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[Problem]]:
-    reader = _Element(element, f"GPU {index}")
+def _gpu(index: int, element: ElementTree.Element, problems: list[Problem]) -> GpuFacts:
+    reader = _Element(element, f"GPU {index}", problems)
     watts = reader.text(_WATTS, *_POWER_LIMITS)
-    aggregate = _uncorrected(reader, "aggregate")
     mode = reader.text(_TEXT, "gpu_virtualization_mode/virtualization_mode")
-    gpu = GpuFacts(
+    name = element.get("id", "")
+    aggregate = _uncorrected(reader, "aggregate")
+    sram = None
+    if aggregate is not None:
+        dram = reader.number(_COUNT, *(f"ecc_errors/aggregate/{part}" for part in _ECC_DRAM)) or 0
+        sram = aggregate - dram if dram <= aggregate else None
+        if sram is None:
+            reader.keep_problem(f"ecc_errors/aggregate: {dram} errors of DRAM among {aggregate}")
+    # Drivers since 570 have a word; those before it say Yes or No of two recoveries.
+    action = reader.text(_TEXT, "gpu_recovery_action")
+    if not action and reader.switch("gpu_reset_status/reset_required"):
+        action = "Reset"
+    if not action and reader.switch("gpu_reset_status/drain_and_reset_recommended"):
+        action = "Drain and Reset"
+    return GpuFacts(
         index=index,
-        uuid=reader.text(_UUID, "uuid"),
-        bus_id=reader.text(_BUS_ID, "pci/pci_bus_id") or _id(element),
+        uuid=reader.text(re.compile(r"(GPU-\S+)"), "uuid"),
+        bus_id=reader.text(_BUS_ID, "pci/pci_bus_id")
+        or (name if _BUS_ID.fullmatch(name) else None),
         model=reader.text(_TEXT, "product_name"),
         memory_mib=reader.number(_MIB, "fb_memory_usage/total"),
         ecc_uncorrected=aggregate,
@@ -178,7 +172,7 @@ def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[P
         throttle_reasons=_throttle_reasons(reader),
         processes=_processes(reader),
         ecc_volatile_uncorrected=_uncorrected(reader, "volatile"),
-        ecc_sram_uncorrected=_sram_uncorrected(reader, aggregate),
+        ecc_sram_uncorrected=sram,
         row_remap_pending=reader.switch("remapped_rows/remapped_row_pending"),
         row_remap_failed=reader.switch("remapped_rows/remapped_row_failure"),
         page_retirement_pending=reader.switch("retired_pages/pending_retirement"),
@@ -191,34 +185,17 @@ def _gpu(index: int, element: ElementTree.Element) -> tuple[GpuFacts, Sequence[P
         pcie_generation_gpu=reader.number(_COUNT, f"{_LINK}/pcie_gen/max_device_link_gen"),
         pcie_generation_slot=reader.number(_COUNT, f"{_LINK}/pcie_gen/max_host_link_gen"),
         performance_state=reader.text(_TEXT, "performance_state"),
-        virtual=None if mode is None else mode in _VIRTUAL,
-        recovery_action=_recovery_action(reader),
+        virtual=None if mode is None else mode in ("Pass-Through", "VGPU"),
+        recovery_action=action,
         fabric=_fabric(element),
     )
-    return gpu, reader.problems
-
-
-def _id(element: ElementTree.Element) -> str | None:
-    name = element.get("id", "")
-    return name if _BUS_ID.fullmatch(name) else None
-
-
-def _recovery_action(reader: _Element) -> str | None:
-    """Return the word of drivers since 570; those before it say Yes or No of two recoveries."""
-    if action := reader.text(_TEXT, "gpu_recovery_action"):
-        return action
-    if reader.switch("gpu_reset_status/reset_required"):
-        return "Reset"
-    recommended = reader.switch("gpu_reset_status/drain_and_reset_recommended")
-    return "Drain and Reset" if recommended else None
 
 
 def _fabric(element: ElementTree.Element) -> dict[str, str] | None:
     """Return the words as printed: ``Unknown Error`` is one of a status, and no lost GPU."""
     paths = ("fabric/state", "fabric/status", "fabric/health/*")
-    said = {
-        part.tag: (part.text or "").strip() for path in paths for part in element.iterfind(path)
-    }
+    parts = (part for path in paths for part in element.iterfind(path))
+    said = {part.tag: (part.text or "").strip() for part in parts}
     return {name: word for name, word in said.items() if word not in _UNREPORTED} or None
 
 
@@ -238,17 +215,6 @@ def _uncorrected(reader: _Element, counter: str) -> int | None:
     return None
 
 
-def _sram_uncorrected(reader: _Element, total: int | None) -> int | None:
-    """Return the aggregate errors without those that are reported as DRAM errors."""
-    if total is None:
-        return None
-    dram = reader.number(_COUNT, *(f"ecc_errors/aggregate/{part}" for part in _ECC_DRAM)) or 0
-    if dram > total:
-        reader.keep_problem(f"ecc_errors/aggregate: {dram} errors of DRAM among {total}")
-        return None
-    return total - dram
-
-
 def _throttle_reasons(reader: _Element) -> tuple[str, ...] | None:
     problems_before = len(reader.problems)
     states = {
@@ -264,31 +230,20 @@ def _throttle_reasons(reader: _Element) -> tuple[str, ...] | None:
 
 def _processes(reader: _Element) -> tuple[GpuProcess, ...] | None:
     element = reader.element.find("processes")
-    if element is None:
-        return None
-    infos = element.findall("process_info")
-    text = (element.text or "").strip()
-    if text and not infos:
+    text = "N/A" if element is None else (element.text or "").strip()
+    if element is None or (text and not len(element)):
         if text not in _UNREPORTED:
             reader.keep_problem(f"processes: cannot read {text!r}")
         return None
+    infos = (
+        _Element(info, f"{reader.where} process {at}", reader.problems)
+        for at, info in enumerate(element.findall("process_info"))
+    )
     return tuple(
-        _process(_Element(info, f"{reader.where} process {at}", reader.problems))
-        for at, info in enumerate(infos)
+        GpuProcess(
+            pid=info.number(_COUNT, "pid"),
+            name=info.text(_TEXT, "process_name"),
+            memory_mib=info.number(_MIB, "used_memory"),
+        )
+        for info in infos
     )
-
-
-def _process(reader: _Element) -> GpuProcess:
-    return GpuProcess(
-        pid=reader.number(_COUNT, "pid"),
-        name=reader.text(_TEXT, "process_name"),
-        memory_mib=reader.number(_MIB, "used_memory"),
-    )
-
-
-def _count_problems(attached: int | None, shown: int) -> Iterator[Problem]:
-    if attached is not None and attached != shown:
-        message = f"the driver has {attached} GPUs attached; the text describes {shown}"
-        yield Problem("ATTACHED-GPUS", message)
-    elif not shown:
-        yield Problem("NO-GPU", "the text describes no GPU")

@@ -1,11 +1,11 @@
 """Health of a node's hardware: kernel log, CPU governors, swap, adapters."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping
 
 from orchestrator import errors
 from orchestrator.model.health import HcaHealth, HealthFacts, LinkDown, Xid
-from orchestrator.probes import Probe
+from orchestrator.probes import Probe, number, read_values
 
 COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors")
 # $1: sudo, or nothing. One line a fact; what cannot be read is not there.
@@ -57,11 +57,12 @@ _NONFATAL = re.compile(r"\bnon[- ]?fatal\b", re.IGNORECASE)
 _LINK_DOWN = re.compile(
     r"(?:.*\s)?((?!NIC\b)[a-z][\w.-]*):? (?:NIC |Port: [0-9]+ )?link (?:is )?down", re.IGNORECASE
 )
-_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?: GT/s.*| PCIe.*)?")
+# "mlx5_0 max_link_speed 16.0 GT/s PCIe"; "mlx5_9 max_link_width Unknown".
+_FACT = re.compile(r"(\S+) (\S+) (?:([0-9]+(?:\.[0-9]+)?)(?: GT/s.*| PCIe.*)?|.*)")
 
 
 def probe(*, sudo: bool) -> Probe[HealthFacts]:
-    """The script that prints what the kernel knows.
+    """Return the script that prints what the kernel knows.
 
     Args:
         sudo: the kernel's log may be read with ``sudo -n`` where the user alone may not.
@@ -70,76 +71,59 @@ def probe(*, sudo: bool) -> Probe[HealthFacts]:
 
 
 def parse(text: str) -> HealthFacts:
-    """The facts in the script's output.
+    """Return the facts in the script's output.
 
     Raises:
         LogError: HEALTH-FACTS; it says nothing of the node's uptime, and so is not whole.
     """
-    governors: dict[str, int] = {}
-    swap: dict[str, int] = {}
-    hcas: dict[str, list[tuple[str, str]]] = {}
-    log: list[str] = []
-    uptime_s, has_log = None, False
-    for line in text.splitlines():
-        key, _, value = line.partition(" ")
-        words = value.split()
-        if key == "governor" and len(words) == 2 and words[1].isdecimal():
-            governors[words[0]] = int(words[1])
-        elif key in ("SwapTotal", "SwapFree") and value.isdecimal():
-            swap[key] = int(value)
-        elif key == "uptime":
-            uptime_s = _number(value)
-        elif key == "hca" and len(words) >= 3:
-            hcas.setdefault(words[0], []).append((words[1], " ".join(words[2:])))
-        elif key == "kernel":
-            log.append(value)
-        has_log = has_log or key == "kernel_log"
-    if uptime_s is None:
+    values = read_values(text)
+    if "uptime" not in values:
         raise errors.LogError("the node did not say how long it is up", code="HEALTH-FACTS")
+    uptime_s = float(values["uptime"][-1])
+    governors = (line.rpartition(" ") for line in values.get("governor", ()))
+    swap_kib, free_kib = number(values, "SwapTotal"), number(values, "SwapFree")
+    hcas: dict[str, dict[str, float]] = {}
+    for line in filter(None, map(_FACT.fullmatch, values.get("hca", ()))):
+        known = hcas.setdefault(line[1], {})
+        if line[3]:  # of the ports of an adapter the largest counter
+            known[line[2]] = max(float(line[3]), known.get(line[2], 0))
+    has_log = "kernel_log" in values
+    xids, link_downs = _logged(values.get("kernel", ()), uptime_s)
     return HealthFacts(
-        governors=governors,
-        swap_used_mib=(swap["SwapTotal"] - swap["SwapFree"]) // 1024 if len(swap) == 2 else None,
-        xids=_xids(log, uptime_s) if has_log else None,
-        link_downs=_link_downs(log, uptime_s) if has_log else None,
-        hcas=tuple(_hca(name, facts) for name, facts in hcas.items()),
+        governors={name: int(count) for name, _, count in governors if count.isdecimal()},
+        swap_used_mib=None
+        if swap_kib is None or free_kib is None
+        else (swap_kib - free_kib) // 1024,
+        xids=tuple(xids) if has_log else None,
+        link_downs=tuple(link_downs) if has_log else None,
+        hcas=tuple(
+            HcaHealth(
+                name=name,
+                width=_lanes(facts, "current"),
+                most_width=_lanes(facts, "max"),
+                speed=facts.get("current_link_speed"),
+                most_speed=facts.get("max_link_speed"),
+                counters={key: int(facts[key]) for key in COUNTERS if key in facts},
+            )
+            for name, facts in hcas.items()
+        ),
     )
 
 
-def _entries(log: Sequence[str], uptime_s: float) -> Iterator[tuple[float | None, str]]:
-    for entry in (_ENTRY.fullmatch(line.strip()) for line in log):
-        if entry:
-            yield uptime_s - float(entry[1]) if entry[1] else None, entry[2]
+def _lanes(facts: Mapping[str, float], which: str) -> int | None:
+    lanes = facts.get(f"{which}_link_width")
+    return None if lanes is None else int(lanes)
 
 
-def _xids(log: Sequence[str], uptime_s: float) -> tuple[Xid, ...]:
-    found = []
-    for age_s, words in _entries(log, uptime_s):
+def _logged(log: Iterable[str], uptime_s: float) -> tuple[list[Xid], list[LinkDown]]:
+    xids, link_downs = [], []
+    for entry in filter(None, map(_ENTRY.fullmatch, log)):
+        age_s, words = uptime_s - float(entry[1]) if entry[1] else None, entry[2]
         if xid := _XID.fullmatch(words):
             fatal = True if _FATAL.search(words) else False if _NONFATAL.search(words) else None
-            found.append(Xid(int(xid[3]), xid[2], age_s, words, bool(xid[1]), fatal))
+            xids.append(Xid(int(xid[3]), xid[2], age_s, words, bool(xid[1]), fatal))
         elif gone := _GONE.fullmatch(words):
-            found.append(Xid(79, gone[1], age_s, words))
-    return tuple(found)
-
-
-def _link_downs(log: Sequence[str], uptime_s: float) -> tuple[LinkDown, ...]:
-    found = ((age_s, _LINK_DOWN.fullmatch(words)) for age_s, words in _entries(log, uptime_s))
-    return tuple(LinkDown(down[1], age_s) for age_s, down in found if down and age_s is not None)
-
-
-def _hca(name: str, facts: Sequence[tuple[str, str]]) -> HcaHealth:
-    known = dict(facts)
-    counters = {
-        counter: max(int(value) for key, value in facts if key == counter)
-        for counter in COUNTERS
-        if any(key == counter for key, _ in facts)
-    }
-    width, most = (_number(known.get(f"{which}_link_width", "")) for which in ("current", "max"))
-    speed, fastest = (_number(known.get(f"{which}_link_speed", "")) for which in ("current", "max"))
-    lanes = None if width is None else int(width)
-    return HcaHealth(name, lanes, None if most is None else int(most), speed, fastest, counters)
-
-
-def _number(text: str) -> float | None:
-    found = _NUMBER.fullmatch(text.strip())
-    return float(found[1]) if found else None
+            xids.append(Xid(79, gone[1], age_s, words))
+        elif age_s is not None and (down := _LINK_DOWN.fullmatch(words)):
+            link_downs.append(LinkDown(down[1], age_s))
+    return xids, link_downs

@@ -1,11 +1,19 @@
 """Facts of a node's machine: system, memory, disk, limits, clock, load, in one script."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from orchestrator import errors
 from orchestrator.model.site import HostFacts
-from orchestrator.probes import Probe
+from orchestrator.probes import Probe, number, read_values
+
+_WHOLE, _FRACTION = r"[0-9]+", r"[0-9]+(?:[.][0-9]+)?"
+# By key, what each Linux machine says.
+_NEEDED: Mapping[str, str] = {
+    **dict.fromkeys(("hostname", "boot_id", "kernel"), r".+"),
+    **dict.fromkeys(("cpus", "memory_kib", "free_disk_kib"), _WHOLE),
+    **dict.fromkeys(("load", "clock"), _FRACTION),
+}
 
 # One line a fact, `key value`; what cannot be read stays empty and is judged here, not there.
 # The shell reads what it can by itself: of many nodes each process costs a millisecond a node.
@@ -77,68 +85,38 @@ def parse(text: str) -> HostFacts:
     Raises:
         LogError: HOST-FACTS; a fact that every Linux node has is missing or no number.
     """
-    facts: dict[str, str] = {}
-    lists: dict[str, list[str]] = {
-        key: [] for key in ("missing_module", "address", "own_address", "proxy")
-    }
-    for line in text.splitlines():
-        key, _, value = line.partition(" ")
-        if key in lists:
-            lists[key].append(value)
-        elif key == "module":
-            name, _, version = value.partition(" ")
-            facts[f"module {name}"] = version
-        else:
-            facts[key] = value.strip()
-    open_files, memlock = facts.get("open_files", ""), facts.get("memlock", "")
-    return HostFacts(
-        hostname=_word(facts, "hostname"),
-        boot_id=_word(facts, "boot_id"),
-        kernel=_word(facts, "kernel"),
-        system=facts.get("system", ""),
-        cpu_model=facts.get("cpu_model", ""),
-        cpus=_whole(facts, "cpus"),
-        memory_mib=_whole(facts, "memory_kib") // 1024,
-        free_disk_mib=_whole(facts, "free_disk_kib") // 1024,
-        shm_mib=int(facts["shm_kib"]) // 1024 if facts.get("shm_kib", "").isdecimal() else 0,
-        open_files=int(open_files) if open_files.isdecimal() else None,
-        load=_fraction(facts, "load"),
-        clock_s=_fraction(facts, "clock"),
-        interfaces=tuple(facts.get("interfaces", "").split()),
-        missing_modules=tuple(lists["missing_module"]),
-        torch=facts.get("module torch", ""),
-        memlock_kib=int(memlock) if memlock.isdecimal() else None,
-        addresses=_addresses(lists["address"]) if "told_addresses" in facts else None,
-        proxies=tuple(lists["proxy"]),
-        own_addresses=tuple(dict.fromkeys(lists["own_address"])),
-    )
-
-
-def _addresses(lines: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the addresses by interface; ``veth0@if3`` is called ``veth0`` by everything else."""
-    by_interface: dict[str, tuple[str, ...]] = {}
-    for line in lines:
+    values = read_values(text)
+    last = {key: words[-1] for key, words in values.items()}
+    for key, pattern in _NEEDED.items():
+        if not last.get(key):
+            raise errors.LogError(f"the node reported no {key}", code="HOST-FACTS")
+        if not re.fullmatch(pattern, last[key]):
+            seen = f"the node's {key} is {last[key]!r}; needed a number"
+            raise errors.LogError(seen, code="HOST-FACTS")
+    addresses: dict[str, tuple[str, ...]] = {}
+    for line in values.get("address", ()):
         interface, _, address = line.partition(" ")
-        name = interface.partition("@")[0]
-        by_interface[name] = (*by_interface.get(name, ()), address)
-    return by_interface
-
-
-def _word(facts: Mapping[str, str], key: str) -> str:
-    if not facts.get(key):
-        raise errors.LogError(f"the node reported no {key}", code="HOST-FACTS")
-    return facts[key]
-
-
-def _whole(facts: Mapping[str, str], key: str) -> int:
-    word = _word(facts, key)
-    if not re.fullmatch(r"[0-9]+", word):
-        raise errors.LogError(f"the node's {key} is {word!r}; needed a number", code="HOST-FACTS")
-    return int(word)
-
-
-def _fraction(facts: Mapping[str, str], key: str) -> float:
-    word = _word(facts, key)
-    if not re.fullmatch(r"[0-9]+([.][0-9]+)?", word):
-        raise errors.LogError(f"the node's {key} is {word!r}; needed a number", code="HOST-FACTS")
-    return float(word)
+        name = interface.partition("@")[0]  # veth0@if3 is called veth0 by everything else
+        addresses[name] = (*addresses.get(name, ()), address)
+    modules = dict(line.partition(" ")[::2] for line in values.get("module", ()))
+    return HostFacts(
+        hostname=last["hostname"],
+        boot_id=last["boot_id"],
+        kernel=last["kernel"],
+        system=last.get("system", ""),
+        cpu_model=last.get("cpu_model", ""),
+        cpus=int(last["cpus"]),
+        memory_mib=int(last["memory_kib"]) // 1024,
+        free_disk_mib=int(last["free_disk_kib"]) // 1024,
+        shm_mib=(number(values, "shm_kib") or 0) // 1024,
+        open_files=number(values, "open_files"),
+        load=float(last["load"]),
+        clock_s=float(last["clock"]),
+        interfaces=tuple(last.get("interfaces", "").split()),
+        missing_modules=tuple(values.get("missing_module", ())),
+        torch=modules.get("torch", ""),
+        memlock_kib=number(values, "memlock"),
+        addresses=addresses if "told_addresses" in values else None,
+        proxies=tuple(values.get("proxy", ())),
+        own_addresses=tuple(dict.fromkeys(values.get("own_address", ()))),
+    )

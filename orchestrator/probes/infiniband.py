@@ -1,27 +1,22 @@
-"""Parser of `ibstat`: the InfiniBand adapters of a node and the state of their ports."""
+"""RDMA: ports in `ibstat`, what programs can open, GIDs on Ethernet, OFED's version."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from orchestrator import errors
-from orchestrator.model.facts import HcaFacts, InfinibandFacts, PortFacts
+from orchestrator.model.facts import Gid, InfinibandFacts, VerbsFacts
 from orchestrator.model.problem import Problem
+from orchestrator.model.site import HcaPort
 from orchestrator.probes import Probe
 
 _CA = re.compile(r"CA '([^']+)'")
 _PORT = re.compile(r"Port ([0-9]{1,4}):")
-_PAIR = re.compile(r"([A-Za-z ]+):\s*(.*)")
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_CA_KEYS: Mapping[str, re.Pattern[str]] = {
+_KEYS: Mapping[str, re.Pattern[str]] = {
     # Blank for software adapters (rxe, siw): the kernel has no such files for them.
     "CA type": re.compile(r".*"),
     "Firmware version": re.compile(r".*"),
     "Node GUID": re.compile(r"0x[0-9a-fA-F]{16}"),
-    "Number of ports": _NUMBER,
-}
-_PORT_KEYS: Mapping[str, re.Pattern[str]] = {
     "State": re.compile(r".+"),
     "Physical state": re.compile(r".+"),
     # "100"; "2.5", one lane of SDR; "40 (FDR10)", whose signalling differs.
@@ -31,132 +26,138 @@ _PORT_KEYS: Mapping[str, re.Pattern[str]] = {
     # "IB" is libibumad's word where the kernel has no link_layer file.
     "Link layer": re.compile(r"InfiniBand|Ethernet|IB|Unknown|Unspecified"),
 }
-_FIX = "install the InfiniBand user space (rdma-core or OFED), then record `ibstat > FILE`"
 
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """The values under the title of a CA or of a port, with what is wrong with them."""
-
-    where: str
-    port: int
-    keys: Mapping[str, re.Pattern[str]]
-    values: dict[str, list[str]] = field(default_factory=dict)
-
-    def text(self, key: str) -> str | None:
-        """Return a value that is there, once, and readable."""
-        return None if self.problem(key) else self.values[key][0] or None
-
-    def number(self, key: str) -> int | None:
-        text = self.text(key)
-        return None if text is None else int(text)
-
-    def problem(self, key: str) -> Problem | None:
-        """Return why the value of ``key`` cannot be used."""
-        values = self.values.get(key, [])
-        if not values:
-            return Problem("MISSING", f"{self.where}: {key}: missing")
-        if len(set(values)) > 1:
-            return Problem("UNREADABLE", f"{self.where}: {key}: said twice: {', '.join(values)}")
-        if not self.keys[key].fullmatch(values[0]):
-            cannot = f"{self.where}: {key}: cannot read {values[0][:60]!r}"
-            return Problem("UNREADABLE", cannot)
-        return None
+_OFED = re.compile(r"(?:MLNX_OFED_LINUX|OFED-internal|DOCA-OFED)-([0-9][0-9.-]*[0-9]):?")
+_HCA = re.compile(r"hca_id:\s*([A-Za-z0-9_.-]+)")
+_NONE = re.compile(r"No IB devices found|0 HCAs? found:?")
+_COMPLAINT = re.compile(r"libibverbs: Warning: .+|Failed to .+|Unable to .+")
+# One line a GID: adapter, port, place, address, interface, type. Empty places are left out.
+_GID = re.compile(r"^(\S+) (\d+) (\d+) ([0-9a-f:]+) (\S+) (.+)$", re.MULTILINE)
+GIDS_SCRIPT = r"""
+for file in "$1"/*/ports/*/gids/*; do
+    gid=$(cat "$file" 2>/dev/null) || continue
+    case $gid in *[1-9a-f]*) ;; *) continue ;; esac
+    place=${file##*/}; port=${file%/gids/*}; hca=${port%/ports/*}
+    kind=$(cat "$port/gid_attrs/types/$place" 2>/dev/null)
+    printf '%s %s %s %s %s %s\n' "${hca##*/}" "${port##*/}" "$place" "$gid" \
+        "$(cat "$port/gid_attrs/ndevs/$place" 2>/dev/null || echo -)" "${kind:--}"
+done
+exit 0
+"""
 
 
 def parse(text: str) -> InfinibandFacts:
-    """The HCAs of a node, with a problem per thing that cannot be read safely.
+    """Return the ports of a node, with a problem per line that cannot be read safely.
 
     Raises:
-        LogError: no adapter is described.
+        LogError: UNREADABLE; no port is described.
 
     Source:
         infiniband-diags, ``ibstat.c``: a block for each CA, and in it one for each port.
-        Indentation decides nothing, because pastes lose it.
     """
-    lines, cut = _whole([line.strip() for line in text.split("\n")])
-    adapters: list[list[_Block]] = []
-    for line in lines:
-        if title := _CA.fullmatch(line):
-            adapters.append([_Block(title[1], 0, _CA_KEYS)])
-        elif adapters and (title := _PORT.fullmatch(line)):
-            where = f"{adapters[-1][0].where} port {title[1]}"
-            adapters[-1].append(_Block(where, int(title[1]), _PORT_KEYS))
-        elif adapters and (pair := _PAIR.fullmatch(line)):
-            adapters[-1][-1].values.setdefault(pair[1], []).append(pair[2])
-        elif _PORT.fullmatch(line) or line.partition(":")[0] in _CA_KEYS:
-            cut = [Problem("UNREADABLE", "values stand before the name of any HCA; not used"), *cut]
-    if not adapters:
-        raise _nothing(text)
-    return InfinibandFacts(
-        hcas=tuple(_hca(*blocks) for blocks in adapters),
-        problems=(
-            *(Problem("IBPANIC", line) for line in lines if "ibpanic:" in line),
-            *dict.fromkeys(cut),
-            *(problem for blocks in adapters for problem in _problems(*blocks)),
-            *_repeated([own.where for own, *_ in adapters]),
-        ),
-    )
+    problems = []
+    adapter: dict[str, str] = {}
+    found: list[dict[str, str]] = []
+    block = adapter
+    for number, line in enumerate(text.splitlines(keepends=True), start=1):
+        words = line.strip()
+        key, _, value = (part.strip() for part in words.partition(":"))
+        if title := _CA.fullmatch(words):
+            adapter = block = {"name": title[1]}
+        elif adapter and (title := _PORT.fullmatch(words)):
+            block = {**adapter, "port": title[1]}
+            found.append(block)
+        elif key in _KEYS:
+            # Where the text ends, a rate of 10 may be one of 100.
+            is_whole = line.endswith("\n") or key == "Link layer"
+            is_readable = is_whole and _KEYS[key].fullmatch(value)
+            block[key] = value if is_readable else ""
+            if not is_readable:
+                problems.append(_problem(f"line {number}: cannot read {words[:60]!r}"))
+        elif key == "ibpanic":
+            problems.append(_problem(f"line {number}: {words}"))
+    if not found:
+        said = (text.strip().splitlines() or ["nothing"])[-1].strip()[:160]
+        raise errors.LogError(
+            f"ibstat: no line like CA 'mlx5_0' begins an adapter; the text says {said!r}",
+            code="UNREADABLE",
+            fix="install the InfiniBand user space (rdma-core or OFED), then `ibstat > FILE`",
+        )
+    for block in found:
+        if lacking := [key for key in _KEYS if key not in block]:
+            where = f"{block['name']} port {block['port']}"
+            problems.append(_problem(f"{where}: no {', '.join(lacking)}"))
+    return InfinibandFacts(tuple(map(_port, found)), tuple(problems))
 
 
 PROBE = Probe(name="infiniband", argv=("ibstat",), parse=parse)
 
 
-def _whole(lines: Sequence[str]) -> tuple[Sequence[str], list[Problem]]:
-    """Return the lines without a last one that the end of the text may have cut.
-
-    A cut rate of 100 is a rate of 10. Only a title and a link layer show that they are whole.
-    """
-    *before, last = lines
-    key, _, value = last.partition(":")
-    is_whole = key == "Link layer" and _PORT_KEYS[key].fullmatch(value.strip())
-    is_of_ours = key in _CA_KEYS or key in _PORT_KEYS or last.startswith("CA '")
-    if not last or is_whole or _CA.fullmatch(last) or not (is_of_ours or "CA '".startswith(last)):
-        return lines, []
-    return before, [Problem("TRUNCATED", f"the text ends within {last!r}, which is not used")]
-
-
-def _nothing(text: str) -> errors.LogError:
-    said = text.strip().splitlines()
-    if not said:
-        return errors.LogError("the text is empty: ibstat saw no HCA", code="EMPTY", fix=_FIX)
-    cause = f"no line like CA 'mlx5_0' begins an adapter; the text says {said[-1].strip()[:160]!r}"
-    return errors.LogError(cause, code="NO-HCA", fix=_FIX)
-
-
-def _hca(own: _Block, *ports: _Block) -> HcaFacts:
-    return HcaFacts(
-        name=own.where,
-        type=own.text("CA type"),
-        firmware=own.text("Firmware version"),
-        node_guid=own.text("Node GUID"),
-        ports=tuple(map(_port, ports)),
-    )
-
-
-def _port(block: _Block) -> PortFacts:
-    rate = (block.text("Rate") or "").partition(" ")[0]
-    return PortFacts(
-        port=block.port,
-        state=block.text("State"),
-        physical_state=block.text("Physical state"),
+def _port(block: Mapping[str, str]) -> HcaPort:
+    rate = block.get("Rate", "").partition(" ")[0]
+    base_lid, sm_lid = block.get("Base lid"), block.get("SM lid")
+    known = {key: value or None for key, value in block.items()}
+    return HcaPort(
+        name=block["name"],
+        port=int(block["port"]),
+        type=known.get("CA type"),
+        firmware=known.get("Firmware version"),
+        state=known.get("State"),
         rate_gbps=float(rate) if "." in rate else int(rate) if rate else None,
-        base_lid=block.number("Base lid"),
-        sm_lid=block.number("SM lid"),
-        link_layer=block.text("Link layer"),
+        link_layer=known.get("Link layer"),
+        node_guid=known.get("Node GUID"),
+        physical_state=known.get("Physical state"),
+        base_lid=int(base_lid) if base_lid else None,
+        sm_lid=int(sm_lid) if sm_lid else None,
     )
 
 
-def _problems(own: _Block, *ports: _Block) -> Iterator[Problem]:
-    for block in (own, *ports):
-        yield from filter(None, map(block.problem, block.keys))
-    promised = own.number("Number of ports")
-    if promised not in (None, len(ports)):
-        yield Problem("PORT-COUNT", f"{own.where}: {len(ports)} ports shown of {promised}")
-    yield from _repeated([port.where for port in ports])
+def _problem(seen: str) -> Problem:
+    return Problem("UNREADABLE", f"ibstat, {seen}")
 
 
-def _repeated(names: Sequence[str]) -> Iterator[Problem]:
-    for name, times in Counter(names).items():
-        if times > 1:
-            yield Problem("UNREADABLE", f"{name}: described {times} times")
+def parse_verbs(text: str) -> VerbsFacts:
+    """Return the adapters that programs can open, in the order printed, and each warning once.
+
+    `ibstat` reads the kernel's files only. NCCL cannot use an active adapter whose user-space
+    driver is missing; `ibv_devinfo` does not list such an adapter.
+
+    Raises:
+        LogError: the text is neither a list of adapters nor says that there are none.
+
+    Source:
+        rdma-core, ``libibverbs/examples/devinfo.c``: a line ``hca_id:`` for each adapter opened.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    hcas = tuple(match[1] for match in map(_HCA.fullmatch, lines) if match)
+    warnings = tuple(dict.fromkeys(line for line in lines if _COMPLAINT.fullmatch(line)))
+    if not hcas and not warnings and not any(map(_NONE.fullmatch, lines)):
+        raise errors.LogError(
+            "ibv_devinfo: no line like hca_id: mlx5_0, and none that says there are no adapters",
+            code="UNREADABLE",
+            fix="record it with `ibv_devinfo > FILE 2>&1`",
+        )
+    return VerbsFacts(hcas, warnings)
+
+
+def ofed_version(text: str) -> str | None:
+    """Return the version that ``ofed_info -s`` prints, such as ``4.9-0.1.7.0``."""
+    versions = [match[1] for match in map(_OFED.fullmatch, text.split()) if match]
+    return versions[0] if len(versions) == 1 else None
+
+
+def gids_argv(root: str = "/sys/class/infiniband") -> tuple[str, ...]:
+    """Return the command that lists the GIDs of all adapters."""
+    return ("sh", "-c", GIDS_SCRIPT, "sh", root)
+
+
+def parse_gids(text: str) -> tuple[Gid, ...]:
+    """Return the GIDs, in the order printed.
+
+    Source:
+        Linux, Documentation/ABI/stable/sysfs-class-infiniband: gids, gid_attrs/types and ndevs.
+    """
+    return tuple(
+        Gid(hca, int(port), int(index), address, interface, kind)
+        for hca, port, index, address, interface, kind in _GID.findall(text)
+    )

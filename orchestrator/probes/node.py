@@ -1,28 +1,14 @@
 """Everything that is asked of a node in one round trip, as far as its inventory declares it."""
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from orchestrator import errors
-from orchestrator.model.facts import (
-    DriverFacts,
-    InfinibandFacts,
-    NodeAnswer,
-    Silent,
-    Topology,
-)
+from orchestrator.model.facts import DriverFacts, InfinibandFacts, NodeAnswer, Silent
 from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
-from orchestrator.model.site import (
-    DataState,
-    GpuSummary,
-    HcaSummary,
-    NodeFacts,
-    TopologySummary,
-)
+from orchestrator.model.site import DataState, GpuSummary, NodeFacts, Topology
 from orchestrator.probes import (
     Probe,
     docker,
@@ -30,7 +16,6 @@ from orchestrator.probes import (
     gpu,
     health,
     host,
-    ibverbs,
     infiniband,
     nvlink,
     sections,
@@ -68,16 +53,8 @@ class Needs:
 
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
-    """All questions to one node as one command; its timeout is ``sections.timeout_s``.
-
-    Args:
-        nonce: random letters and digits, new for every call.
-    """
-
-    def parse(text: str) -> NodeAnswer:
-        return _answer(sections.split(text, questions, nonce=nonce))
-
-    return Probe("facts", sections.argv(questions, nonce=nonce), parse)
+    """Return all questions to one node as one command."""
+    return sections.probe("facts", questions, _answer, nonce=nonce)
 
 
 def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
@@ -92,9 +69,8 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
             selected.append(Section(question.name, question.argv, limit_s=20))
     if node.hcas:
         selected += ADAPTERS
-    ethernet = [hca.name for hca in node.hcas if hca.link_layer == "Ethernet"]
-    if ethernet:
-        selected.append(Section(GIDS, ibverbs.gids_argv(ethernet)))
+    if any(hca.link_layer == "Ethernet" for hca in node.hcas):
+        selected.append(Section(GIDS, infiniband.gids_argv()))
     if node.gpus is not None or node.hcas:
         selected.append(Section(HEALTH, health.probe(sudo=node.sudo).argv))
     if node.has_engine:
@@ -105,13 +81,24 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
 
 
 def facts(answer: NodeAnswer) -> NodeFacts:
-    """The part of an answer that the site file keeps."""
-    gpus, wires, hcas = answer.gpu, answer.topology, answer.infiniband
+    """Return the part of an answer that the site file keeps."""
+    driver, hcas = answer.gpu, answer.infiniband
+    summary = None
+    if isinstance(driver, DriverFacts):
+        summary = GpuSummary(
+            driver=driver.driver,
+            cuda=driver.cuda,
+            models=tuple(gpu.model or "?" for gpu in driver.gpus),
+            bus_ids=tuple(gpu.bus_id for gpu in driver.gpus),
+            memory_mib=tuple(gpu.memory_mib for gpu in driver.gpus),
+            power_limits_w=tuple(gpu.power_limit_w for gpu in driver.gpus),
+            vbios=tuple(gpu.vbios for gpu in driver.gpus),
+        )
     return NodeFacts(
         host=answer.host,
-        gpu=_gpu_summary(gpus) if isinstance(gpus, DriverFacts) else None,
-        topology=_topology_summary(wires) if isinstance(wires, Topology) else None,
-        infiniband=_hca_summaries(hcas) if isinstance(hcas, InfinibandFacts) else None,
+        gpu=summary,
+        topology=None if isinstance(answer.topology, Silent) else answer.topology,
+        infiniband=hcas.ports if isinstance(hcas, InfinibandFacts) else None,
         ofed=answer.ofed,
         docker=None if isinstance(answer.docker, Silent) else answer.docker,
         data=answer.data,
@@ -132,7 +119,7 @@ def listing(
     parse: Callable[[str], Listing],
     exits: Mapping[int, str] | None = None,
 ) -> Listing | Silent | None:
-    """The parsed fact, with problem EXIT-STATUS if its command ended with another status than 0.
+    """Return the parsed fact, with problem EXIT-STATUS if its command did not end with 0.
 
     Args:
         exits: what the command's statuses mean.
@@ -177,47 +164,12 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
         gpu=_driver(outputs.get(GPU)),
         topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
-        verbs=sections.read(outputs.get(VERBS), ibverbs.parse),
-        ofed=ibverbs.ofed_version(outputs[OFED].out) if OFED in outputs else None,
+        verbs=sections.read(outputs.get(VERBS), infiniband.parse_verbs),
+        ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),
         health=sections.read(outputs.get(HEALTH), health.parse),
         nvlinks=sections.read(outputs.get(nvlink.STATUS.name), nvlink.active),
         nvlink_errors=sections.read(outputs.get(nvlink.ERRORS.name), nvlink.errors),
         data=data_states(outputs),
-        gids=sections.read(outputs.get(GIDS), ibverbs.parse_gids),
-    )
-
-
-def _gpu_summary(fact: DriverFacts) -> GpuSummary:
-    return GpuSummary(
-        driver=fact.driver,
-        cuda=fact.cuda,
-        models=tuple(gpu.model or "?" for gpu in fact.gpus),
-        bus_ids=tuple(gpu.bus_id for gpu in fact.gpus),
-        memory_mib=tuple(gpu.memory_mib for gpu in fact.gpus),
-        power_limits_w=tuple(gpu.power_limit_w for gpu in fact.gpus),
-        vbios=tuple(gpu.vbios for gpu in fact.gpus),
-    )
-
-
-def _topology_summary(fact: Topology) -> TopologySummary:
-    wires = {"gpus": fact.gpus, "hcas": fact.hcas, "links": fact.links}
-    content = json.dumps(wires, sort_keys=True).encode()
-    digest = None if fact.problems else hashlib.sha256(content).hexdigest()
-    return TopologySummary(fact.links, digest, fact.cpu_affinity)
-
-
-def _hca_summaries(fact: InfinibandFacts) -> tuple[HcaSummary, ...]:
-    return tuple(
-        HcaSummary(
-            name=hca.name,
-            port=port.port,
-            type=hca.type,
-            firmware=hca.firmware,
-            state=port.state,
-            rate_gbps=port.rate_gbps,
-            link_layer=port.link_layer,
-        )
-        for hca in fact.hcas
-        for port in hca.ports
+        gids=sections.read(outputs.get(GIDS), infiniband.parse_gids),
     )

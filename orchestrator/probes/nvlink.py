@@ -15,21 +15,20 @@ _ERRORS = frozenset(
     | {"Link recovery successful events", "Link recovery failed events"}
     | {"Effective Errors", "Symbol Errors"}
 )
-_GPU = re.compile(r"GPU ([0-9]+): ")
-_LINK = re.compile(r"\s+Link ([0-9]+): (.+)")
-_COUNT = re.compile(r"(.+): ([0-9]+)")
+# "GPU 0: Tesla V100-SXM2-32GB (UUID: GPU-...)", and below it "\t Link 0: Replay Errors: 0".
+_LINE = re.compile(r"GPU (?P<gpu>[0-9]+): |\s+Link (?P<link>[0-9]+): (?P<words>.+)")
 
 
 def active(text: str) -> Mapping[int, tuple[bool, ...]]:
-    """By GPU, whether each of its NVLinks is active, in `nvidia-smi nvlink --status`."""
-    by_gpu: dict[int, list[bool]] = {}
+    """Return by GPU which of its NVLinks are active, from `nvidia-smi nvlink --status`."""
+    by_gpu: dict[int, tuple[bool, ...]] = {}
     for gpu, _, words in _links(text):
-        by_gpu.setdefault(gpu, []).append("inactive" not in words.lower())
-    return {gpu: tuple(links) for gpu, links in by_gpu.items()}
+        by_gpu[gpu] = (*by_gpu.get(gpu, ()), "inactive" not in words.lower())
+    return by_gpu
 
 
 def errors(text: str) -> tuple[NvlinkErrors, ...]:
-    """The links that have counted any error, in `nvidia-smi nvlink --errorcounters`.
+    """Return the links that have counted errors, from `nvidia-smi nvlink --errorcounters`.
 
     Source:
         Names up to Hopper as recorded in ``tests/samples/health``; those of Blackwell and their
@@ -37,9 +36,9 @@ def errors(text: str) -> tuple[NvlinkErrors, ...]:
     """
     counts: dict[tuple[int, int], dict[str, int]] = {}
     for gpu, link, words in _links(text):
-        counter = _COUNT.fullmatch(words)
-        if counter and counter[1] in _ERRORS and int(counter[2]) > 0:
-            counts.setdefault((gpu, link), {})[counter[1]] = int(counter[2])
+        name, _, count = words.rpartition(": ")
+        if name in _ERRORS and count.isdecimal() and int(count) > 0:
+            counts.setdefault((gpu, link), {})[name] = int(count)
     return tuple(NvlinkErrors(gpu, link, by_name) for (gpu, link), by_name in counts.items())
 
 
@@ -48,10 +47,9 @@ ERRORS = Probe("nvlink.errors", ("nvidia-smi", "nvlink", "--errorcounters"), err
 
 
 def _links(text: str) -> Iterator[tuple[int, int, str]]:
-    """GPU, link and the words behind them, of every line about a link."""
+    """Yield GPU, link and the words behind them, of every line about a link."""
     gpu = None
-    for line in text.splitlines():
-        if begins := _GPU.match(line):
-            gpu = int(begins[1])
-        elif gpu is not None and (link := _LINK.fullmatch(line)):
-            yield gpu, int(link[1]), link[2].strip()
+    for line in filter(None, map(_LINE.match, text.splitlines())):
+        gpu = int(line["gpu"]) if line["gpu"] else gpu
+        if gpu is not None and line["link"]:
+            yield gpu, int(line["link"]), line["words"].strip()

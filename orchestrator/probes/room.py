@@ -34,39 +34,15 @@ done
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """A folder without room for what an attempt writes at its beginning, 4 MiB in 16 files.
+    """A folder without room for what an attempt writes at its beginning, in an error's words.
 
     Args:
-        mount: where its file system is mounted.
-        why: the system's own words.
-        free: bytes and inodes, in words.
+        code: DISK-FULL, or WRITE where the cause is another one than a lack of room.
     """
 
-    folder: str
-    mount: str
-    why: str
-    free: str
-
-    @property
-    def code(self) -> str:
-        """DISK-FULL, or WRITE where the cause is another one than a lack of room."""
-        return "DISK-FULL" if self.why in FULL else "WRITE"
-
-    @property
-    def cause(self) -> str:
-        """The folder, the reason, and what is free."""
-        return f"{self.folder} cannot take 4 MiB in 16 files: {self.why}; {self.free}"
-
-    @property
-    def fix(self) -> str:
-        """The advice to remove files or to repair the file system."""
-        if self.code == "WRITE":
-            return f"mend the file system at {self.mount} (see `dmesg`), then run the same command"
-        more = " (or raise the quota of its user)" if self.why == FULL[1] else ""
-        return (
-            f"remove files{more}: `du -xah {self.mount} | sort -h | tail` shows the largest,"
-            " `dlperf-orch clean` removes those of finished sweeps; then run the same command"
-        )
+    code: str
+    cause: str
+    fix: str
 
 
 def argv(folder: str, *, in_container: bool) -> tuple[str, ...]:
@@ -77,8 +53,19 @@ def argv(folder: str, *, in_container: bool) -> tuple[str, ...]:
 def parse(text: str) -> Iterator[NoRoom]:
     """Yield the folders without room in the command's output."""
     lines = iter(text.splitlines())
-    for folder, disk, names, why in zip(lines, lines, lines, lines, strict=False):
-        kib, inodes = _DF.search(disk), _DF.search(names)
+    for folder, disk, names, said in zip(lines, lines, lines, lines, strict=False):
+        kib, inodes, why = _DF.search(disk), _DF.search(names), said.rpartition(": ")[2]
         free = words.size(int(kib[1]) << 10) if kib else "unknown space"
         free += f" and {inodes[1]} inodes are free" if inodes else " is free"
-        yield NoRoom(folder, kib[2] if kib else folder, why.rpartition(": ")[2], free)
+        cause = f"{folder} cannot take 4 MiB in 16 files: {why}; {free}"
+        mount = kib[2] if kib else folder
+        if why in FULL:
+            more = " (or raise the quota of its user)" if why == FULL[1] else ""
+            fix = (
+                f"remove files{more}: `du -xah {mount} | sort -h | tail` shows the largest,"
+                " `dlperf-orch clean` removes those of finished sweeps; then run the same command"
+            )
+            yield NoRoom("DISK-FULL", cause, fix)
+        else:
+            fix = f"mend the file system at {mount} (see `dmesg`), then run the same command"
+            yield NoRoom("WRITE", cause, fix)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.model.facts import Silent
+from orchestrator.probes import Probe
 from orchestrator.words import printable
 
 Fact = TypeVar("Fact")
@@ -110,7 +111,7 @@ class Output:
 
     @property
     def message(self) -> str:
-        """One line for a person: standard error, else the output, at most 300 characters."""
+        """Return one line for a person: standard error, else the output, at most 300 characters."""
         text = _BY_TIMEOUT.sub(r"\1", self.err.strip() or self.out)
         lines = [line.strip() for line in text.splitlines()]
         return printable("; ".join(filter(None, lines))[:_LONGEST])
@@ -124,8 +125,19 @@ class Answers:
     clock_s: float
 
 
+def probe(
+    name: str, sections: Sequence[Section], parse: Callable[[Answers], Fact], *, nonce: str
+) -> Probe[Fact]:
+    """Return all sections as one probe; its timeout is ``timeout_s``, its nonce as of ``argv``."""
+
+    def read_all(text: str) -> Fact:
+        return parse(split(text, sections, nonce=nonce))
+
+    return Probe(name, argv(sections, nonce=nonce), read_all)
+
+
 def argv(sections: Sequence[Section], *, nonce: str) -> tuple[str, ...]:
-    """The command that runs all sections at once.
+    """Return the command that runs all sections at once.
 
     Args:
         nonce: letters and digits that no answer can hold by chance, new for every call.
@@ -137,12 +149,12 @@ def argv(sections: Sequence[Section], *, nonce: str) -> tuple[str, ...]:
 
 
 def timeout_s(sections: Sequence[Section]) -> float:
-    """Seconds that a transport must wait for all answers, with time for the round trip."""
+    """Return the seconds that a transport must wait for all answers and the round trip."""
     return max((section.limit_s for section in sections), default=0) * 1.5 + GRACE_S + 10
 
 
 def split(text: str, sections: Sequence[Section], *, nonce: str) -> Answers:
-    """The outputs in the text that ``argv`` printed, byte for byte.
+    """Return the outputs in the text that ``argv`` printed, byte for byte.
 
     Raises:
         LogError: ANSWER-CUT; the text is not the whole answer to these sections. DISK-FULL; the
@@ -174,7 +186,7 @@ def split(text: str, sections: Sequence[Section], *, nonce: str) -> Answers:
 
 
 def read(output: Output | None, parse: Callable[[str], Fact]) -> Fact | Silent | None:
-    """The parsed fact, or ``Silent`` with the reason there is none; None if it was not asked."""
+    """Return the parsed fact, or why there is none; None if it was not asked."""
     if output is None:
         return None
     if output.exit_code is None:

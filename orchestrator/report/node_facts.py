@@ -3,7 +3,7 @@
 from collections import Counter
 
 from orchestrator import report
-from orchestrator.model.site import HcaSummary, NodeFacts, Site
+from orchestrator.model.site import HcaPort, NodeFacts, Site
 
 
 def rows(facts: NodeFacts) -> dict[str, str]:
@@ -46,7 +46,7 @@ def _gpus(facts: NodeFacts) -> str:
     return ", ".join(f"{model} x {count}" for model, count in models.items())
 
 
-def _hca(hca: HcaSummary) -> str:
+def _hca(hca: HcaPort) -> str:
     rate = f"{hca.rate_gbps} Gb/s" if hca.rate_gbps else ""
     parts = (" ".join(filter(None, (rate, hca.link_layer))), hca.type, hca.firmware)
     return ", ".join(filter(None, parts))

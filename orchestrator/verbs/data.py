@@ -1,21 +1,20 @@
 """data: check that data sets on nodes are complete and equal; prepare them there."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator import datasets, errors, nodeset, words
+from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
+from orchestrator.datasets.sets import DATASETS
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.site import Finding
 from orchestrator.preparing_data import all_nodes, held, plan, show
 from orchestrator.preparing_data.all_nodes import NodeOutcome
 from orchestrator.preparing_data.held import Holdings
 from orchestrator.preparing_data.one_node import Work
-from orchestrator.preparing_data.plan import DataRequest, Plans
-from orchestrator.preparing_data.show import Preparation
+from orchestrator.preparing_data.plan import DataRequest, Planned
 from orchestrator.schedulers import locks
 from orchestrator.signals import Abandoned, Signals
 from orchestrator.state import lock
@@ -67,8 +66,8 @@ def dry_run(store: Store, options: DataOptions, voice: Voice) -> int:
     request, _ = _request(store, options, voice)
     given = plan.given_labels(options.labels)
     with Fleet.of(request.cluster) as fleet:
-        plans = _plans(fleet, request, given)
-    return show.dry_run(voice, request, plans)
+        plans, failures = _plans(fleet, request, given)
+    return show.dry_run(voice, request, plans, failures)
 
 
 def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) -> int:
@@ -89,24 +88,24 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         locks.held(fleet, store.root),
         signals,
     ):
-        plans = _plans(fleet, request, given)
+        plans, failures = _plans(fleet, request, given)
         show.plans(voice, request, plans)
         logs = store.root.resolve() / "data" / request.dataset.name
         owner = lock.own(store.root).record()
-        work = Work(fleet, request, plans.labels, owner, logs, signals.stopping)
+        work = Work(fleet, request, owner, logs, signals.stopping)
         try:
-            outcomes = all_nodes.run(work, plans, voice)
+            outcomes = all_nodes.run(work, plans, failures, voice)
             observed = _afterwards(fleet, request, outcomes, signals)
         except Abandoned:
             raise _abandoned(request) from None
-    return show.outcomes(voice, Preparation(request, plans, outcomes, observed), signals.received)
+    return show.outcomes(voice, request, plans, outcomes, observed, signals.received)
 
 
 def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequest, Cluster]:
-    dataset = datasets.find(options.name)
+    dataset = DATASETS.get(options.name)
     if dataset is None:
-        hint = words.did_you_mean(options.name, datasets.names())
-        names = ", ".join(datasets.names())
+        hint = words.did_you_mean(options.name, tuple(DATASETS))
+        names = ", ".join(DATASETS)
         raise errors.UsageError(
             f"there is no data set {options.name!r}; there are {names}",
             code="NO-DATASET",
@@ -143,22 +142,14 @@ def _source(named: str | None) -> str | None:
     return named.rstrip("/") or "/"
 
 
-def _plans(fleet: Fleet, request: DataRequest, given: bytes | None) -> Plans:
+def _plans(
+    fleet: Fleet, request: DataRequest, given: bytes | None
+) -> tuple[dict[str, Planned], list[errors.DlperfError]]:
+    """Return the plans by node name, and the errors of silent nodes."""
     names = [node.name for node in request.cluster.members]
-    answers = ask_all(names, lambda name: plan.planned(fleet, request, name))
+    answers = ask_all(names, lambda name: plan.planned(fleet, request, name, given))
     nodes = {answer.node: answer.value for answer in answers if answer.value}
-    failures = [answer.error for answer in answers if answer.error]
-    label_lines: dict[str, bytes] = {}
-    for name, planned in nodes.items():
-        if planned.way is None or not planned.way.labels:
-            continue
-        lines = given or plan.labels_beside(fleet, request, planned)
-        if isinstance(lines, Finding):
-            findings = (*planned.findings, lines)
-            nodes[name] = replace(planned, state="refused", findings=findings)
-        else:
-            label_lines[name] = lines
-    return Plans(nodes, label_lines, tuple(failures))
+    return nodes, [answer.error for answer in answers if answer.error]
 
 
 def _afterwards(

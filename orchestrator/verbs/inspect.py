@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from orchestrator import errors
 from orchestrator.collecting import logs
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
 from orchestrator.measuring import throughputs, validity
-from orchestrator.model.facts import JSON, DriverFacts, InfinibandFacts, Topology
+from orchestrator.model.facts import JSON, DriverFacts, InfinibandFacts
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
+from orchestrator.model.site import Topology
 from orchestrator.probes import gpu, infiniband, topology
 
 MOST_TEXT_BYTES = 64 << 20
@@ -38,7 +39,15 @@ def inspect_text(kind: str, file: str, voice: Voice) -> int:
         fact = TEXTS[kind](raw.decode(errors="replace"))
     except errors.LogError as error:
         raise _unreadable(error, file) from error
-    voice.document(asdict(fact))
+    shown = asdict(fact)
+    if isinstance(fact, InfinibandFacts):
+        hcas: dict[str, dict[str, Any]] = {}
+        for port in shown.pop("ports"):
+            own = {key: port.pop(key) for key in ("name", "type", "firmware", "node_guid")}
+            hca = hcas.setdefault(own["name"], {**own, "ports": []})
+            hca["ports"].append(port)
+        shown = {"hcas": list(hcas.values()), **shown}
+    voice.document(shown)
     return 3 if fact.problems else 0
 
 

@@ -11,10 +11,10 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.site import (
     Finding,
     GpuSummary,
-    HcaSummary,
+    HcaPort,
     HostFacts,
     NodeFacts,
-    TopologySummary,
+    Topology,
 )
 from orchestrator.probes import topology
 from tests.probes.answers import DEBIAN
@@ -59,11 +59,11 @@ V100 = GpuFacts(
 TABLE = "\tGPU0\tGPU1\tmlx5_0\nGPU0\tX\tSYS\tPIX\nGPU1\tSYS\tX\tSYS\nmlx5_0\tPIX\tSYS\tX\n"
 WIRES = topology.parse(TABLE)
 V100S = GpuSummary("440.33.01", "10.2", ("V100", "V100"), ("0:1", "0:2"), (16160,), (300.0, 300.0))
-PORT = HcaSummary("mlx5_0", 1, "MT4115", "12.27.1016", "Active", 100, "InfiniBand")
+PORT = HcaPort("mlx5_0", 1, "MT4115", "12.27.1016", "Active", 100, "InfiniBand")
 FACTS = NodeFacts(
     host=HOST,
     gpu=V100S,
-    topology=TopologySummary({}, "a" * 64),
+    topology=Topology({}, "a" * 64),
     infiniband=(PORT,),
     docker=DEBIAN,
 )

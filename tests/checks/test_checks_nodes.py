@@ -13,7 +13,7 @@ from orchestrator.model.site import (
     Finding,
     NodeFacts,
     Site,
-    TopologySummary,
+    Topology,
 )
 from tests.checks.facts import FACTS, HOST, PORT, V100S
 from tests.probes.answers import DEBIAN
@@ -98,7 +98,7 @@ def test_equal_nodes_are_alike() -> None:
             "358 GiB of memory",
         ),
         (
-            {"topology": TopologySummary({}, "b" * 64)},
+            {"topology": Topology({}, "b" * 64)},
             "warning TOPO-DIFF n2",
             f"wiring {'b' * 16}",
         ),
@@ -130,7 +130,7 @@ def test_memory_that_differs_by_a_few_percent_is_the_same() -> None:
 
 def test_unreadable_wiring_is_not_compared() -> None:
     """It is said elsewhere that it could not be read."""
-    unread = replace(FACTS, topology=TopologySummary({}, None))
+    unread = replace(FACTS, topology=Topology({}, None))
     assert list(checks.alike(cluster(), three(n2=unread))) == []
 
 
@@ -175,7 +175,7 @@ def site(**facts: NodeFacts) -> Site:
 def test_change_since_the_last_provisioning_is_found() -> None:
     """Another wiring, a GPU that fell off the bus."""
     assert list(checks.since(site(n1=FACTS), {"n1": FACTS, "n2": FACTS})) == []
-    wiring = replace(FACTS, topology=TopologySummary({}, "b" * 64))
+    wiring = replace(FACTS, topology=Topology({}, "b" * 64))
     (found,) = checks.since(site(n1=wiring), {"n1": FACTS})
     assert (found.severity, found.code, found.node) == ("warning", "TOPO-CHANGED", "n1")
     assert found.expected == "as on 2020-09-15T14:28:53Z"
@@ -189,7 +189,7 @@ def test_change_since_the_last_provisioning_is_found() -> None:
     [
         (FACTS, replace(FACTS, topology=None, gpu=None)),
         (replace(FACTS, topology=None, gpu=None), FACTS),
-        (FACTS, replace(FACTS, topology=TopologySummary({}, None))),
+        (FACTS, replace(FACTS, topology=Topology({}, None))),
         (replace(FACTS, gpu=replace(V100S, bus_ids=("0:1",))), FACTS),
     ],
 )

@@ -136,25 +136,6 @@ def test_both_files_of_gpt_belong_together() -> None:
     assert empty.seen == f"{stem}.idx in /data/set without a byte"
 
 
-def test_an_index_belongs_to_its_records() -> None:
-    """Other names, or files of the same size, are no index of them."""
-    dataset = known("dali_idx")
-    records = sizes("train-00000-of-00002", "train-00001-of-00002", each=1000)
-    own = sizes("train-00000-of-00002", "validation-00000-of-00001")
-    said = [finding.seen for finding in judge.unlike(dataset, "n", (own, own), (records, records))]
-    assert said == [
-        "dali_idx is without train-00001-of-00002",
-        "dali_idx is beyond validation-00000-of-00001",
-    ]
-    copied = list(judge.unlike(dataset, "n", (records, records), (records, records)))
-    assert [finding.expected for finding in copied] == ["an index, far smaller"]
-    whole = sizes("train-00000-of-00002", "train-00001-of-00002")
-    assert list(judge.unlike(dataset, "n", (whole, whole), (records, records))) == []
-    classes = known("imagenet")
-    seen = (WHOLE_TRAIN, WHOLE_VAL)
-    assert list(judge.unlike(classes, "n", seen, seen)) == []
-
-
 def test_what_there_is_is_said_in_words() -> None:
     """For tables."""
     said = judge.counted(known("imagenet"), (WHOLE_TRAIN, WHOLE_VAL))

@@ -11,7 +11,7 @@ from orchestrator.datasets import (
     Need,
     look,
 )
-from orchestrator.datasets.look import Observed, Paths
+from orchestrator.datasets.look import Observed
 from tests.datasets.shipped import known
 
 
@@ -37,13 +37,12 @@ def found(**changes: object) -> Observed:
 
 def looked(dataset: Dataset, target: Path, source: Path | None, home: Path) -> Observed:
     """What the real script says of this machine."""
-    wanted = Paths(str(target), str(source) if source else None, str(home))
-    question = look.probe(dataset, wanted)
+    question = look.probe(dataset, str(target), str(source) if source else None, str(home))
     done = subprocess.run(question.argv, capture_output=True, text=True, timeout=60, check=True)
     return question.parse(done.stdout)
 
 
-WANTED = Paths("/data/image", "/data/downloads", "/var/tmp/dlperf-root/prepare/x")
+TARGET, SOURCE = "/data/image", "/data/downloads"
 
 
 # Can it be prepared?
@@ -153,7 +152,7 @@ def test_a_path_that_is_not_free_is_refused(
     changes: dict[str, object], code: str, match: str
 ) -> None:
     """Before anything is written."""
-    (finding,) = look.findings(known("imagenet"), "vs001", WANTED, found(**changes))
+    (finding,) = look.findings(known("imagenet"), "vs001", TARGET, found(**changes), 0)
     assert (finding.severity, finding.code) == ("error", code)
     assert match in finding.seen
 
@@ -161,24 +160,24 @@ def test_a_path_that_is_not_free_is_refused(
 def test_a_free_path_is_not_refused() -> None:
     """Nor is one where the same data set was begun."""
     seen = found(partial="imagenet")
-    assert list(look.findings(known("imagenet"), "vs001", WANTED, seen)) == []
+    assert list(look.findings(known("imagenet"), "vs001", TARGET, seen, 0)) == []
 
 
 def test_what_is_missing_is_named() -> None:
     """The folder, or what it should hold; every way counts."""
     dataset = known("wiki_ofrecord")
-    here = look.unmet(dataset, "vs001", WANTED, found())
+    here = look.unmet(dataset, "vs001", SOURCE, found())
     assert here.seen == "/data/downloads on the node has not all of it"
     assert here.expected == ("part-(0|[1-9]N*) or wiki_ofrecord_seq_len_128_example.tgz")
-    gone = look.unmet(dataset, "vs001", WANTED, found(from_there=False))
+    gone = look.unmet(dataset, "vs001", SOURCE, found(from_there=False))
     assert gone.seen == "/data/downloads is no folder on the node"
-    unnamed = Paths("/data/image", None, "/home")
-    assert look.unmet(dataset, "vs001", unnamed, found()).seen == "no --from DIR"
+    assert look.unmet(dataset, "vs001", None, found()).seen == "no --from DIR"
 
 
 def test_a_disk_without_room_is_named_with_both_numbers() -> None:
     """MiB, as df says them."""
-    finding = look.full("vs001", found(free_bytes=5 << 20), 700 << 20)
+    seen = found(free_bytes=5 << 20)
+    (finding,) = look.findings(known("imagenet"), "vs001", TARGET, seen, 700 << 20)
     assert finding.code == "DISK-FULL"
     assert finding.seen == "5 MiB free for /data/image.partial"
     assert finding.expected == "at least 700 MiB"

@@ -1,7 +1,5 @@
 """How far a preparation is, and how that is told."""
 
-import pytest
-
 from orchestrator.datasets import (
     progress,
 )
@@ -24,19 +22,23 @@ def test_a_problem_has_a_code_and_words() -> None:
     assert progress.problem("problem x") is None
 
 
-def test_the_time_left_is_told_once_it_can_be() -> None:
-    """At the pace so far; nobody knows at the beginning, nor without a total."""
-    first = DataProgress(100, 1001, 0)
-    assert progress.left_s(first, first, 60) is None
-    assert progress.left_s(first, DataProgress(200, 1001, 0), 50) == pytest.approx(400.5)
-    assert progress.left_s(DataProgress(0, 0, 0), DataProgress(5, 0, 5), 50) is None
-
-
 def test_many_nodes_are_told_in_one_line() -> None:
-    """The one that is least far, the pace of all."""
-    by_node = {"vs001": DataProgress(37, 1001, 5), "vs002": DataProgress(30, 1001, 5)}
-    assert progress.summary(by_node, 1204.4, "12:03") == (
-        "vs[001-002]: 30 of 1001 done (vs002 is least far), 1204 files/s, about 12:03 left"
+    """The one that is least far, the pace of all, and the longest time left."""
+    first = {"vs001": (DataProgress(10, 1001, 50), 7.0), "vs002": (DataProgress(20, 1001, 5), 8.0)}
+    now = {"vs001": DataProgress(37, 1001, 950), "vs002": DataProgress(30, 1001, 605)}
+    assert progress.summary(first, now, 10.0) == (
+        "vs[001-002]: 30 of 1001 done (vs002 is least far), 600 files/s, about 3:14 left"
     )
-    assert progress.summary({"vs001": DataProgress(3, 0, 3)}, 0.0, "") == "vs001: 3 done, 0 files/s"
-    assert progress.summary({}, 0.0, "") == "beginning"
+    assert progress.summary(first, {}, 10.0) == "beginning"
+
+
+def test_the_time_left_is_told_once_it_can_be() -> None:
+    """Nobody knows it at the beginning, nor without a total."""
+    begun = {"vs001": (DataProgress(3, 0, 3), 1.0)}
+    assert progress.summary(begun, {"vs001": DataProgress(3, 0, 3)}, 1.0) == (
+        "vs001: 3 done, 0 files/s"
+    )
+    begun = {"vs001": (DataProgress(3, 9, 3), 1.0)}
+    assert progress.summary(begun, {"vs001": DataProgress(3, 9, 3)}, 61.0) == (
+        "vs001: 3 of 9 done, 0 files/s"
+    )

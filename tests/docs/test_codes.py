@@ -97,7 +97,7 @@ def test_a_finding_without_a_severity_is_refused() -> None:
 
 def test_codes_are_found_in_the_source() -> None:
     """Of each kind: finding, problem, mark, error, and what a parser says."""
-    kinds = {"IB-RATE", "TRUNCATED", "WIDE-SPREAD", "SSH-AUTH", "GLUED", "CONFIG", "LABELS"}
+    kinds = {"IB-RATE", "TRUNCATED", "WIDE-SPREAD", "SSH-AUTH", "UNREADABLE", "CONFIG", "LABELS"}
     assert kinds <= said()
 
 

@@ -9,10 +9,10 @@ from orchestrator.model.case import Case
 from orchestrator.model.report import Report
 from orchestrator.model.site import (
     GpuSummary,
-    HcaSummary,
+    HcaPort,
     NodeFacts,
     Site,
-    TopologySummary,
+    Topology,
 )
 from orchestrator.report import node_facts
 from tests.checks import facts
@@ -21,8 +21,8 @@ from tests.reported import results, sweep
 # The nodes of the documents, as far as they say it.
 HOST = replace(facts.HOST, hostname="VS002", memory_mib=393216)
 V100 = GpuSummary("440.33.01", "10.2", ("Tesla V100-SXM2-16GB",) * 8)
-HCA = HcaSummary("mlx5_0", 1, "MT4115", "12.27.1016", "Active", 100, "InfiniBand")
-WIRES = TopologySummary({"GPU0": {"GPU1": "NV1"}, "GPU1": {"GPU0": "NV1"}}, "d")
+HCA = HcaPort("mlx5_0", 1, "MT4115", "12.27.1016", "Active", 100, "InfiniBand")
+WIRES = Topology({"GPU0": {"GPU1": "NV1"}, "GPU1": {"GPU0": "NV1"}}, "d")
 NODE = NodeFacts(HOST, gpu=V100, topology=WIRES, infiniband=(HCA,), ofed="4.9-0.1.7.0")
 
 
@@ -57,7 +57,7 @@ def test_nodes_are_said_as_in_the_documents() -> None:
 
 def test_what_a_node_does_not_say_is_left_out() -> None:
     """No None among the facts; an adapter keeps its row with what is known of it."""
-    down = HcaSummary("mlx5_1", 1, None, None, "Down", None, None)
+    down = HcaPort("mlx5_1", 1, None, None, "Down", None, None)
     bare = replace(NODE, gpu=GpuSummary(None, None, ()), infiniband=(down,), ofed=None)
     rows = node_facts.rows(bare)
     assert not {"GPUs", "driver", "CUDA", "OFED", "HCA mlx5_1:1"} & rows.keys()

@@ -140,8 +140,8 @@ def test_stubs_replay_what_our_parsers_read(two: Cluster) -> None:
     recorded = HERE / "samples" / "ibstat" / "dlperf_seed_vs002_mt4115.txt"
     said = [node.must("ibstat") for node in two.nodes]
     assert said[1] == recorded.read_text().partition("\n")[2]
-    hcas = [hca for text in said for hca in infiniband.parse(text).hcas]
-    assert len({hca.node_guid for hca in hcas}) == 2
+    ports = [port for text in said for port in infiniband.parse(text).ports]
+    assert len({port.node_guid for port in ports}) == 2
 
 
 def test_the_engine_dies_and_comes_back(two: Cluster) -> None:

@@ -15,8 +15,8 @@ from orchestrator.model.facts import Gid
 from orchestrator.planning import inventory_draft
 from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
 from orchestrator.probes import discovery
-from orchestrator.probes.discovery import Discovered, Port
-from orchestrator.probes.sections import Output
+from orchestrator.probes.discovery import Discovered
+from orchestrator.probes.sections import Answers, Output
 from tests.probes.answers import HOST_LINES
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -36,7 +36,6 @@ def answer(**texts: str) -> Discovered:
         "topology": (SAMPLES / "topo" / "litgpt_a100_8gpu_10nic_numa_id.txt").read_text(),
         "ports": ports(*(f"mlx5_{n}" for n in range(10))),
         "gids": "",
-        "ibstat": "",
         "place": "server 10.0.0.11\nroute eno1\nslurm slurm 23.11.4\ndata imagenet /data/image\n",
         "docker.info": (SAMPLES / "docker" / "debian_20.10.24_info.json").read_text()
         + "free_kib 99999999\n",
@@ -44,7 +43,7 @@ def answer(**texts: str) -> Discovered:
         "sudo": "20.10.24\n",
     }
     outputs = {name: Output(0, text, "") for name, text in {**plain, **texts}.items()}
-    return discovery.discovered(outputs)
+    return discovery.discovered(Answers(outputs, 0))
 
 
 def without(found: Mapping[str, Output]) -> Discovered:
@@ -53,8 +52,9 @@ def without(found: Mapping[str, Output]) -> Discovered:
         ("gpu", "topology", "docker.info", "docker.version", "sudo"),
         Output(127, "", "not found"),
     )
-    empty = dict.fromkeys(("ports", "gids", "ibstat", "place"), Output(0, "", ""))
-    return discovery.discovered({"host": Output(0, HOST_LINES, ""), **empty, **absent, **found})
+    empty = dict.fromkeys(("ports", "gids", "place"), Output(0, "", ""))
+    outputs = {"host": Output(0, HOST_LINES, ""), **empty, **absent, **found}
+    return discovery.discovered(Answers(outputs, 0))
 
 
 def drafted(*nodes: DraftNode, agent: bool = False) -> tuple[str, Cluster]:
@@ -166,7 +166,7 @@ def test_a_machine_answers_everything_in_one_round_trip() -> None:
     done = subprocess.run(probe.argv, capture_output=True, text=True, timeout=180, check=True)
     assert probe.parse(done.stdout).host.cpus > 0
     with pytest.raises(errors.LogError) as hung:
-        discovery.discovered({"host": Output(None, "", "")})
+        discovery.discovered(Answers({"host": Output(None, "", "")}, 0))
     assert hung.value.code == "HOST-HUNG"
 
 
@@ -218,28 +218,17 @@ def test_adapters_are_sorted_by_number() -> None:
     """As people count them, names without a number first."""
     said = replace(
         answer(topology=""),
-        ports=tuple(Port(name, 1, True, 400, "InfiniBand") for name in ("mlx5_10", "mlx5_9", "ib")),
+        ports=discovery.ports(ports("mlx5_10", "mlx5_9", "ib")),
     )
     used, left = inventory_draft.adapters(said)
-    assert [port.hca for port in used] == ["ib", "mlx5_9", "mlx5_10"]
+    assert [port.name for port in used] == ["ib", "mlx5_9", "mlx5_10"]
     assert left == ()
-
-
-def test_ibstat_answers_where_the_kernels_files_are_hidden() -> None:
-    """As in a container that has the tools alone; what it does not know is left out."""
-    text = (SAMPLES / "ibstat" / "l2fwd_nv_issue6_connectx6dx_roce_2x100.txt").read_text()
-    found = answer(ports="", ibstat=text).ports
-    assert [(port.hca, port.active, port.rate_gbps, port.link_layer) for port in found] == [
-        ("mlx5_0", True, 100, "Ethernet"),
-        ("mlx5_1", True, 100, "Ethernet"),
-    ]
-    assert answer(ports="").ports == ()
 
 
 def test_ports_that_cannot_be_read_are_left_out() -> None:
     """A rate in other words, another layer, a short line."""
     text = "a|1|4: ACTIVE|2.5 Gb/sec (1X)|InfiniBand\nb|1|4: ACTIVE|fast|InfiniBand\nc|1\nd|x|||\n"
-    assert [(port.hca, port.rate_gbps) for port in discovery.ports(text)] == [("a", 2)]
+    assert [(port.name, port.rate_gbps) for port in discovery.ports(text)] == [("a", 2)]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from tests.hung_mount import FUSE, hung
-from tests.preparing_data.nodes import Nodes, codes
-from tests.small_sets import parts, tfrecords
+from tests.preparing_data.nodes import Nodes
+from tests.small_sets import parts
 from tests.sshd import Sshd
 
 pytestmark = pytest.mark.cluster
@@ -59,20 +59,6 @@ def test_a_mount_that_hangs_is_told_and_not_counted(nodes: Nodes) -> None:
 
 
 @mounts
-def test_records_whose_mount_hangs_keep_an_index_from_comparison_alone(nodes: Nodes) -> None:
-    """The index itself is counted; the records are named with their own path."""
-    nodes.write("node1", imagenet_tfrecord=f"{nodes.folder}/tf", dali_idx=f"{nodes.folder}/idx")
-    index = nodes.folder / "idx"
-    index.mkdir()
-    (index / "train-00000-of-00001").write_text("0 10\n")
-    with hung(nodes.folder / "tf"):
-        said = nodes.json("check", "dali_idx", code=5)
-    (hanging,) = [finding for finding in said["findings"] if finding["code"] == "MOUNT-HUNG"]
-    assert hanging["seen"] == f"{nodes.folder}/tf: no answer in 10 s"
-    assert said["held"]["node1"]["files"] == 1
-
-
-@mounts
 @pytest.mark.parametrize("where", ["image", "from"])
 def test_nothing_is_prepared_from_or_to_a_mount_that_hangs(nodes: Nodes, where: str) -> None:
     """It is told within seconds, as that of its node."""
@@ -86,21 +72,6 @@ def test_nothing_is_prepared_from_or_to_a_mount_that_hangs(nodes: Nodes, where: 
     (error,) = said["errors"]
     assert (error["code"], error["node"]) == ("MOUNT-HUNG", "node1")
     assert f"{nodes.folder}/{where}: no answer in 10 s" in error["message"]
-
-
-def test_an_index_is_held_against_its_records(nodes: Nodes) -> None:
-    """A file for each; the other data set is found by the inventory."""
-    nodes.write("node1", imagenet_tfrecord=f"{nodes.folder}/tf", dali_idx=f"{nodes.folder}/idx")
-    tfrecords(nodes.folder / "tf", train=3)
-    index = nodes.folder / "idx"
-    index.mkdir()
-    for path in (nodes.folder / "tf").iterdir():
-        (index / path.name).write_text("0 10\n")
-    said = nodes.json("check", "dali_idx")
-    assert codes(said) == {("warning", "DATA-INCOMPLETE")}
-    (index / "validation-00001-of-00002").unlink()
-    said = nodes.json("check", "dali_idx", code=5)
-    assert "dali_idx is without validation-00001-of-00002" in [f["seen"] for f in said["findings"]]
 
 
 @pytest.mark.parametrize(

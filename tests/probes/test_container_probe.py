@@ -25,12 +25,7 @@ LIMITS = """\
 uid 1000
 memlock 8192
 stack unlimited
-shm shm
-shm 16777216
-shm 0
-shm 16777216
-shm 0%
-shm /dev/shm
+shm_kib 16777216
 device rdma_cm
 device uverbs0
 """
@@ -113,20 +108,15 @@ def test_limits_are_read() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "shm", ["shm ", "shm /dev/sda1\nshm 5\nshm 1\nshm 4\nshm 5%\nshm /", "shm a\nshm b"]
-)
-def test_shared_memory_that_is_no_file_system_of_its_own_is_none(shm: str) -> None:
-    """The disk's size is not taken for it; nor is a device that is not there."""
-    facts = read(f"uid 0\nmemlock unlimited\nstack 8192\n{shm}\ndevice \n")
+def test_shared_memory_that_is_no_file_system_of_its_own_is_none() -> None:
+    """The script prints nothing then."""
+    facts = read("uid 0\nmemlock unlimited\nstack 8192\ndevice \n")
     assert (facts.shm_mib, facts.devices, facts.memlock_kib) == (0, (), None)
 
 
-@pytest.mark.parametrize(
-    "limits", ["", "uid root\nmemlock 1\nstack 1\n", "uid 0\nuid 1\nmemlock 1\nstack 1\n"]
-)
+@pytest.mark.parametrize("limits", ["", "uid root\nmemlock 1\nstack 1\n"])
 def test_limits_that_cannot_be_read_are_refused(limits: str) -> None:
-    """Missing, no number, said twice."""
+    """Missing or no number."""
     with pytest.raises(errors.LogError, match="needed a number") as raised:
         read(limits)
     assert raised.value.code == "CONTAINER-FACTS"
@@ -143,4 +133,4 @@ def test_list_that_is_none_is_not_a_list_of_no_gpus(text: str) -> None:
     """The first words are shown."""
     with pytest.raises(errors.LogError, match=r"nothing|Unknown Error") as raised:
         container.count_gpus(text)
-    assert raised.value.code == "NO-GPU-LIST"
+    assert raised.value.code == "UNREADABLE"

@@ -119,8 +119,8 @@ def test_words_of_a_path_are_not_obeyed(tmp_path: Path) -> None:
         ("", "not whole"),
         (ANSWER.replace("end\n", ""), "not whole"),
         (ANSWER.replace("4ed", "xyz"), "not whole"),
-        (ANSWER.replace("files 3", "files three"), "not counted"),
-        (ANSWER.replace("size_bytes 12", "size_bytes "), "not counted"),
+        (ANSWER.replace("files 3", "files three"), "not whole"),
+        (ANSWER.replace("size_bytes 12", "size_bytes "), "not whole"),
         ("problem unreadable\n", "unreadable, in part or as a whole"),
     ],
 )

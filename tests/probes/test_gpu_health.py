@@ -32,15 +32,17 @@ def test_ecc_errors_are_those_of_all_memory(
     parts = "".join(f"<{tag}>{count}</{tag}>" for tag, count in counts.items())
     one, problems = only_gpu(V100.replace(ECC, parts))
     assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (total, sram)
-    assert problems == ([f"UNREADABLE GPU 0: ecc_errors/aggregate: {says}"] if says else [])
+    assert problems == (
+        [f"UNREADABLE nvidia-smi -q -x, GPU 0: ecc_errors/aggregate: {says}"] if says else []
+    )
 
 
 def test_total_that_is_unreadable_has_no_part() -> None:
     """Nothing is said of SRAM where the total of all memories is not known."""
     one, problems = only_gpu(V100.replace("<total>3<", "<total>-3<"))
     assert (one.ecc_uncorrected, one.ecc_sram_uncorrected) == (None, None)
-    said = "UNREADABLE GPU 0: ecc_errors/aggregate/double_bit/total: cannot read '-3'"
-    assert problems == [said]
+    (said,) = problems
+    assert said.endswith("GPU 0: ecc_errors/aggregate/double_bit/total: cannot read '-3'")
 
 
 def test_ecc_errors_without_their_memory_count_as_those_of_sram() -> None:

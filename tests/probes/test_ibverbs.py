@@ -5,7 +5,7 @@ import pytest
 import tests
 from orchestrator import errors, words
 from orchestrator.model.facts import VerbsFacts
-from orchestrator.probes import ibverbs
+from orchestrator.probes import infiniband
 
 SAMPLES = tests.SAMPLES / "ibverbs"
 NO_DRIVER = (
@@ -29,21 +29,21 @@ NO_DRIVER = (
 )
 def test_adapters_are_those_that_were_opened(sample: str, expected: VerbsFacts) -> None:
     """A driver that is missing leaves an adapter out, and the library says so."""
-    assert ibverbs.parse((SAMPLES / sample).read_text()) == expected
+    assert infiniband.parse_verbs((SAMPLES / sample).read_text()) == expected
 
 
 def test_no_adapter_at_all_is_an_answer() -> None:
     """Said by the program itself."""
-    assert ibverbs.parse("No IB devices found\n") == VerbsFacts((), ())
-    assert ibverbs.parse("0 HCAs found:\n") == VerbsFacts((), ())
+    assert infiniband.parse_verbs("No IB devices found\n") == VerbsFacts((), ())
+    assert infiniband.parse_verbs("0 HCAs found:\n") == VerbsFacts((), ())
 
 
 @pytest.mark.parametrize("text", ["", "Welcome\n", "transport: InfiniBand (0)\n"])
 def test_text_of_something_else_is_refused(text: str) -> None:
     """An empty text does not mean that there are no adapters."""
     with pytest.raises(errors.LogError, match="no line like hca_id") as raised:
-        ibverbs.parse(text)
-    assert raised.value.code == "NO-VERBS"
+        infiniband.parse_verbs(text)
+    assert raised.value.code == "UNREADABLE"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_text_of_something_else_is_refused(text: str) -> None:
 )
 def test_version_of_ofed_is_the_one_that_it_prints(text: str, expected: str | None) -> None:
     """Two versions are none."""
-    assert ibverbs.ofed_version(text) == expected
+    assert infiniband.ofed_version(text) == expected
 
 
 def test_versions_of_ofed_are_ordered_by_their_numbers() -> None:

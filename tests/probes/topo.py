@@ -1,10 +1,4 @@
-"""Tables of `nvidia-smi topo -m`, written by hand, and what is read of one."""
-
-import pytest
-
-from orchestrator import errors
-from orchestrator.model.facts import Topology
-from orchestrator.probes import topology
+"""Tables of `nvidia-smi topo -m`, written by hand."""
 
 # Written as drivers 5xx print it: tabs, two of them before the GPU NUMA ID, but one in the titles.
 TABLE = """\
@@ -31,22 +25,3 @@ GPU1\tNV2\t X \tSYS\tPIX\t8-15,24-31
 mlx5_0\tPIX\tSYS\t X \tSYS\t
 mlx5_1\tSYS\tPIX\tSYS\t X \t
 """
-
-
-def codes(fact: Topology) -> list[str]:
-    """The codes of all problems, in order."""
-    return [problem.code for problem in fact.problems]
-
-
-def by_gpu(cells: str) -> dict[str, str | None]:
-    """Affinity by GPU from words in order, ``-`` where it is unknown."""
-    return {
-        f"GPU{number}": None if word == "-" else word for number, word in enumerate(cells.split())
-    }
-
-
-def code_of(text: str) -> str:
-    """The code of the error that ``text`` is refused with."""
-    with pytest.raises(errors.LogError) as caught:
-        topology.parse(text)
-    return caught.value.code

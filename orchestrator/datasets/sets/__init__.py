@@ -1,1 +1,0 @@
-"""The data sets: a module per set."""
