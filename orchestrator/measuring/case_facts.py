@@ -27,11 +27,11 @@ def completed(
     """
     cases = [result.case for result in report.results]
     own_cases = {case: own for case in cases if (own := _select_params(workload, case))}
-    speeds = node_speeds.speeds(report.results)
+    speeds = node_speeds.compare_nodes(report.results)
     complete = replace(
         report,
         node_speeds=speeds,
-        marks=(*report.marks, *node_speeds.marks(speeds)),
+        marks=(*report.marks, *node_speeds.mark_slow_nodes(speeds)),
         layout=workload.layout,
         log_prefix=workload.log_prefix,
         names={**_by_case(workload.case_name, own_cases), **report.names},

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from orchestrator import errors, words
 from orchestrator.collecting import show
 from orchestrator.inputs import sites, user_files
-from orchestrator.measuring import node_groups
-from orchestrator.measuring.node_groups import Group
+from orchestrator.measuring import node_speeds
+from orchestrator.measuring.node_speeds import Group
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.report import PublishedResult, Report
@@ -41,19 +41,19 @@ class Speeds:
     def groups(self) -> tuple[Group, ...]:
         """Return the groups of nodes that ran together, compared with the pairs."""
         together = (result for report in self.together for result in report.results)
-        return node_groups.groups(self.nodes[-1].results[0], together)
+        return node_speeds.compare_groups(self.nodes[-1].results[0], together)
 
     @property
     def short(self) -> tuple[tuple[Report, PublishedResult], ...]:
         """Return the reports of bandwidths below a published one, each with that result."""
         reports = (*self.nodes, *self.together)
-        rows = ((report, node_groups.below_published(report)) for report in reports)
+        rows = ((report, node_speeds.find_better_published(report)) for report in reports)
         return tuple((report, row) for report, row in rows if row and report.unit == BANDWIDTH)
 
     @property
     def is_slow(self) -> bool:
         """Return True if any node, any group or the bandwidth of all nodes is too low."""
-        slow = any(report.node_speeds.slow for report in self.nodes)
+        slow = any(it.is_slow for report in self.nodes for it in report.node_speeds)
         return slow or any(group.is_slow for group in self.groups) or bool(self.short)
 
     @property
@@ -161,7 +161,7 @@ def _together(runs: _Runs, count: int, pairs: Report) -> Iterator[Report]:
         yield report
         half = (size + 1) // 2
         if half > 2:
-            found = node_groups.groups(pairs.results[0], report.results)
+            found = node_speeds.compare_groups(pairs.results[0], report.results)
             todo += [(half, group.nodes) for group in found if group.is_slow]
 
 

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from orchestrator import nodeset, report, words
 from orchestrator.collecting import show as sweep_shown
 from orchestrator.console import Voice
-from orchestrator.measuring import node_groups
-from orchestrator.measuring.node_groups import Group
+from orchestrator.measuring import node_speeds
+from orchestrator.measuring.node_speeds import Group
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult, Report
 from orchestrator.sweeping.node_speed import Speeds
@@ -42,13 +42,13 @@ def _show_groups(voice: Voice, playbook: str, groups: Sequence[Group]) -> None:
     ]
     head = ("nodes together", "GB/s", "of the median of pairs", "")
     voice.table(f"Nodes together, by {playbook}", head, rows)
-    for group in node_groups.smallest_slow(groups):
+    for group in node_speeds.find_smallest_slow(groups):
         problem = _slow(group)
         voice.line(f"{problem.code}: {problem.message}")
 
 
 def _slow(group: Group) -> Problem:
-    share, least = words.apart(group.share, node_groups.LEAST_SHARE, "%", 0)
+    share, least = words.apart(group.share, node_speeds.LEAST_SHARE, "%", 0)
     return Problem(
         "FABRIC-SLOW",
         f"{nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
@@ -62,17 +62,17 @@ def _short(found: tuple[Report, PublishedResult]) -> Problem:
     return Problem(
         "BUSBW-LOW",
         f"{result.case.placement} reaches {median:.4g} GB/s; needed"
-        f" {node_groups.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest published"
+        f" {node_speeds.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest published"
         f" ({published.source})",
     )
 
 
 def _show_nodes(voice: Voice, found: Report) -> None:
-    slow, result = found.node_speeds.slow, found.results[0]
+    result = found.results[0]
     reached = f", median {result.statistics.median:.4g} {found.unit}" if result.statistics else ""
     rows = [
-        (speed.node, str(speed.trials), f"{speed.speed:.3f}", "slow" if speed.node in slow else "")
-        for speed in found.node_speeds.nodes
+        (it.node, str(it.trials), f"{it.speed:.3f}", "slow" if it.is_slow else "")
+        for it in found.node_speeds
     ]
     head = ("node", "trials", "speed over the median node", "")
     title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
