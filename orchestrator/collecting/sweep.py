@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator import __version__, errors, workloads
 from orchestrator.collecting import code, evidence, fabric, logs, publications, settled, telemetry
-from orchestrator.measuring import canary, case_facts, medians, settling, validity
+from orchestrator.measuring import case_facts, medians, settling, validity
 from orchestrator.model import env
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -50,7 +50,7 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
         else:
             by_case.setdefault(trial.case, []).append(measurement)
     results = medians.compared(
-        [settling.marked(medians.result(*item), plan.method) for item in by_case.items()]
+        [settling.mark_unsettled(medians.result(*item), plan.method) for item in by_case.items()]
     )
     report = _report(record, workload, results)
     writer = Writer(__version__, code.digest(plan.workload), strict)
@@ -147,7 +147,7 @@ def _watched(
     case = canaries[0][0].case
     result = next((result for result in results if result.case == case), None)
     places = [trial.canary for trial, _ in canaries]
-    return canary.watched(case, places, [trial for _, trial in canaries], result)
+    return medians.judge_canary(case, places, [trial for _, trial in canaries], result)
 
 
 def _rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule | None:
