@@ -178,7 +178,14 @@ def _trial(
         problems = (*kept.problems, *outcome.problems)
         return _unmeasured(trial, outcome.attempt, state, problems)
     log = logs.read(path, workload, method.window)
-    measurement = validity.judged(log, trial, method, str(path.relative_to(sweep.folder)))
+    measurement = validity.measure_log(
+        log,
+        trial.case,
+        method,
+        trial=trial.name,
+        repeat=trial.repeat,
+        path=str(path.relative_to(sweep.folder)),
+    )
     if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
         measurement = _proved(sweep, measurement, workload, outcome)
     folder = sweep.attempt_folder(outcome.trial, outcome.attempt)
