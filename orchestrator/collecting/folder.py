@@ -42,7 +42,7 @@ def start(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
 
         def report() -> Report:
             logs = [*zip(paths, contents(), strict=True)]
-            measured = case_facts.completed(
+            measured = case_facts.complete_report(
                 _report(folder, workload, logs), workload, publications.shipped()
             )
             return replace(
@@ -94,7 +94,7 @@ def _cases(
     places: dict[Case, set[Path]] = {}
     for path, log in logs:
         header = {**shared_headers[_series(path)], **log.config}
-        cases.append(names.case_of(str(path.absolute()), header, workload))
+        cases.append(names.read_case(str(path.absolute()), header, workload))
         if found := cases[-1]:
             places.setdefault(found[0], set()).add(path.absolute().parent.parent)
     if all(len(folders) == 1 for folders in places.values()):

@@ -119,7 +119,7 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         written_by=record.written_by,
         names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
     )
-    return case_facts.completed(draft, workload, publications.shipped())
+    return case_facts.complete_report(draft, workload, publications.shipped())
 
 
 def _most_repeats(plan: Plan) -> int:

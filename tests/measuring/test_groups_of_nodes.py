@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.measuring import node_speeds, published
-from orchestrator.measuring.hardware import Machines
 from orchestrator.model.result import Result, Statistics
 from orchestrator.workloads import all_reduce
 from tests.measuring.test_node_speeds import result, trial
@@ -65,7 +64,7 @@ def test_a_bandwidth_below_the_lowest_published_is_told(
     )
     key = all_reduce.published(case)
     assert key is not None
-    rows = published.of_case(ROWS, case, key, "", Machines((gpu,)))
+    rows = published.select_for_case(ROWS, case, key, "", (gpu,))
     result = replace(of(), case=case, statistics=replace(PAIRS, median=reached))
     found = node_speeds.find_better_published(sweep((result,), published={case: rows}))
     assert (found.throughput if found else None) == needed
