@@ -32,7 +32,7 @@ class Bound:
 
     @property
     def origin(self) -> str:
-        """The bound and its origin, in words."""
+        """Return the bound and its origin in words."""
         origins = {
             "given": "given",
             "usual": "usual, for want of history",

@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def gates(self) -> Counter[str | None]:
-        """The number of cases by result of the gate; empty without one."""
+        """Count the cases by result of the gate; empty without one."""
         if self.slower is None:
             return Counter()
         return Counter([row.gate for row in self.rows] + ["unknown"] * len(self.only_first))
@@ -71,7 +71,7 @@ class Comparison:
 
     @property
     def gate(self) -> str:
-        """The result of the gate in a sentence; empty without a gate."""
+        """Return the result of the gate in a sentence; empty without a gate."""
         if self.slower is None:
             return ""
         gates, limit = self.gates, f"slower by more than {self.slower:.2%}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
 from orchestrator.model.case import NAMED_BY
 from orchestrator.model.facts import JSON
@@ -22,14 +22,8 @@ _DERIVED = frozenset({"placement", "world_size", "global_batch_size", "data_para
 Throughput = Annotated[FiniteFloat, Field(gt=0)]
 
 
-class _Part(BaseModel):
-    """A part of results.json; other fields are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class PublishedRow(_Part):
-    """A result that somebody published for a case."""
+class PublishedRow(BaseModel, frozen=True):
+    """A result that somebody published for a case; as of all parts, other fields are ignored."""
 
     suite: str = ""
     framework: str
@@ -38,7 +32,7 @@ class PublishedRow(_Part):
     hardware: str = ""
 
 
-class WrittenTrial(_Part):
+class WrittenTrial(BaseModel, frozen=True):
     """A trial in results.json."""
 
     trial: str
@@ -51,7 +45,7 @@ class WrittenTrial(_Part):
     marks: tuple[Problem, ...] = ()
 
 
-class SideCase(_Part):
+class SideCase(BaseModel, frozen=True):
     """A case and its trials, in the order of their repeats.
 
     Args:
@@ -67,40 +61,37 @@ class SideCase(_Part):
 
     @property
     def every_mark(self) -> tuple[Problem, ...]:
-        """The case's marks, and marks of valid trials with other codes."""
+        """Return the case's marks, and marks of valid trials with other codes."""
         by_code = {mark.code: mark for trial in self.valid for mark in trial.marks}
         own = {mark.code for mark in self.marks}
         return (*self.marks, *(mark for code, mark in by_code.items() if code not in own))
 
     @property
     def valid(self) -> tuple[WrittenTrial, ...]:
-        """The valid trials."""
         return tuple(trial for trial in self.trials if trial.state == "valid" and trial.throughput)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The throughputs of valid trials, or the published one, in samples per second."""
+        """Return the throughputs of valid trials, or the published one, in samples per second."""
         if self.source:
             return (self.source.throughput,)
         return tuple(trial.throughput for trial in self.valid if trial.throughput)
 
     @property
     def median(self) -> float | None:
-        """The median of ``values``; None without any."""
         return statistics.median(self.values) if self.values else None
 
     @property
     def nodes(self) -> frozenset[str]:
-        """The nodes of all valid trials."""
         return frozenset(node for trial in self.valid for node in trial.nodes)
 
     @property
     def provenance(self) -> Mapping[str, str]:
-        """The provenance of the first valid trial, which all of them share."""
+        """Return the provenance of the first valid trial, which all of them share."""
         return next((trial.provenance for trial in self.valid), {})
 
 
-class _Marked(_Part):
+class _Marked(BaseModel, frozen=True):
     marks: tuple[Problem, ...] = ()
 
 
@@ -234,11 +225,9 @@ class Pairs(NamedTuple):
 def pair_cases(first: Side, second: Side) -> Pairs:
     """Pair the cases of two sides, in the order of the first."""
     varied = {}
-    for name in dict.fromkeys(
-        name for side in (first, second) for it in side.cases for name in it.case
-    ):
+    for name in dict.fromkeys(name for it in (*first.cases, *second.cases) for name in it.case):
         here, there = (
-            {str(it.case.get(name, ABSENT)) for it in side.cases} for side in (first, second)
+            {str(it.case.get(name, ABSENT)) for it in of.cases} for of in (first, second)
         )
         if name.startswith("params.") and len(here) == len(there) == 1 and here != there:
             varied[name] = (here.pop(), there.pop())
