@@ -77,8 +77,7 @@ def _marks(row: ComparedCase) -> Iterator[tuple[str, Sequence[Problem]]]:
 
 
 def _describe_marks(marks: Sequence[Problem]) -> str:
-    texts = (f"{mark.code}: {mark.message}" if mark.message else mark.code for mark in marks)
-    return words.printable("; ".join(texts))
+    return words.printable("; ".join(f"{mark.code}: {mark.message}" for mark in marks))
 
 
 def list_remarks(comparison: Comparison) -> Iterator[str]:

@@ -30,8 +30,10 @@ def tails(first: Sequence[float], second: Sequence[float]) -> tuple[float, float
         (1952), 453-458.
     """
     ordered, size = sorted((*first, *second)), len(second)
-    steps, scores = _steps(len(ordered)), {}
-    begin = 0
+    normal = NormalDist()
+    ranks = range(1, len(ordered) + 1)
+    steps = [round(_STEPS * normal.inv_cdf(rank / (len(ordered) + 1))) for rank in ranks]
+    scores, begin = {}, 0
     for value, ties in itertools.groupby(ordered):
         end = begin + len(list(ties))
         scores[value] = round(sum(steps[begin:end]) / (end - begin)) - steps[0]
@@ -47,15 +49,8 @@ def tails(first: Sequence[float], second: Sequence[float]) -> tuple[float, float
     deviation = math.sqrt(size * len(first) / len(every) * variance)
     if deviation == 0:
         return 1.0, 1.0
-    normal = NormalDist(size * mean, deviation)
-    return normal.cdf(total), 1 - normal.cdf(total)
-
-
-@lru_cache
-def _steps(count: int) -> tuple[int, ...]:
-    """Return the value of a normal distribution for each of so many ranks, in whole steps."""
-    normal = NormalDist()
-    return tuple(round(_STEPS * normal.inv_cdf(rank / (count + 1))) for rank in range(1, count + 1))
+    low = NormalDist(size * mean, deviation).cdf(total)
+    return low, 1 - low
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,6 @@ from orchestrator.measuring import hardware, node_speeds, published
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult, Report
-from orchestrator.model.result import Result
 from orchestrator.workloads import Workload
 
 NOT_OF_THE_PROGRAM = frozenset({"folder"})  # distinguishes cases of a folder of logs
@@ -54,20 +53,15 @@ def complete_report(
         peak_tflops=peaks,
         published={case: found for case, found in rows.items() if found},
     )
-    return replace(
-        complete,
-        results=tuple(_check_peak(complete, result) for result in complete.results),
-    )
-
-
-def _check_peak(report: Report, result: Result) -> Result:
-    """Mark a result that needs more TFLOP/s than the GPUs have."""
-    reached, peak = report.tflops_per_gpu(result), report.peak_tflops.get(result.case)
-    if reached is None or peak is None or reached <= peak:
-        return result
-    seen, most = words.apart(reached, peak, digits=2)
-    text = f"{seen} TFLOP/s on each GPU, of which {most} can be had; look at its log"
-    return replace(result, marks=(*result.marks, Problem("IMPLAUSIBLE", text)))
+    checked = []
+    for result in complete.results:
+        reached, peak = complete.tflops_per_gpu(result), peaks.get(result.case)
+        if reached is not None and peak is not None and reached > peak:
+            seen, most = words.apart(reached, peak, digits=2)
+            text = f"{seen} TFLOP/s on each GPU, of which {most} can be had; look at its log"
+            result = replace(result, marks=(*result.marks, Problem("IMPLAUSIBLE", text)))
+        checked.append(result)
+    return replace(complete, results=tuple(checked))
 
 
 def _by_case(
