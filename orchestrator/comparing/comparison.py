@@ -97,14 +97,9 @@ def compare_sides(
         earlier: sweeps from which that of a case is learnt, the newest first.
     """
     pairs = pair_cases(first, second)
+    given = None if bound is None else Bound(bound, "given")
     cases = [
-        (
-            ours,
-            theirs,
-            Bound(bound, "given")
-            if bound is not None
-            else learn_bound(ours if ours.nodes else theirs, earlier),
-        )
+        (ours, theirs, given or learn_bound(ours if ours.nodes else theirs, earlier))
         for ours, theirs in pairs.both
     ]
     differences, recorded_once = _find_differences(first, second, pairs)
