@@ -12,7 +12,7 @@ from orchestrator.collecting import code, publications, side_by_side
 from orchestrator.collecting.logs import Reading, read
 from orchestrator.disk import on_disk, walk
 from orchestrator.measuring import case_facts, medians, names, throughputs, validity
-from orchestrator.measuring.validity import LogName, of_case, value
+from orchestrator.measuring.validity import measure_log, value
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
@@ -42,7 +42,7 @@ def start(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
 
         def report() -> Report:
             logs = [*zip(paths, contents(), strict=True)]
-            measured = case_facts.completed(
+            measured = case_facts.complete_report(
                 _report(folder, workload, logs), workload, publications.shipped()
             )
             return replace(
@@ -70,7 +70,7 @@ def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, Trainin
             lone.append(_lone(name, log))
             continue
         case, repeat = case_of_log
-        measurement = of_case(log, case, None, LogName(name, repeat, name))
+        measurement = measure_log(log, case, None, trial=name, repeat=repeat, path=name)
         cases.append((case, replace(measurement, provenance=_header_provenance(log, case))))
     rules = {(log.rule, log.window) for _, log in logs}
     report = _folder_report(folder, workload, _results(cases), lone)
@@ -94,7 +94,7 @@ def _cases(
     places: dict[Case, set[Path]] = {}
     for path, log in logs:
         header = {**shared_headers[_series(path)], **log.config}
-        cases.append(names.case_of(str(path.absolute()), header, workload))
+        cases.append(names.read_case(str(path.absolute()), header, workload))
         if found := cases[-1]:
             places.setdefault(found[0], set()).add(path.absolute().parent.parent)
     if all(len(folders) == 1 for folders in places.values()):

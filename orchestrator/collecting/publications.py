@@ -9,4 +9,4 @@ from orchestrator.model.report import PublishedResult
 def shipped() -> tuple[PublishedResult, ...]:
     """Every published result that comes with the package."""
     text = resources.files("orchestrator").joinpath(published.FILE).read_text("utf-8")
-    return published.rows(text)
+    return published.parse_rows(text)

@@ -17,7 +17,7 @@ def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> fr
         trial.name: value(sweep, trial, histories.get(trial.name, History()))
         for trial in plan.trials
     }
-    return Series.of(plan).not_needed(values)
+    return Series(plan).not_needed(values)
 
 
 def value(sweep: Sweep, trial: Trial, history: History) -> float | None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator import __version__, errors, workloads
 from orchestrator.collecting import code, evidence, fabric, logs, publications, settled, telemetry
-from orchestrator.measuring import canary, case_facts, medians, settling, validity
+from orchestrator.measuring import case_facts, medians, settling, validity
 from orchestrator.model.attempt import Outcome
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -49,7 +49,7 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
         else:
             by_case.setdefault(trial.case, []).append(measurement)
     results = medians.compared(
-        [settling.marked(medians.result(*item), plan.method) for item in by_case.items()]
+        [settling.mark_unsettled(medians.result(*item), plan.method) for item in by_case.items()]
     )
     report = _report(record, workload, results)
     writer = Writer(__version__, code.digest(plan.workload), strict)
@@ -118,7 +118,7 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         written_by=record.written_by,
         names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
     )
-    return case_facts.completed(draft, workload, publications.shipped())
+    return case_facts.complete_report(draft, workload, publications.shipped())
 
 
 def _most_repeats(plan: Plan) -> int:
@@ -146,7 +146,7 @@ def _watched(
     case = canaries[0][0].case
     result = next((result for result in results if result.case == case), None)
     places = [trial.canary for trial, _ in canaries]
-    return canary.watched(case, places, [trial for _, trial in canaries], result)
+    return medians.judge_canary(case, places, [trial for _, trial in canaries], result)
 
 
 def _rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule | None:
@@ -177,7 +177,14 @@ def _trial(
         problems = (*kept.problems, *outcome.problems)
         return _unmeasured(trial, outcome.attempt, state, problems)
     log = logs.read(path, workload, method.window)
-    measurement = validity.judged(log, trial, method, str(path.relative_to(sweep.folder)))
+    measurement = validity.measure_log(
+        log,
+        trial.case,
+        method,
+        trial=trial.name,
+        repeat=trial.repeat,
+        path=str(path.relative_to(sweep.folder)),
+    )
     if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
         measurement = _proved(sweep, measurement, workload, outcome)
     folder = sweep.attempt_folder(outcome.trial, outcome.attempt)

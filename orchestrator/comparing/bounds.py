@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -33,7 +32,7 @@ class Bound:
 
     @property
     def origin(self) -> str:
-        """The bound and its origin, in words."""
+        """Return the bound and its origin in words."""
         origins = {
             "given": "given",
             "usual": "usual, for want of history",
@@ -53,20 +52,17 @@ def learn_bound(case: SideCase, earlier: Iterable[Side]) -> Bound:
             command lines on an equal image and the same nodes, at least twice.
     """
     found = (
-        (side.origin, statistics.median(other.values))
+        (side.origin, other.median)
         for side in earlier
         for other in side.cases
-        if len(other.values) > 1 and _is_alike(case, other)
+        if len(other.values) > 1 and other.median and other.case == case.case
+        if other.nodes == case.nodes
+        if all(case.provenance.get(name) == other.provenance.get(name) for name in SAME)
     )
-    medians = list(itertools.islice(found, RECENT))
-    if len(medians) < ENOUGH:
+    recent = dict(itertools.islice(found, RECENT))
+    if len(recent) < ENOUGH:
         return Bound(USUAL, "usual")
-    pairs = itertools.combinations((median for _, median in medians), 2)
+    pairs = itertools.combinations(recent.values(), 2)
     apart = sorted(max(pair) / min(pair) - 1 for pair in pairs)
     share = apart[math.ceil(QUANTILE * len(apart)) - 1]
-    return Bound(max(share, FLOOR), "learnt", tuple(sweep for sweep, _ in medians))
-
-
-def _is_alike(case: SideCase, other: SideCase) -> bool:
-    same = all(case.provenance.get(name) == other.provenance.get(name) for name in SAME)
-    return same and other.case == case.case and other.nodes == case.nodes
+    return Bound(max(share, FLOOR), "learnt", tuple(recent))

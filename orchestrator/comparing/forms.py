@@ -1,21 +1,150 @@
-"""A comparison as JSON, as Markdown, and as JUnit XML."""
+"""A comparison as rows and sentences for the terminal, as JSON, as Markdown, and as JUnit XML."""
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from orchestrator import words
-from orchestrator.comparing import table
-from orchestrator.comparing.comparison import ComparedCase, Comparison, name_case
-from orchestrator.comparing.sides import Mark, Side, SideCase
+from orchestrator.comparing.comparison import Comparison, list_codes
+from orchestrator.comparing.sides import Side, SideCase
+from orchestrator.comparing.verdicts import ComparedCase
+from orchestrator.measuring.intervals import COVERAGE
 from orchestrator.model.facts import JSON
+from orchestrator.model.problem import Problem
 from orchestrator.report import as_markdown
 
+HEAD = ("case", "A", "B", "trials", "B to A", "interval", "p", "bound", "verdict", "marks")
+SPARE = ("bound", "trials", "p")
+HIGHER = "higher is better"
 METHOD = (
     "The interval is that of B / A - 1 by Welch's method; it covers 95 % unless it says otherwise."
     " A case is different if all of it is beyond the bound, the same if all of it is within. p is"
     " that of the exact two-sided rank test (van der Waerden), corrected by Holm's method."
 )
+
+
+def describe_sides(comparison: Comparison) -> list[str]:
+    """Return the names and origins of A and B."""
+    return [
+        f"{name}: {words.printable(side.label)}"
+        + ("" if side.origin in ("", side.label) else f" ({words.printable(side.origin)})")
+        for name, side in (("A", comparison.first), ("B", comparison.second))
+    ]
+
+
+def build_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """Return a row per case that both sides have."""
+    return [
+        (
+            comparison.first.name_case(row.first),
+            *("n/a" if it.median is None else f"{it.median:.2f}" for it in (row.first, row.second)),
+            f"{len(row.first.values)} and {len(row.second.values)}",
+            _format_percent(row.difference),
+            _format_interval(row),
+            "" if row.p_holm is None else f"{row.p_holm:.2g}",
+            f"{row.bound.share:.2%}",
+            _describe_verdict(row),
+            words.printable("; ".join(f"{side}: {list_codes(it)}" for side, it in _marks(row))),
+        )
+        for row in comparison.rows
+    ]
+
+
+def _format_percent(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:+z.2%}"
+
+
+def _format_interval(row: ComparedCase) -> str:
+    """Return the interval of the difference, and its coverage if that is below 95 %."""
+    found = row.interval
+    if found is None:
+        return ""
+    text = f"{_format_percent(found.low)} to {_format_percent(found.high)}"
+    return text if found.coverage >= COVERAGE else f"{text} (covers {found.coverage:.0%})"
+
+
+def _describe_verdict(row: ComparedCase) -> str:
+    if row.kind == "different" and row.difference is not None:
+        return "different: slower" if row.difference < 0 else "different: faster"
+    return "same within the bound" if row.kind == "same" else row.kind
+
+
+def _marks(row: ComparedCase) -> Iterator[tuple[str, Sequence[Problem]]]:
+    """Yield each side that has marks in this case, with them."""
+    for side, case in (("A", row.first), ("B", row.second)):
+        if case.every_mark:
+            yield side, case.every_mark
+
+
+def _describe_marks(marks: Sequence[Problem]) -> str:
+    return words.printable("; ".join(f"{mark.code}: {mark.message}" for mark in marks))
+
+
+def list_remarks(comparison: Comparison) -> Iterator[str]:
+    """Yield the sentences that belong under the table."""
+    first, second = comparison.first, comparison.second
+    names = [first.name_case(row.first) for row in comparison.rows]
+    for name, side, alone in (
+        ("A", first, comparison.only_first),
+        ("B", second, comparison.only_second),
+    ):
+        if alone:
+            yield f"only in {name}: {', '.join(map(side.name_case, alone))}"
+    reasons = [
+        f"{_describe_verdict(row)}: {row.reason}" if row.reason else "" for row in comparison.rows
+    ]
+    for reason in filter(None, dict.fromkeys(reasons)):
+        yield f"{_join_same(names, reasons, reason)}: {reason}"
+    for case_name, row in zip(names, comparison.rows, strict=True):
+        for side_name, case in (("A", row.first), ("B", row.second)):
+            if without := len(case.trials) - len(case.valid):
+                every = words.count(len(case.trials), "trial")
+                yield f"{case_name}: {without} of {every} of {side_name} not valid"
+        for side_name, marks in _marks(row):
+            yield f"{case_name}: {side_name}: {_describe_marks(marks)}"
+    yield from _list_surroundings(comparison, names)
+    bounds = [row.bound.origin for row in comparison.rows]
+    for bound in dict.fromkeys(bounds):
+        where = f": {_join_same(names, bounds, bound)}" if len(set(bounds)) > 1 else ""
+        yield f"bound {bound}{where}"
+
+
+def _join_same(names: Sequence[str], texts: Sequence[str], text: str) -> str:
+    """Return the names of the cases that have this text."""
+    return ", ".join(name for name, own in zip(names, texts, strict=True) if own == text)
+
+
+def _list_surroundings(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
+    """Yield marks of the whole, differences, and the sources of published results."""
+    sides = (comparison.first, comparison.second)
+    for name, side in zip("AB", sides, strict=True):
+        if side.marks:
+            yield f"all of {name}: {_describe_marks(side.marks)}"
+    for difference in comparison.differences:
+        where = ", ".join(names[number] for number in difference.cases)
+        there = f" ({where})" if where else ""
+        yield f"differs: {difference.what}: {difference.first} -> {difference.second}{there}"
+    if comparison.recorded_once:
+        yield f"recorded on one side only: {', '.join(comparison.recorded_once)}"
+    for side in sides:
+        for case in side.cases:
+            if row := case.source:
+                on = f" on {row.hardware}" if row.hardware else ""
+                name = side.name_case(case)
+                yield f"{name}: {row.throughput} by {row.framework}{on}: {row.source}"
+    if not (
+        comparison.differences
+        or comparison.recorded_once
+        or comparison.only_first
+        or comparison.only_second
+        or any(side.is_published for side in sides)
+        or any(_count_trials(row.first) != _count_trials(row.second) for row in comparison.rows)
+    ):
+        yield "nothing that is recorded differs but the trials themselves"
+
+
+def _count_trials(case: SideCase) -> tuple[int, int]:
+    return len(case.trials), len(case.valid)
 
 
 def build_document(comparison: Comparison) -> dict[str, JSON]:
@@ -30,7 +159,7 @@ def build_document(comparison: Comparison) -> dict[str, JSON]:
         "level": 0.05,
         "fail_if_slower": comparison.slower,
         "gate": comparison.gate or None,
-        "cases": [_row(row, comparison) for row in comparison.rows],
+        "cases": [_row(row) for row in comparison.rows],
         "only_first": [_case(case) for case in comparison.only_first],
         "only_second": [_case(case) for case in comparison.only_second],
         "differences": [asdict(difference) for difference in comparison.differences],
@@ -44,65 +173,58 @@ def _side(side: Side) -> dict[str, JSON]:
         "origin": side.origin,
         "published": side.is_published,
         **{key.replace(" ", "_"): value or None for key, value in side.settings.items()},
-        "marks": _marks(side.marks),
+        "marks": [asdict(mark) for mark in side.marks],
     }
-
-
-def _marks(marks: Sequence[Mark]) -> list[JSON]:
-    return [mark.model_dump(mode="json") for mark in marks]
 
 
 def _case(case: SideCase) -> dict[str, JSON]:
     return {"case": dict(case.case), "name": case.name}
 
 
-def _row(row: ComparedCase, comparison: Comparison) -> dict[str, JSON]:
-    verdict = row.verdict
-    fewest = min(len(row.samples.first), len(row.samples.second))
+def _row(row: ComparedCase) -> dict[str, JSON]:
+    fewest = min(len(row.first.values), len(row.second.values))
     return {
-        **_case(row.pair.first),
-        "first": _trials(row.pair.first, comparison.first.is_published),
-        "second": _trials(row.pair.second, comparison.second.is_published),
-        "difference": verdict.difference,
-        "interval": asdict(verdict.interval) if verdict.interval else None,
-        "p": verdict.p,
-        "p_holm": verdict.p_holm,
+        **_case(row.first),
+        "first": _trials(row.first),
+        "second": _trials(row.second),
+        "difference": row.difference,
+        "interval": asdict(row.interval) if row.interval else None,
+        "p": row.p,
+        "p_holm": row.p_holm,
         "bound": asdict(row.bound),
-        "verdict": verdict.kind,
-        "reason": verdict.reason or None,
-        "needs_trials": fewest + verdict.more[1] if verdict.more else None,
-        "more_trials": list(verdict.more) if verdict.more else None,
-        "shared_trials": row.samples.shared,
-        "gate": verdict.gate,
-        "gate_interval": asdict(verdict.gate_interval) if verdict.gate_interval else None,
+        "verdict": row.kind,
+        "reason": row.reason or None,
+        "needs_trials": fewest + row.more[1] if row.more else None,
+        "more_trials": list(row.more) if row.more else None,
+        "shared_trials": row.shared,
+        "gate": row.gate,
+        "gate_interval": asdict(row.gate_interval) if row.gate_interval else None,
     }
 
 
-def _trials(case: SideCase, is_published: bool) -> dict[str, JSON]:
+def _trials(case: SideCase) -> dict[str, JSON]:
     return {
         "median": case.median,
         "throughputs": list(case.values),
         "not_valid": [trial.trial for trial in case.trials if trial not in case.valid],
         "nodes": sorted(case.nodes),
-        "marks": _marks(case.every_mark),
-        "source": case.published[0].model_dump(mode="json") if is_published else None,
+        "marks": [asdict(mark) for mark in case.every_mark],
+        "source": case.source.model_dump(mode="json") if case.source else None,
     }
 
 
 def render_markdown(comparison: Comparison) -> str:
     """Return the Markdown page, for the summary of a CI job."""
     escaped = as_markdown.escaped
-    first, second = table.describe_sides(comparison)
-    rows = table.build_rows(comparison)
-    width = len(table.HEAD) if any(row[-1] for row in rows) else len(table.HEAD) - 1
-    gate = [f"**{escaped(comparison.gate)}**"] if comparison.gate else []
+    rows = build_rows(comparison)
+    width = len(HEAD) if any(row[-1] for row in rows) else len(HEAD) - 1
     parts = [
         "## Comparison",
-        f"- {escaped(first)}\n- {escaped(second)}",
-        *gate,
-        as_markdown.table(table.HEAD[:width], [row[:width] for row in rows]),
-        f"{escaped(comparison.first.unit)}; {table.HIGHER}. {METHOD}",
-        "\n".join(f"- {escaped(text)}" for text in table.list_remarks(comparison)),
+        "\n".join(f"- {escaped(text)}" for text in describe_sides(comparison)),
+        f"**{escaped(comparison.gate)}**" if comparison.gate else "",
+        as_markdown.table(HEAD[:width], [row[:width] for row in rows]),
+        f"{escaped(comparison.first.unit)}; {HIGHER}. {METHOD}",
+        "\n".join(f"- {escaped(text)}" for text in list_remarks(comparison)),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -113,49 +235,30 @@ def render_junit(comparison: Comparison) -> str:
     With a gate, a slower case is a failure, and a case that cannot be decided is an error; without
     a gate, a case with an unknown verdict is skipped.
     """
-    cases = [row.pair.first for row in comparison.rows]
     suite = ElementTree.Element("testsuite", name="dlperf-orch compare")
+    no_gate = comparison.slower is None
+    results: list[tuple[SideCase, str | None, str]] = []
     for row in comparison.rows:
-        _add_result(_test(suite, name_case(row.pair.first, cases)), row)
-    for case in comparison.only_first:
-        test = _test(suite, name_case(case, (*cases, *comparison.only_first)))
-        _add(test, "skipped" if comparison.slower is None else "error", "B has no such case")
-    for kind in ("failure", "error", "skipped"):
-        plural = {"failure": "failures", "error": "errors", "skipped": "skipped"}[kind]
+        marks = [f"{side}: {_describe_marks(it)}" for side, it in _marks(row)]
+        seen = f"{_format_percent(row.difference)}, interval {_format_interval(row) or 'n/a'}"
+        detail = "; ".join(filter(None, (seen, _describe_verdict(row), row.reason, *marks)))
+        skipped = "skipped" if no_gate and row.kind == "unknown" else None
+        kind = {"slower": "failure", "unknown": "error"}.get(row.gate or "", skipped)
+        results.append((row.first, kind, detail))
+    alone = "skipped" if no_gate else "error"
+    results += [(case, alone, "B has no such case") for case in comparison.only_first]
+    for case, kind, detail in results:
+        name = words.printable(comparison.first.name_case(case))
+        test = ElementTree.SubElement(suite, "testcase", classname="dlperf-orch.compare", name=name)
+        if kind:
+            ElementTree.SubElement(test, kind, message=words.printable(detail))
+        else:
+            ElementTree.SubElement(test, "system-out").text = words.printable(detail)
+    for kind, plural in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(plural, str(len(suite.findall(f"testcase/{kind}"))))
     suite.set("tests", str(len(suite)))
     output = ElementTree.SubElement(suite, "system-out")
-    output.text = "\n".join(
-        words.printable(text)
-        for text in (*table.describe_sides(comparison), *table.list_remarks(comparison))
-    )
+    texts = (*describe_sides(comparison), *list_remarks(comparison))
+    output.text = "\n".join(map(words.printable, texts))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"
-
-
-def _test(suite: ElementTree.Element, name: str) -> ElementTree.Element:
-    return ElementTree.SubElement(
-        suite, "testcase", classname="dlperf-orch.compare", name=words.printable(name)
-    )
-
-
-def _add_result(test: ElementTree.Element, row: ComparedCase) -> None:
-    verdict = row.verdict
-    difference, interval = table.format_percent(verdict.difference), table.format_interval(verdict)
-    text = f"{difference}, interval {interval or 'n/a'}"
-    marks = [f"{name}: {seen}" for name, seen in table.list_marks(row)]
-    detail = "; ".join(
-        filter(None, (text, table.describe_verdict(verdict), verdict.reason, *marks))
-    )
-    if verdict.gate == "slower":
-        _add(test, "failure", detail)
-    elif verdict.gate == "unknown":
-        _add(test, "error", detail)
-    elif verdict.gate is None and verdict.kind == "unknown":
-        _add(test, "skipped", detail)
-    else:
-        ElementTree.SubElement(test, "system-out").text = words.printable(detail)
-
-
-def _add(test: ElementTree.Element, kind: str, message: str) -> None:
-    ElementTree.SubElement(test, kind, message=words.printable(message))

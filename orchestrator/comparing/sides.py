@@ -3,14 +3,16 @@
 import hashlib
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
+from orchestrator.model.case import NAMED_BY
 from orchestrator.model.facts import JSON
+from orchestrator.model.problem import Problem
 from orchestrator.model.text import Scalar
 
 VERSION = 1
@@ -20,21 +22,8 @@ _DERIVED = frozenset({"placement", "world_size", "global_batch_size", "data_para
 Throughput = Annotated[FiniteFloat, Field(gt=0)]
 
 
-class _Part(BaseModel):
-    """A part of results.json; other fields are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Mark(_Part):
-    """A mark of a trial or case that counts."""
-
-    code: str
-    message: str = ""
-
-
-class PublishedRow(_Part):
-    """A result that somebody published for a case."""
+class PublishedRow(BaseModel, frozen=True):
+    """A result that somebody published for a case; as of all parts, other fields are ignored."""
 
     suite: str = ""
     framework: str
@@ -43,7 +32,7 @@ class PublishedRow(_Part):
     hardware: str = ""
 
 
-class WrittenTrial(_Part):
+class WrittenTrial(BaseModel, frozen=True):
     """A trial in results.json."""
 
     trial: str
@@ -53,59 +42,57 @@ class WrittenTrial(_Part):
     transport: str | None = None
     sha256: str | None = None
     provenance: dict[str, str] = {}
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[Problem, ...] = ()
 
 
-class SideCase(_Part):
-    """A case and its trials, in the order of their repeats."""
+class SideCase(BaseModel, frozen=True):
+    """A case and its trials, in the order of their repeats.
+
+    Args:
+        source: a published result, which replaces the trials; None for a measured case.
+    """
 
     case: dict[str, Scalar]
     name: str | None = None
     trials: tuple[WrittenTrial, ...] = ()
     published: tuple[PublishedRow, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[Problem, ...] = ()
+    source: PublishedRow | None = None
 
     @property
-    def every_mark(self) -> tuple[Mark, ...]:
-        """The case's marks, and marks of valid trials with other codes."""
+    def every_mark(self) -> tuple[Problem, ...]:
+        """Return the case's marks, and marks of valid trials with other codes."""
         by_code = {mark.code: mark for trial in self.valid for mark in trial.marks}
         own = {mark.code for mark in self.marks}
         return (*self.marks, *(mark for code, mark in by_code.items() if code not in own))
 
     @property
-    def size(self) -> tuple[int, int]:
-        """Ranks and nodes, by which cases are ordered; 0 if the file lacks them."""
-        ranks, nodes = (self.case.get(key) for key in ("world_size", "nodes"))
-        return (ranks if isinstance(ranks, int) else 0, nodes if isinstance(nodes, int) else 0)
-
-    @property
     def valid(self) -> tuple[WrittenTrial, ...]:
-        """The valid trials."""
         return tuple(trial for trial in self.trials if trial.state == "valid" and trial.throughput)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The throughputs of valid trials, in samples per second."""
+        """Return the throughputs of valid trials, or the published one, in samples per second."""
+        if self.source:
+            return (self.source.throughput,)
         return tuple(trial.throughput for trial in self.valid if trial.throughput)
 
     @property
     def median(self) -> float | None:
-        """The median of ``values``; None without any."""
         return statistics.median(self.values) if self.values else None
 
     @property
     def nodes(self) -> frozenset[str]:
-        """The nodes of all valid trials."""
         return frozenset(node for trial in self.valid for node in trial.nodes)
 
     @property
     def provenance(self) -> Mapping[str, str]:
-        """The provenance of the first valid trial, which all of them share."""
+        """Return the provenance of the first valid trial, which all of them share."""
         return next((trial.provenance for trial in self.valid), {})
 
 
-class _Marked(_Part):
-    marks: tuple[Mark, ...] = ()
+class _Marked(BaseModel, frozen=True):
+    marks: tuple[Problem, ...] = ()
 
 
 class _Results(_Marked):
@@ -128,9 +115,6 @@ class _Results(_Marked):
     cases: tuple[SideCase, ...]
 
 
-_RESULTS = TypeAdapter(_Results)
-
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a comparison.
@@ -151,7 +135,17 @@ class Side:
     settings: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     is_published: bool = False
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[Problem, ...] = ()
+
+    def name_case(self, case: SideCase) -> str:
+        """Return placement, precision and batch of a case, and what else differs on this side."""
+        varying = [
+            f"{name.removeprefix('params.')}={value}"
+            for name, value in case.case.items()
+            if name not in NAMED_BY and any(other.case.get(name) != value for other in self.cases)
+        ]
+        plain = [str(case.case.get(name, "?")) for name in ("placement", "precision")]
+        return " ".join((*plain, f"b{case.case.get('micro_batch_size', '?')}", *varying))
 
 
 def measured(document: JSON, label: str) -> Side:
@@ -161,13 +155,14 @@ def measured(document: JSON, label: str) -> Side:
         ValueError: it is no results.json of this version.
     """
     try:
-        results = _RESULTS.validate_python(document)
+        results = _Results.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from error
     if results.version != VERSION:
         raise ValueError(f"it has version {results.version}; needed {VERSION}")
+    topologies = sorted(set(results.topologies.values()))  # whatever their nodes are called
     settings = {
         "playbook": results.experiment,
         "workload": results.workload,
@@ -178,29 +173,24 @@ def measured(document: JSON, label: str) -> Side:
         "window": "-".join(map(str, results.window or ())),
         "GPU models": ", ".join(results.gpus),
         "nodes are one machine": "yes" if results.shared_machine else "no",
-        "topology digest": _digest(results.topologies),
+        "topology digest": hashlib.sha256("\0".join(topologies).encode()).hexdigest()[:12]
+        if topologies
+        else "",
         **{
             f"method.{name}": json.dumps(value)
             for name, value in (results.method or {}).items()
             if name not in ("window", "rule") and value is not None
         },
     }
-    canary = results.canary.marks if results.canary else ()
     return Side(
         label=label,
         origin=results.source,
         unit=results.unit,
-        cases=tuple(sorted(results.cases, key=lambda case: case.size)),
+        cases=results.cases,
         settings=settings,
         environment=results.environment,
-        marks=(*results.marks, *canary),
+        marks=(*results.marks, *(results.canary.marks if results.canary else ())),
     )
-
-
-def _digest(topologies: Mapping[str, str]) -> str:
-    """Return the sha256 of the different topologies, regardless of node names."""
-    texts = sorted(set(topologies.values()))
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12] if texts else ""
 
 
 def published(of: Side, framework: str, label: str) -> Side:
@@ -208,30 +198,17 @@ def published(of: Side, framework: str, label: str) -> Side:
 
     Each case gets its first match; a result of its image's version comes first.
     """
-    cases = tuple(found for case in of.cases if (found := _published_case(case, framework)))
-    rows = [case.published[0] for case in cases]
-    origin = ", ".join(dict.fromkeys(f"{row.suite} {row.framework}" for row in rows))
-    return Side(label, origin, of.unit, cases, is_published=True)
+    cases, origins = [], []
+    for case in of.cases:
+        rows = (row for row in case.published if fnmatchcase(row.framework, framework))
+        if row := next(rows, None):
+            cases.append(SideCase(case=case.case, name=case.name, source=row))
+            origins.append(f"{row.suite} {row.framework}")
+    origin = ", ".join(dict.fromkeys(origins))
+    return Side(label, origin, of.unit, tuple(cases), is_published=True)
 
 
-def _published_case(case: SideCase, framework: str) -> SideCase | None:
-    for row in case.published:
-        if fnmatchcase(row.framework, framework):
-            trial = WrittenTrial(trial=row.framework, state="valid", throughput=row.throughput)
-            return SideCase(case=case.case, name=case.name, trials=(trial,), published=(row,))
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A case that both sides have."""
-
-    first: SideCase
-    second: SideCase
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(NamedTuple):
     """The cases of both sides.
 
     Args:
@@ -239,7 +216,7 @@ class Pairs:
             subject of the comparison, so cases are paired regardless of them.
     """
 
-    both: tuple[Pair, ...]
+    both: tuple[tuple[SideCase, SideCase], ...]
     only_first: tuple[SideCase, ...]
     only_second: tuple[SideCase, ...]
     varied: Mapping[str, tuple[str, str]]
@@ -247,32 +224,24 @@ class Pairs:
 
 def pair_cases(first: Side, second: Side) -> Pairs:
     """Pair the cases of two sides, in the order of the first."""
-    varied = _varied(first.cases, second.cases)
-    theirs = {_key(case, varied): case for case in second.cases}
+    varied = {}
+    for name in dict.fromkeys(name for it in (*first.cases, *second.cases) for name in it.case):
+        here, there = (
+            {str(it.case.get(name, ABSENT)) for it in of.cases} for of in (first, second)
+        )
+        if name.startswith("params.") and len(here) == len(there) == 1 and here != there:
+            varied[name] = (here.pop(), there.pop())
+    ignored = _DERIVED | varied.keys()
+
+    def key(case: SideCase) -> frozenset[tuple[str, Scalar]]:
+        return frozenset((name, value) for name, value in case.case.items() if name not in ignored)
+
+    theirs = {key(case): case for case in second.cases}
     both, only_first = [], []
     for case in first.cases:
-        other = theirs.pop(_key(case, varied), None)
+        other = theirs.pop(key(case), None)
         if other is None:
             only_first.append(case)
         else:
-            both.append(Pair(case, other))
+            both.append((case, other))
     return Pairs(tuple(both), tuple(only_first), tuple(theirs.values()), varied)
-
-
-def _key(case: SideCase, varied: Mapping[str, object]) -> frozenset[tuple[str, Scalar]]:
-    ignored = _DERIVED | varied.keys()
-    return frozenset((name, value) for name, value in case.case.items() if name not in ignored)
-
-
-def _varied(first: Sequence[SideCase], second: Sequence[SideCase]) -> Mapping[str, tuple[str, str]]:
-    names = dict.fromkeys(name for case in (*first, *second) for name in case.case)
-    varied = {}
-    for name in names:
-        here, there = _values(first, name), _values(second, name)
-        if name.startswith("params.") and len(here) == len(there) == 1 and here != there:
-            varied[name] = (*here, *there)
-    return varied
-
-
-def _values(cases: Sequence[SideCase], name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(case.case.get(name, ABSENT)) for case in cases))

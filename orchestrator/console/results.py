@@ -31,9 +31,7 @@ def tables_of(report: Report) -> Iterable[Shown]:
         yield _published_results(report)
         if report.canary:
             yield _canary(report, report.canary)
-    speeds = [
-        (speed.node, str(speed.trials), f"{speed.speed:.3f}") for speed in report.node_speeds.nodes
-    ]
+    speeds = [(it.node, str(it.trials), f"{it.speed:.3f}") for it in report.node_speeds]
     yield Shown("Nodes beside one another", ("node", "trials", "speed"), speeds)
     yield _lone(report)
 

@@ -91,11 +91,13 @@ def of_program(
     """
     if any(word in lines for word in BUSY_WORDS for lines in last_lines.values()):
         return "infra-lost", Problem("PORT-BUSY", f"port {port} was taken by another program")
-    words = "\n".join(
-        f"{_where(end)}: exit status {_describe_status(end)}; "
-        + last_lines[end.node_rank].decode(errors="replace")
-        for end in failed
-    )
+    lines = []
+    for end in failed:
+        name = CRASHES.get(_signal(end.status) or 0)
+        status = f"{end.status} ({name})" if name else end.status
+        last = last_lines[end.node_rank].decode(errors="replace")
+        lines.append(f"{_where(end)}: exit status {status}; {last}")
+    words = "\n".join(lines)
     library_problems = transport_proof.library_problems(fabric)
     if library_problems:
         state = "infra-lost" if library_problems[0].code in transport_proof.INFRA else "failed"
@@ -112,11 +114,6 @@ def _signal(status: int | None) -> int | None:
     """Return the signal that ended a program: 11 for 139 (a shell) and for -11 (Python)."""
     number = abs(status or 0) - (128 if (status or 0) > 0 else 0)
     return number if 0 < number <= LAST_SIGNAL else None
-
-
-def _describe_status(end: TaskEnd) -> str:
-    name = CRASHES.get(_signal(end.status) or 0)
-    return f"{end.status} ({name})" if name else str(end.status)
 
 
 def _where(end: TaskEnd) -> str:

@@ -1,8 +1,9 @@
 """Kinds of GPUs, by the names that drivers and publications give them, and their peak rates."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 # As nvidia-smi, rocm-smi and publications print them: Tesla T4, NVIDIA L40S, A100-SXM4-80GB,
 # H100 NVL (a card of its own, with other memory and less power), NVIDIA GeForce RTX 4090 Laptop
@@ -40,20 +41,8 @@ class GpuKind:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Machines:
-    """The hardware of a case.
-
-    Args:
-        gpus: models of all GPUs, as the driver names them; empty if unknown.
-        transport: between its nodes, such as ``IB mlx5_0``; ``-`` if unknown.
-    """
-
-    gpus: Sequence[str] = ()
-    transport: str = "-"
-
-
-def kind(name: str) -> GpuKind | None:
+@lru_cache(maxsize=256)
+def parse_kind(name: str) -> GpuKind | None:
     """Return the kind in a name such as ``Tesla V100-SXM2-16GB`` or ``H100-80GB (DGX H100)``.
 
     None without a chip, with several, as in ``MI250X/MI250``, and for a MIG part of one.
@@ -71,21 +60,23 @@ def kind(name: str) -> GpuKind | None:
     return GpuKind(chip, built_in, memory[1] if memory and is_own else "")
 
 
-def comparable(hardware: str, interconnect: str, machines: Machines) -> bool:
+def is_comparable(
+    hardware: str, interconnect: str, gpus: Sequence[str] = (), transport: str = "-"
+) -> bool:
     """Return True if published hardware may be of the kind of a case's GPUs.
 
     Args:
         hardware: as it was published.
         interconnect: between nodes, such as ``IB 100 Gb/s``; empty if unknown.
+        gpus: models of all GPUs of the case, as the driver names them; empty if unknown.
+        transport: between its nodes, such as ``IB mlx5_0``; ``-`` if unknown.
     """
-    if interconnect and machines.transport != "-":
-        medium = interconnect.split()[0]
-        if medium not in machines.transport.split():
-            return False
-    theirs = kind(hardware)
+    if interconnect and transport != "-" and interconnect.split()[0] not in transport.split():
+        return False
+    theirs = parse_kind(hardware)
     if theirs is None:
-        return not machines.gpus
-    return all((own := kind(model)) is not None and own.fits(theirs) for model in machines.gpus)
+        return not gpus
+    return all((own := parse_kind(model)) is not None and own.fits(theirs) for model in gpus)
 
 
 # Formats that a precision may compute in: libraries use TF32 for FP32 if a GPU has it.
@@ -96,73 +87,47 @@ _FORMATS = {
     "bf16": ("bf16",),
     "fp8": ("fp8",),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Peak:
-    """The peak rates of one kind of GPU, without sparsity.
-
-    Args:
-        tflops: by format, of all its matrix units; a format that the source lacks is absent.
-        source: the vendor's document; figures with sparsity are halved.
-    """
-
-    gpu: GpuKind
-    tflops: Mapping[str, float]
-    source: str
-
-
-def _peak(gpu: str, tflops: str, source: str) -> Peak:
-    """Return the row of a GPU; ``-`` marks a format that the source lacks."""
-    values = zip(("fp32", "tf32", "fp16", "bf16", "fp8"), tflops.split(), strict=True)
-    found = kind(gpu)
-    assert found, gpu
-    return Peak(found, {name: float(value) for name, value in values if value != "-"}, source)
-
-
-# Programs see each of the two dies of MI250 and MI250X as a GPU.
-# Only figures in print are here; without one, no result is called implausible.
+_COLUMNS = ("fp32", "tf32", "fp16", "bf16", "fp8")
+# GPU, its TFLOP/s without sparsity in these formats (`-` if the source lacks one), and the source:
+# the vendor's document, whose figures with sparsity are halved. Programs see each of the two
+# dies of MI250 and MI250X as a GPU. Without a figure in print, no result is called implausible.
 PEAKS = (
-    _peak("Tesla V100-SXM2", "15.7 - 125 - -", "NVIDIA V100 data sheet (1165301)"),
-    _peak("Tesla V100-SXM3", "- - 125 - -", "NVIDIA DGX-2 data sheet: 2 petaFLOPS of 16 GPUs"),
-    _peak("Tesla V100-PCIE", "14 - 112 - -", "NVIDIA V100 data sheet (1165301)"),
-    _peak("Tesla V100S-PCIE", "16.4 - 130 - -", "NVIDIA V100 data sheet (1165301)"),
-    _peak("Tesla T4", "8.1 - 65 - -", "NVIDIA T4 data sheet (951643)"),
-    _peak("NVIDIA A10", "31.2 62.5 125 125 -", "NVIDIA A10 data sheet"),
-    _peak("NVIDIA A30", "- - 165 165 -", "NVIDIA A30 data sheet"),
-    _peak("NVIDIA A40", "37.4 74.8 149.7 149.7 -", "NVIDIA A40 data sheet"),
-    _peak("NVIDIA A100", "19.5 156 312 312 -", "NVIDIA A100 data sheet (1758950)"),
-    _peak("NVIDIA L4", "30.3 60 121 121 242", "NVIDIA L4 data sheet"),
-    _peak("NVIDIA L40", "90.5 90.5 181.05 181.05 362", "NVIDIA L40 data sheet"),
-    _peak("NVIDIA L40S", "91.6 183 362.05 362.05 733", "NVIDIA L40S data sheet"),
-    _peak("NVIDIA GeForce RTX 3090", "- - 142 - -", "NVIDIA GA102 whitepaper, appendix A"),
-    _peak("NVIDIA GeForce RTX 4090", "- - - - 660", "NVIDIA on Ada: 1.32 petaFLOPS with sparsity"),
-    _peak("NVIDIA H100-PCIE", "51 378 756 756 1513", "NVIDIA H100 data sheet"),
-    _peak("NVIDIA H100-SXM", "67 494.5 989.5 989.5 1979", "NVIDIA H100 data sheet"),
-    _peak("NVIDIA H100 NVL", "60 417.5 835.5 835.5 1671", "NVIDIA H100 data sheet"),
-    _peak("NVIDIA H200", "67 494.5 989.5 989.5 1979", "NVIDIA H200 data sheet"),
-    _peak("NVIDIA B200", "75 1100 2250 2250 4500", "NVIDIA HGX B200 data sheet"),
-    _peak("NVIDIA GB200", "80 1250 2500 2500 5000", "NVIDIA GB200 NVL72 data sheet"),
-    _peak("AMD Instinct MI210", "45.3 - 181 181 -", "AMD Instinct MI210 data sheet"),
-    _peak("AMD Instinct MI250", "45.25 - 181.05 181.05 -", "AMD Instinct MI250 data sheet, halved"),
-    _peak("AMD Instinct MI250X", "47.85 - 191.5 191.5 -", "AMD Instinct MI250X data sheet, halved"),
-    _peak(
-        "AMD Instinct MI300X", "163.4 653.7 1307.4 1307.4 2614.9", "AMD Instinct MI300X data sheet"
-    ),
+    ("Tesla V100-SXM2", "15.7 - 125 - -", "NVIDIA V100 data sheet (1165301)"),
+    ("Tesla V100-SXM3", "- - 125 - -", "NVIDIA DGX-2 data sheet: 2 petaFLOPS of 16 GPUs"),
+    ("Tesla V100-PCIE", "14 - 112 - -", "NVIDIA V100 data sheet (1165301)"),
+    ("Tesla V100S-PCIE", "16.4 - 130 - -", "NVIDIA V100 data sheet (1165301)"),
+    ("Tesla T4", "8.1 - 65 - -", "NVIDIA T4 data sheet (951643)"),
+    ("NVIDIA A10", "31.2 62.5 125 125 -", "NVIDIA A10 data sheet"),
+    ("NVIDIA A30", "- - 165 165 -", "NVIDIA A30 data sheet"),
+    ("NVIDIA A40", "37.4 74.8 149.7 149.7 -", "NVIDIA A40 data sheet"),
+    ("NVIDIA A100", "19.5 156 312 312 -", "NVIDIA A100 data sheet (1758950)"),
+    ("NVIDIA L4", "30.3 60 121 121 242", "NVIDIA L4 data sheet"),
+    ("NVIDIA L40", "90.5 90.5 181.05 181.05 362", "NVIDIA L40 data sheet"),
+    ("NVIDIA L40S", "91.6 183 362.05 362.05 733", "NVIDIA L40S data sheet"),
+    ("NVIDIA GeForce RTX 3090", "- - 142 - -", "NVIDIA GA102 whitepaper, appendix A"),
+    ("NVIDIA GeForce RTX 4090", "- - - - 660", "NVIDIA on Ada: 1.32 petaFLOPS with sparsity"),
+    ("NVIDIA H100-PCIE", "51 378 756 756 1513", "NVIDIA H100 data sheet"),
+    ("NVIDIA H100-SXM", "67 494.5 989.5 989.5 1979", "NVIDIA H100 data sheet"),
+    ("NVIDIA H100 NVL", "60 417.5 835.5 835.5 1671", "NVIDIA H100 data sheet"),
+    ("NVIDIA H200", "67 494.5 989.5 989.5 1979", "NVIDIA H200 data sheet"),
+    ("NVIDIA B200", "75 1100 2250 2250 4500", "NVIDIA HGX B200 data sheet"),
+    ("NVIDIA GB200", "80 1250 2500 2500 5000", "NVIDIA GB200 NVL72 data sheet"),
+    ("AMD Instinct MI210", "45.3 - 181 181 -", "AMD Instinct MI210 data sheet"),
+    ("AMD Instinct MI250", "45.25 - 181.05 181.05 -", "AMD Instinct MI250 data sheet, halved"),
+    ("AMD Instinct MI250X", "47.85 - 191.5 191.5 -", "AMD Instinct MI250X data sheet, halved"),
+    ("AMD Instinct MI300X", "163.4 653.7 1307.4 1307.4 2614.9", "AMD Instinct MI300X data sheet"),
 )
 
 
 def find_peak(models: Sequence[str], precision: str) -> float | None:
     """Return the common peak of these GPUs in TFLOP/s, None if one is unknown or they differ."""
-    found = {_find_peak(model, precision) for model in models}
+    found: set[float | None] = set()
+    for model in {*models}:
+        own = parse_kind(model)
+        fitting = [row for gpu, row, _ in PEAKS if own and (it := parse_kind(gpu)) and own.fits(it)]
+        if len(fitting) != 1:  # the name lacks the form: PCIe, SXM
+            return None
+        tflops = dict(zip(_COLUMNS, fitting[0].split(), strict=True))
+        known = [tflops[name] for name in _FORMATS.get(precision, ()) if tflops[name] != "-"]
+        found.add(max(map(float, known), default=None))
     return found.pop() if len(found) == 1 else None
-
-
-def _find_peak(model: str, precision: str) -> float | None:
-    own = kind(model)
-    fitting = [row for row in PEAKS if own and own.fits(row.gpu)]
-    if len(fitting) != 1:  # the name lacks the form: PCIe, SXM
-        return None
-    tflops = fitting[0].tflops
-    known = [tflops[name] for name in _FORMATS.get(precision, ()) if name in tflops]
-    return max(known, default=None)

@@ -23,10 +23,9 @@ def of_median(values: Sequence[float]) -> Interval | None:
     if n < 2:
         return None
     best, coverage = 0, 1 - 2 / 2**n
-    ways = below = 1  # C(n, k), and their sum up to k
+    below = 1
     for k in range(1, n // 2):
-        ways = ways * (n - k + 1) // k
-        below += ways
+        below += math.comb(n, k)
         covered = 1 - 2 * below / 2**n
         if covered < COVERAGE:
             break
@@ -54,20 +53,16 @@ def of_quotient(
     above, below = ([math.log(value) for value in values] for values in (ours, theirs))
     means = statistics.fmean(above) - statistics.fmean(below)
     medians = math.log(statistics.median(ours) / statistics.median(theirs))
-    half = _half_width(above, below, outside)
+    mine, other = (variance(values) / len(values) for values in (above, below))
+    half = 0.0
+    if mine + other:
+        shares = mine**2 / (len(above) - 1) + other**2 / (len(below) - 1)
+        freedom = math.floor((mine + other) ** 2 / shares + 1e-9)
+        half = student(outside, freedom) * math.sqrt(mine + other)
     low, high = min(means, medians) - half, max(means, medians) + half
     least = COVERAGE_OF_FEW.get(fewest, COVERAGE)
     coverage = 1 - outside * (1 - least) / (1 - COVERAGE)
     return Interval(math.exp(low), math.exp(high), coverage)
-
-
-def _half_width(above: Sequence[float], below: Sequence[float], outside: float) -> float:
-    mine, other = (variance(values) / len(values) for values in (above, below))
-    if not mine + other:
-        return 0.0
-    shares = mine**2 / (len(above) - 1) + other**2 / (len(below) - 1)
-    freedom = math.floor((mine + other) ** 2 / shares + 1e-9)
-    return student(outside, freedom) * math.sqrt(mine + other)
 
 
 def variance(values: Sequence[float]) -> float:
@@ -78,27 +73,24 @@ def variance(values: Sequence[float]) -> float:
 
 @lru_cache(maxsize=1024)
 def student(outside: float, freedom: int) -> float:
-    """Return the value that Student's t exceeds, in either direction, with this probability."""
-    low, high = 0.0, math.pi / 2
-    while (middle := (low + high) / 2) not in (low, high):
-        if _within(middle, freedom) < 1 - outside:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(freedom) * math.tan(low)
+    """Return the value that Student's t exceeds, in either direction, with this probability.
 
-
-def _within(angle: float, freedom: int) -> float:
-    """Return the probability that |t| is at most sqrt(freedom) * tan(angle).
+    It is found by bisection of the angle whose tangent is t / sqrt(freedom).
 
     Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
     """
-    cosine, odd = math.cos(angle), freedom % 2
-    term = cosine if odd else 1.0
-    total = term if freedom > 1 else 0.0
-    for power in range(2 + odd, freedom - 1, 2):
-        term *= cosine**2 * (power - 1) / power
-        total += term
-    if odd:
-        return 2 / math.pi * (angle + math.sin(angle) * total)
-    return math.sin(angle) * total
+    low, high = 0.0, math.pi / 2
+    odd = freedom % 2
+    while (angle := (low + high) / 2) not in (low, high):
+        sine, cosine = math.sin(angle), math.cos(angle)
+        term = cosine if odd else 1.0
+        total = term if freedom > 1 else 0.0
+        for power in range(2 + odd, freedom - 1, 2):
+            term *= cosine**2 * (power - 1) / power
+            total += term
+        within = 2 / math.pi * (angle + sine * total) if odd else sine * total
+        if within < 1 - outside:
+            low = angle
+        else:
+            high = angle
+    return math.sqrt(freedom) * math.tan(low)

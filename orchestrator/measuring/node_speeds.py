@@ -1,105 +1,141 @@
-"""Compares the speeds of nodes, if cases ran on several nodes or pairs of them."""
+"""Compares the speeds of nodes: alone, in pairs, and in larger groups beside pairs."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import fmean, median, median_high
 
 from orchestrator import nodeset, words
-from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
-from orchestrator.model.result import Result
+from orchestrator.model.report import PublishedResult, Report
+from orchestrator.model.result import NodeSpeed, Result
 
 LEAST_GAP = 0.01  # a smaller share is not reported
 SCATTER = 2 * 1.4826  # two standard deviations, by the median absolute deviation
 NAMED = 3  # slow nodes that are reported with a share of their own
+LEAST_SHARE = 2 / 3
+LEAST_OF_PUBLISHED = 0.9
 
 Ratio = tuple[tuple[str, ...], float]
 """The nodes of a trial, and its throughput over the median of its case's gangs."""
 
 
-def speeds(results: Sequence[Result]) -> NodeSpeeds:
+def compare_nodes(results: Sequence[Result]) -> tuple[NodeSpeed, ...]:
     """Return the speeds of nodes by cases of one node, or without such cases by those of two.
 
     A trial's ratio is its throughput over the median of its case's gangs, each gang by its own
     median. A node's speed is the median of its ratios; in pairs, where the slower node sets the
     pace, their maximum. A node of at least two trials is slow if even its best trial is slower than
     the median node by more than 1 % and by more than trials scatter.
+
+    Returns:
+        in the order of the nodes' names; empty if none can be compared.
     """
     alone = [ratio for result in results for ratio in _ratios(result, 1)]
-    if alone:
-        by_node = _by_node(alone)
-        return _compare(alone, by_node, {node: median(own) for node, own in by_node.items()})
-    pairs = _of_several_partners([ratio for result in results for ratio in _ratios(result, 2)])
-    by_node = _by_node(pairs)
-    return _compare(pairs, by_node, {node: max(own) for node, own in by_node.items()})
-
-
-def _compare(
-    ratios: Sequence[Ratio], by_node: dict[str, list[float]], speeds: dict[str, float]
-) -> NodeSpeeds:
-    if not speeds:
-        return NodeSpeeds()
+    ratios = alone or [ratio for result in results for ratio in _ratios(result, 2)]
+    while not alone:  # drop nodes with a single partner, which cannot be ranked
+        partners: dict[str, set[str]] = defaultdict(set)
+        for nodes, _ in ratios:
+            for node in nodes:
+                partners[node].update(nodes)
+        kept = [pair for pair in ratios if all(len(partners[node]) > 2 for node in pair[0])]
+        if len(kept) == len(ratios):
+            break
+        ratios = kept
+    if not ratios:
+        return ()
+    by_node: dict[str, list[float]] = defaultdict(list)
+    for nodes, ratio in ratios:
+        for node in nodes:
+            by_node[node].append(ratio)
+    speeds = {node: median(own) if alone else max(own) for node, own in by_node.items()}
     middle = median_high(speeds.values())
     apart = median(abs(ratio / min(speeds[node] for node in nodes) - 1) for nodes, ratio in ratios)
     least = middle * (1 - max(LEAST_GAP, SCATTER * apart))
-    order = sorted(speeds)
-    return NodeSpeeds(
-        tuple(NodeSpeed(node, len(by_node[node]), speeds[node] / middle) for node in order),
-        tuple(node for node in order if len(by_node[node]) > 1 and max(by_node[node]) < least),
+    return tuple(
+        NodeSpeed(node, len(own), speeds[node] / middle, len(own) > 1 and max(own) < least)
+        for node, own in sorted(by_node.items())
     )
 
 
-def marks(found: NodeSpeeds) -> tuple[Problem, ...]:
+def _ratios(result: Result, size: int) -> list[Ratio]:
+    """Return the ratios of valid trials on so many nodes; none if all ran on the same nodes."""
+    by_gang: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for trial in result.valid:
+        if trial.throughput and len(trial.nodes) == size:
+            by_gang[trial.nodes].append(trial.throughput)
+    if len(by_gang) < 2:
+        return []
+    # Each gang counts once, because a slow node may have run most trials.
+    middle = median_high(median(own) for own in by_gang.values())
+    return [(nodes, rate / middle) for nodes, own in by_gang.items() for rate in own]
+
+
+def mark_slow_nodes(speeds: Sequence[NodeSpeed]) -> tuple[Problem, ...]:
     """Return SLOW-NODE if nodes are slow: each of a few with its share, many with their range."""
-    if not found.slow:
+    slow = [it for it in speeds if it.is_slow]
+    if not slow:
         return ()
-    speeds = {node.node: node.speed for node in found.nodes}
-    fast = fmean([speeds[node] for node in speeds if node not in found.slow])
-    lacks = {node: round(1 - speeds[node] / fast, 3) for node in found.slow}
+    fast = fmean(it.speed for it in speeds if not it.is_slow)
+    lacks = {it.node: round(1 - it.speed / fast, 3) for it in slow}
     worst, *others = sorted(lacks, key=lambda node: (-lacks[node], node))
     if len(others) < NAMED:
         rest = [f"{node} {lacks[node]:.1%}" for node in others]
         slower = ", ".join([f"{worst} is {lacks[worst]:.1%}", *rest])
     else:
         least = f"{lacks[others[-1]]:.1%} to " if lacks[others[-1]] < lacks[worst] else ""
-        slower = f"{nodeset.fold(found.slow)} are {least}{lacks[worst]:.1%}"
+        slower = f"{nodeset.fold(lacks)} are {least}{lacks[worst]:.1%}"
     than = words.count(len(speeds) - len(lacks), "other node")
     return (Problem("SLOW-NODE", f"{slower} slower than the {than}"),)
 
 
-def _ratios(result: Result, size: int) -> list[Ratio]:
-    """Return the ratios of valid trials on so many nodes; none if all ran on the same nodes."""
-    rates = [
-        (trial.nodes, trial.throughput)
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The nodes of one trial.
+
+    Args:
+        busbw: in GB/s.
+        share: of the median of pairs.
+    """
+
+    nodes: tuple[str, ...]
+    busbw: float
+    share: float
+
+    @property
+    def is_slow(self) -> bool:
+        """True if a third is missing: bus bandwidth does not depend on the number of ranks.
+
+        Source: NVIDIA nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
+        """
+        return self.share < LEAST_SHARE
+
+
+def compare_groups(pairs: Result, together: Iterable[Result]) -> tuple[Group, ...]:
+    """Return the groups of all valid trials; none if no trial of pairs is valid."""
+    if pairs.statistics is None:
+        return ()
+    return tuple(
+        Group(trial.nodes, trial.throughput, trial.throughput / pairs.statistics.median)
+        for result in together
         for trial in result.valid
-        if trial.throughput and len(trial.nodes) == size
-    ]
-    if len({nodes for nodes, _ in rates}) < 2:
-        return []
-    by_gang: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for nodes, rate in rates:
-        by_gang[nodes].append(rate)
-    # Each gang counts once, because a slow node may have run most trials.
-    middle = median_high(median(own) for own in by_gang.values())
-    return [(nodes, rate / middle) for nodes, rate in rates]
+        if trial.throughput
+    )
 
 
-def _by_node(ratios: Sequence[Ratio]) -> dict[str, list[float]]:
-    by_node: dict[str, list[float]] = defaultdict(list)
-    for nodes, ratio in ratios:
-        for node in nodes:
-            by_node[node].append(ratio)
-    return by_node
+def find_smallest_slow(groups: Sequence[Group]) -> Iterator[Group]:
+    """Yield the slow groups that contain no smaller slow group."""
+    slow = [group for group in groups if group.is_slow]
+    for group in slow:
+        if not any({*part.nodes} < {*group.nodes} for part in slow):
+            yield group
 
 
-def _of_several_partners(pairs: Sequence[Ratio]) -> Sequence[Ratio]:
-    """Drop nodes with a single partner, which cannot be ranked."""
-    while True:
-        partners: dict[str, set[str]] = defaultdict(set)
-        for nodes, _ in pairs:
-            for node in nodes:
-                partners[node].update(nodes)
-        kept = [pair for pair in pairs if all(len(partners[node]) > 2 for node in pair[0])]
-        if len(kept) == len(pairs):
-            return kept
-        pairs = kept
+def find_better_published(report: Report) -> PublishedResult | None:
+    """Return the lowest published bandwidth of such machines, if the result lacks a tenth of it."""
+    (result,) = report.results
+    known = report.published_for(result)
+    lowest = min(known, key=lambda row: row.throughput, default=None)
+    if lowest is None or result.median is None:
+        return None
+    return lowest if result.median < LEAST_OF_PUBLISHED * lowest.throughput else None

@@ -4,10 +4,9 @@ import csv
 import fnmatch
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from orchestrator.measuring import hardware
-from orchestrator.measuring.hardware import Machines
 from orchestrator.model.case import Case
 from orchestrator.model.report import PublishedResult
 from orchestrator.workloads import Published
@@ -16,7 +15,7 @@ FILE = "published.csv"
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
-def rows(text: str) -> tuple[PublishedResult, ...]:
+def parse_rows(text: str) -> tuple[PublishedResult, ...]:
     """Parse published.csv."""
     return tuple(
         PublishedResult(
@@ -37,19 +36,20 @@ def rows(text: str) -> tuple[PublishedResult, ...]:
     )
 
 
-def of_case(
+def select_for_case(
     publications: Iterable[PublishedResult],
     case: Case,
     key: Published,
     image: str,
-    machines: Machines,
+    gpus: Sequence[str] = (),
+    transport: str = "-",
 ) -> tuple[PublishedResult, ...]:
     """Return the published results of a case, those of the image's version first.
 
     Args:
         key: the case in the words of published results.
         image: such as ``oneflow-0.2.0``, with its version at the end.
-        machines: hardware of the case; results of other kinds are left out.
+        gpus, transport: hardware of the case; results of other kinds are left out.
     """
     batch = key.batch or str(case.micro_batch_size)
     rows_of_case = [
@@ -59,18 +59,15 @@ def of_case(
         and (row.model, row.batch) == (key.model, batch)
         and row.precision in key.precision
         and (row.nodes, row.gpus_per_node) == (case.nodes, case.gpus_per_node)
-        and hardware.comparable(row.hardware, row.interconnect, machines)
+        and hardware.is_comparable(row.hardware, row.interconnect, gpus, transport)
     ]
-    version = _version(image)
+    last = image.rpartition("-")[2]
+    version = last if _VERSION.fullmatch(last) else None
     return tuple(sorted(rows_of_case, key=lambda row: version not in row.framework.split("-")))
 
 
-def selected(
-    publications: Iterable[PublishedResult],
-    framework: str,
-    model: str,
-    precision: str,
-    on: str,
+def select(
+    publications: Iterable[PublishedResult], framework: str, model: str, precision: str, on: str
 ) -> tuple[PublishedResult, ...]:
     """Return results that match glob patterns: ``oneflow-*``, ``bert*``, ``amp*`` and ``V100*``.
 
@@ -85,8 +82,3 @@ def selected(
         and fnmatch.fnmatchcase(row.precision, precision)
         and fnmatch.fnmatchcase(row.hardware, on)
     )
-
-
-def _version(image: str) -> str | None:
-    last = image.rpartition("-")[2]
-    return last if _VERSION.fullmatch(last) else None

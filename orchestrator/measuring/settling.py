@@ -5,8 +5,8 @@ their interval is narrow enough. Extra trials start only after the earlier ones 
 trials that are run do not depend on how many run at once, or on where a sweep was interrupted.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from orchestrator import words
 from orchestrator.measuring import medians
@@ -20,72 +20,68 @@ Values = Mapping[str, float | None]
 """Throughputs of valid outcomes by trial name; None or absent without one."""
 
 
-@dataclass(frozen=True, slots=True)
 class Series:
-    """The trials of cases by repeat."""
+    """The trials of a plan's cases by repeat."""
 
-    by_case: Mapping[Case, tuple[Trial, ...]]
-    method: Method
-
-    @classmethod
-    def of(cls, plan: Plan) -> "Series":
-        """Return the series of a whole plan."""
-        return cls(plan.by_case, plan.method)
+    def __init__(self, plan: Plan) -> None:
+        self._by_case = plan.by_case
+        self._repeats = plan.method.repeats
 
     def settled(self, case: Case, values: Values) -> Statistics | None:
         """Return the statistics by which a case has settled, None if it has not, or never can."""
-        often = self.method.repeats
-        if not isinstance(often, Repeats):
+        if not isinstance(self._repeats, Repeats):
             return None
-        return narrow([*_without_gap(self.by_case[case], values)], often)
+        known = []
+        for trial in self._by_case[case]:
+            if (value := values.get(trial.name)) is None:
+                break
+            known.append(value)
+        return narrow(known, self._repeats)
 
     def not_needed(self, values: Values) -> frozenset[str]:
         """Return the names of trials without a valid outcome whose case has settled."""
         return frozenset(
             trial.name
-            for case, trials in self.by_case.items()
+            for case, trials in self._by_case.items()
             if self.settled(case, values)
             for trial in trials
             if values.get(trial.name) is None
         )
 
-    def before(self, trial: Trial, values: Values) -> tuple[Trial, ...]:
-        """Return the trials that must become valid before this one begins."""
-        often = self.method.repeats
-        if not isinstance(often, Repeats) or trial.repeat <= often.min:
+    def ready(
+        self, pending: Sequence[Trial], running: Collection[Trial], values: Values
+    ) -> tuple[Trial, ...]:
+        """Return the pending trials that may begin now, in their order.
+
+        A canary runs alone, so that its measurements are comparable; later trials wait for it.
+        """
+        if any(trial.canary for trial in running):
             return ()
-        return tuple(
-            earlier
-            for earlier in self.by_case[trial.case]
-            if earlier.repeat < trial.repeat and values.get(earlier.name) is None
+        canary = next((place for place, trial in enumerate(pending) if trial.canary), len(pending))
+        before = tuple(trial for trial in pending[:canary] if self._may_begin(trial, values))
+        return before if before or running else tuple(pending[canary : canary + 1])
+
+    def _may_begin(self, trial: Trial, values: Values) -> bool:
+        if not isinstance(self._repeats, Repeats):
+            return True
+        if self.settled(trial.case, values):
+            return False
+        return trial.repeat <= self._repeats.min or all(
+            values.get(earlier.name) is not None
+            for earlier in self._by_case[trial.case]
+            if earlier.repeat < trial.repeat
         )
-
-
-def ready(
-    pending: Sequence[Trial], running: Collection[Trial], series: Series, values: Values
-) -> tuple[Trial, ...]:
-    """Return the pending trials that may begin now, in their order.
-
-    A canary runs alone, so that its measurements are comparable; later trials wait for it.
-    """
-    if any(trial.canary for trial in running):
-        return ()
-    canary = next((place for place, trial in enumerate(pending) if trial.canary), len(pending))
-    before = tuple(
-        trial
-        for trial in pending[:canary]
-        if not series.before(trial, values) and not series.settled(trial.case, values)
-    )
-    return before if before or running else tuple(pending[canary : canary + 1])
 
 
 def narrow(values: Sequence[float], often: Repeats) -> Statistics | None:
     """Return the statistics of a case's values if these are enough, else None."""
-    if len(values) < often.min:
-        return None
-    totals = medians.summary(values)
+    totals = medians.summary(values) if len(values) >= often.min else None
+    return totals if totals and _is_narrow(totals, often) else None
+
+
+def _is_narrow(totals: Statistics, often: Repeats) -> bool:
     wide = width(totals)
-    return totals if wide is not None and wide <= often.share else None
+    return totals.n >= often.min and wide is not None and wide <= often.share
 
 
 def width(statistics: Statistics) -> float | None:
@@ -94,7 +90,7 @@ def width(statistics: Statistics) -> float | None:
     return None if interval is None else (interval.high - interval.low) / statistics.median
 
 
-def words_of(statistics: Statistics) -> str:
+def describe(statistics: Statistics) -> str:
     """Return in words how narrow a settled case's interval is, and its coverage.
 
     The coverage is an average over all cases; intervals of cases that settle early cover less.
@@ -107,27 +103,18 @@ def words_of(statistics: Statistics) -> str:
     )
 
 
-def marked(result: Result, method: Method) -> Result:
+def mark_unsettled(result: Result, method: Method) -> Result:
     """Mark a result UNSETTLED if nothing is left to run and its interval is too wide."""
     often, totals = method.repeats, result.statistics
     if not isinstance(often, Repeats):
         return result
-    wide = width(totals) if totals else None
-    if wide is not None and wide <= often.share and totals and totals.n >= often.min:
+    if totals and _is_narrow(totals, often):
         return replace(result, settled=True)
     if any(trial.state == "planned" for trial in result.trials):
         return replace(result, settled=False)
     text = f"after {words.count(totals.n if totals else 0, 'valid trial')}"
-    if wide is not None:
+    if (wide := width(totals) if totals else None) is not None:
         seen = words.apart(wide, often.share, "%", 2)[0]
         text += f" its interval is {seen} of the median wide"
     unsettled = Problem("UNSETTLED", f"{text}; needed at most {often.until_interval}")
     return replace(result, settled=False, marks=(*result.marks, unsettled))
-
-
-def _without_gap(trials: Sequence[Trial], values: Values) -> Iterator[float]:
-    for trial in trials:
-        value = values.get(trial.name)
-        if value is None:
-            return
-        yield value

@@ -21,24 +21,37 @@ def of_log(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float
         ``reported``; the report of OneFlow GPT for ``latency``.
     """
     if rule == "reported":
-        return _reported(log)
+        value = log.reported.get("train_throughput")
+        if value is None or value <= 0:
+            raise errors.LogError(
+                "the log does not end with the program's own result; needed a line of"
+                " train_throughput",
+                code="NO-RESULT",
+            )
+        return value
     if rule in ("rates", "arithmetic"):
         rate = log.window_weighed if rule == "rates" else log.window_mean
         if rate is None:
-            raise _lacking(log, _window(log)[1 if log.start else 0])
+            raise _lacking(log, end=1 if log.start else 0)
         return rate
     if global_batch_size is None:
         raise errors.LogError("neither header nor name says the global batch size", code="NO-BATCH")
-    if rule == "latency":
-        return global_batch_size / _latency_s(log)
-    return _by_clock(log, global_batch_size)
+    if rule == "clock":
+        return _by_clock(log, global_batch_size)
+    if log.latency_s is None:
+        raise _lacking(log, end=1)
+    if log.latency_s <= 0:
+        raise errors.LogError(
+            f"the mean latency is {log.latency_s:g} s; needed more than 0", code="CLOCK-STEP"
+        )
+    return global_batch_size / log.latency_s
 
 
 def _by_clock(log: TrainingLog, global_batch_size: int) -> float:
     """Divide whole numbers, so that only the quotient is rounded."""
-    first, last = _window(log)
-    if log.start is None or log.end is None:
-        raise _lacking(log, first if log.start is None else last)
+    if log.window is None or log.start is None or log.end is None:
+        raise _lacking(log, end=0 if log.start is None else 1)
+    first, last = log.window
     lasted_ns = log.end.clock_ns - log.start.clock_ns
     if lasted_ns <= 0:
         raise errors.LogError(
@@ -49,40 +62,15 @@ def _by_clock(log: TrainingLog, global_batch_size: int) -> float:
     return global_batch_size * (last - first) * SECOND_NS / lasted_ns
 
 
-def _reported(log: TrainingLog) -> float:
-    value = log.reported.get("train_throughput")
-    if value is None or value <= 0:
-        raise errors.LogError(
-            "the log does not end with the program's own result; needed a line of train_throughput",
-            code="NO-RESULT",
-        )
-    return value
-
-
-def _latency_s(log: TrainingLog) -> float:
-    if log.latency_s is None:
-        raise _lacking(log, _window(log)[1])
-    if log.latency_s <= 0:
-        raise errors.LogError(
-            f"the mean latency is {log.latency_s:g} s; needed more than 0", code="CLOCK-STEP"
-        )
-    return log.latency_s
-
-
-def _window(log: TrainingLog) -> tuple[int, int]:
+def _lacking(log: TrainingLog, *, end: int) -> errors.LogError:
+    """Return the error of a log without the step at the first (0) or last (1) end of its window."""
     if log.window is None:
-        raise errors.LogError(
-            f"no window of its {log.steps} steps to measure; needed more steps, or a window",
-            code="WINDOW",
-        )
-    return log.window
-
-
-def _lacking(log: TrainingLog, iteration: int) -> errors.LogError:
-    first, last = log.window or (iteration, iteration)
+        text = f"no window of its {log.steps} steps to measure; needed more steps, or a window"
+        return errors.LogError(text, code="WINDOW")
+    first, last = log.window
     return errors.LogError(
-        f"the window {first}-{last} needs iteration {iteration}; the log has {log.steps} steps,"
-        f" from {log.first_iteration} to {log.last_iteration}",
+        f"the window {first}-{last} needs iteration {log.window[end]}; the log has {log.steps}"
+        f" steps, from {log.first_iteration} to {log.last_iteration}",
         code="WINDOW",
     )
 

@@ -1,16 +1,16 @@
 """Decides which trials are invalid or marked: logs against cases, trials against others."""
 
+import contextlib
 import hashlib
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from orchestrator import errors
 from orchestrator.measuring import throughputs
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import RATE_TOLERANCE, Rule, TrainingLog
-from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Measurement
 
@@ -31,41 +31,31 @@ REPORTED_AGREEMENT, REPORTED_TOLERANCE = 0.0035, 0.007
 NOTHING = hashlib.sha256().hexdigest()  # empty logs are not copies of each other
 
 
-@dataclass(frozen=True, slots=True)
-class LogName:
-    """The trial of a log, and the log's path in reports."""
+def measure_log(
+    log: TrainingLog, case: Case, method: Method | None, *, trial: str, repeat: int, path: str
+) -> Measurement:
+    """Return the measurement of a trial's log: invalid with problems, else valid.
 
-    trial: str
-    repeat: int
-    path: str
-
-
-def judged(log: TrainingLog, trial: Trial, method: Method, path: str) -> Measurement:
-    """Return the measurement of a trial's log: invalid with problems, else valid."""
-    return of_case(log, trial.case, method, LogName(trial.name, trial.repeat, path))
-
-
-def of_case(log: TrainingLog, case: Case, method: Method | None, name: LogName) -> Measurement:
-    """Return the measurement of a log; ``method`` is None if it belongs to no sweep."""
+    Args:
+        method: None if the log belongs to no sweep.
+        path: of the log, in reports.
+    """
     rule = (method.rule if method else None) or log.rule
-    marks = tuple(problem for problem in log.problems if not keeps_out(problem, rule))
-    problems = [problem for problem in log.problems if keeps_out(problem, rule)]
-    problems += mismatches(log, case, method)
     throughput, rate_problems = value(log, case.global_batch_size, rule)
     if throughputs.global_batch_size(log) not in (None, case.global_batch_size):
         throughput, rate_problems = None, []  # a problem already, and no batch can be trusted
-    problems += [problem for problem in rate_problems if keeps_out(problem, rule)]
-    marks += tuple(problem for problem in rate_problems if not keeps_out(problem, rule))
+    found = (*log.problems, *mismatches(log, case, method), *rate_problems)
+    problems = tuple(problem for problem in found if keeps_out(problem, rule))
     return Measurement(
-        trial=name.trial,
-        repeat=name.repeat,
+        trial=trial,
+        repeat=repeat,
         attempt=0,
         state="invalid" if problems else "valid",
         throughput=throughput,
         rate=log.rate.mean if log.rate else None,
-        problems=tuple(problems),
-        marks=marks,
-        evidence=Evidence(name.path, log.evidence(rule), log.sha256, log.digest, log.words),
+        problems=problems,
+        marks=tuple(problem for problem in found if not keeps_out(problem, rule)),
+        evidence=Evidence(path, log.evidence(rule), log.sha256, log.digest, log.words),
         provenance={},
         latency_s=log.latency_s,
         memory_mib=log.memory_mib,
@@ -107,53 +97,39 @@ def keeps_out(problem: Problem, rule: Rule) -> bool:
 def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> Problem | None:
     """Return RATE-MISMATCH if a log contradicts itself: it is not of this gang, or of several runs.
 
-    Printed rates are compared with the clock or latency, or with the reported result. A smaller
-    difference is a CLOCK-JUMP, which the log's reader notes if the header has the batch.
+    Printed rates are compared with the clock or latency. With ``reported``, the program's own
+    result is compared with its rates, and these, by the clock, with the batch. A smaller difference
+    is a CLOCK-JUMP, which the log's reader notes if the header has the batch.
     """
+    checks: list[tuple[str, float | None, float, str]]
     if rule == "reported":
-        return _result_problem(log, global_batch_size)
-    by: Rule = "latency" if rule == "latency" else "clock"
-    value, rate = _by(by, log, global_batch_size), log.window_rate
-    problem = _mismatch(f"the {by} gives", value, rate, RATE_TOLERANCE)
-    if problem or throughputs.global_batch_size(log) is not None:
-        return problem
-    jump = _mismatch(f"the {by} gives", value, rate, log.agreement)
-    return jump and replace(jump, code="CLOCK-JUMP")
-
-
-def _result_problem(log: TrainingLog, global_batch_size: int | None) -> Problem | None:
-    """Compare the program's own result with its rates, and these, by the clock, with the batch."""
-    value, rate = log.reported.get("train_throughput"), log.rate.mean if log.rate else None
-    every_step = log.steps == (log.last_iteration or 0) - (log.first_iteration or 0) + 1
-    tolerance = RESULT_TOLERANCE if every_step else SAMPLED_TOLERANCE
-    problem = _mismatch("the program's own result gives", value, rate, tolerance)
-    if problem or not (log.samples and global_batch_size and rate):
-        return problem
-    by_clock = rate * global_batch_size / log.samples
-    problem = _mismatch("the clock gives", by_clock, rate, REPORTED_TOLERANCE)
-    if problem:
-        return problem
-    jump = _mismatch("the clock gives", by_clock, rate, REPORTED_AGREEMENT)
-    return jump and replace(jump, code="CLOCK-JUMP")
-
-
-def _mismatch(
-    source: str, value: float | None, rate: float | None, tolerance: float
-) -> Problem | None:
-    if not value or rate is None or abs(rate / value - 1) <= tolerance:
-        return None
-    return Problem(
-        "RATE-MISMATCH",
-        f"{source} {value:.2f}, the log's own rates {rate:.2f} samples/s;"
-        f" needed agreement within {tolerance * 100:g}%",
-    )
-
-
-def _by(rule: Rule, log: TrainingLog, global_batch_size: int | None) -> float | None:
-    try:
-        return throughputs.of_log(log, global_batch_size, rule)
-    except errors.LogError:
-        return None
+        rate = log.rate.mean if log.rate else None
+        every_step = log.steps == (log.last_iteration or 0) - (log.first_iteration or 0) + 1
+        tolerance = RESULT_TOLERANCE if every_step else SAMPLED_TOLERANCE
+        own = log.reported.get("train_throughput")
+        checks = [("program's own result", own, tolerance, "RATE-MISMATCH")]
+        if log.samples and global_batch_size and rate:
+            by_clock = rate * global_batch_size / log.samples
+            checks += [
+                ("clock", by_clock, REPORTED_TOLERANCE, "RATE-MISMATCH"),
+                ("clock", by_clock, REPORTED_AGREEMENT, "CLOCK-JUMP"),
+            ]
+    else:
+        rate, value = log.window_rate, None
+        by: Rule = "latency" if rule == "latency" else "clock"
+        with contextlib.suppress(errors.LogError):
+            value = throughputs.of_log(log, global_batch_size, by)
+        checks = [(by, value, RATE_TOLERANCE, "RATE-MISMATCH")]
+        if throughputs.global_batch_size(log) is None:
+            checks.append((by, value, log.agreement, "CLOCK-JUMP"))
+    for source, value, tolerance, code in checks:
+        if value and rate is not None and abs(rate / value - 1) > tolerance:
+            return Problem(
+                code,
+                f"the {source} gives {value:.2f}, the log's own rates {rate:.2f} samples/s;"
+                f" needed agreement within {tolerance * 100:g}%",
+            )
+    return None
 
 
 def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Problem, ...]:
@@ -180,13 +156,31 @@ def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Pro
     return (Problem("CASE-MISMATCH", "; ".join(differences)),) if differences else ()
 
 
-def same_evidence(trials: Sequence[Measurement]) -> tuple[Measurement, ...]:
+def same_evidence(trials: Sequence[Measurement]) -> list[Measurement]:
     """Return the trials; one whose log has most steps, or the bytes, of another's is invalid."""
     users: dict[object, list[str]] = defaultdict(list)
-    for trial in trials:
-        for key in (*_fingerprints(trial), *_words(trial)):
+    prints = [_fingerprints(trial.evidence) for trial in trials]
+    for trial, keys in zip(trials, prints, strict=True):
+        for key in itertools.chain(*keys):
             users[key].append(trial.trial)
-    return tuple(_with_doubles(trial, users) for trial in trials)
+    judged = []
+    for trial, (whole, words) in zip(trials, prints, strict=True):
+        others = {other for key in whole for other in users[key]}
+        shared = Counter(other for key in words for other in users[key])
+        others |= {other for other, steps in shared.items() if 2 * steps > len(words)}
+        others.discard(trial.trial)
+        text = f"the same steps also serve {', '.join(sorted(others))}"
+        same = [Problem("SAME-EVIDENCE", text)] if others else []
+        judged.append(trial.with_problems(same))
+    return judged
+
+
+def _fingerprints(evidence: Evidence | None) -> tuple[set[str], frozenset[bytes]]:
+    """Return the hashes of a whole log, and those of its steps' losses and rates."""
+    if evidence is None:
+        return set(), frozenset()
+    whole = {evidence.digest, evidence.sha256} - {""}
+    return set() if evidence.sha256 == NOTHING else whole, evidence.words
 
 
 def agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:
@@ -221,25 +215,3 @@ def _circumstances(trial: Measurement) -> Mapping[str, str]:
     )
     transport = "; ".join(sorted(labels)) or trial.transport
     return {**trial.provenance, "transport": transport}
-
-
-def _fingerprints(trial: Measurement) -> tuple[str, ...]:
-    evidence = trial.evidence
-    if evidence is None or evidence.sha256 == NOTHING:
-        return ()
-    return tuple(dict.fromkeys(filter(None, (evidence.digest, evidence.sha256))))
-
-
-def _words(trial: Measurement) -> frozenset[bytes]:
-    return trial.evidence.words if trial.evidence else frozenset()
-
-
-def _with_doubles(trial: Measurement, users: Mapping[object, list[str]]) -> Measurement:
-    others = {other for key in _fingerprints(trial) for other in users[key]}
-    shared = Counter(other for key in _words(trial) for other in users[key])
-    others |= {other for other, steps in shared.items() if 2 * steps > len(_words(trial))}
-    others.discard(trial.trial)
-    if not others:
-        return trial
-    names = ", ".join(sorted(others))
-    return trial.with_problems([Problem("SAME-EVIDENCE", f"the same steps also serve {names}")])

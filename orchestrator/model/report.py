@@ -7,9 +7,8 @@ from typing import Literal
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Rule, TrainingLog
-from orchestrator.model.node_speeds import NodeSpeeds
 from orchestrator.model.problem import Problem
-from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
+from orchestrator.model.result import NOT_NEEDED, Measurement, NodeSpeed, Result, Watched
 from orchestrator.model.site import Finding
 
 
@@ -136,7 +135,7 @@ class Report:
         topologies: ``nvidia-smi topo -m`` in its own form, by node name.
         added_env: environment variables that playbook and inventory add, as they were given.
         canary: None without one.
-        node_speeds: of the nodes beside one another.
+        node_speeds: of the nodes beside one another, by name; empty if none can be compared.
         marks: what a reader should know of all of it.
         findings: of provisioning, over the nodes as the sweep began on them.
         created: when the sweep was, in UTC; empty for a folder of logs.
@@ -189,7 +188,7 @@ class Report:
         of_results = (trial for result in self.results for trial in result.trials)
         return (*of_results, *(self.canary.trials if self.canary else ()))
 
-    node_speeds: NodeSpeeds = field(default_factory=NodeSpeeds)
+    node_speeds: tuple[NodeSpeed, ...] = ()
     marks: tuple[Problem, ...] = ()
 
     @property

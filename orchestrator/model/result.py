@@ -188,6 +188,22 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeSpeed:
+    """The speed of a node beside others, by the cases that ran on single nodes or pairs.
+
+    Args:
+        trials: number of valid trials on the node.
+        speed: over that of the median node; 0.95 is 5 % slower.
+        is_slow: True if it is slower than the others by more than chance.
+    """
+
+    node: str
+    trials: int
+    speed: float
+    is_slow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """The canary of a sweep: one case measured now and again, outside of the medians.
 

@@ -36,7 +36,9 @@ def document(report: Report) -> dict[str, JSON]:
         "cases": [_case(report, result) for result in report.results],
         "canary": _watched(report.canary) if report.canary else None,
         "logs": [_lone(lone) for lone in report.lone],
-        "node_speeds": [asdict(speed) for speed in report.node_speeds.nodes],
+        "node_speeds": [
+            {"node": it.node, "trials": it.trials, "speed": it.speed} for it in report.node_speeds
+        ],
         "marks": [asdict(mark) for mark in report.marks],
     }
 

@@ -105,7 +105,7 @@ def _machines(page: Page) -> Iterable[Block]:
 
 
 def _node_speeds(page: Page) -> Iterable[Block]:
-    if page.report.node_speeds.nodes:
+    if page.report.node_speeds:
         yield tree.Paragraph([page.say("node_speeds")])
         yield tables.node_speeds(page)
 

@@ -195,11 +195,10 @@ def canary_words(page: Page, watched: Watched) -> str:
 
 def node_speeds(page: Page) -> Table:
     """Build the table of the speeds of nodes over that of the median node."""
-    found = page.report.node_speeds
     slow = codes.explained(page.language, "SLOW-NODE")
     rows = [
-        (it.node, str(it.trials), f"{it.speed:.3f}", slow if it.node in found.slow else "")
-        for it in found.nodes
+        (it.node, str(it.trials), f"{it.speed:.3f}", slow if it.is_slow else "")
+        for it in page.report.node_speeds
     ]
     head = page.heads("node", "trials", "speed", "marks")
     return Table(page.say("nodes_compared"), head, rows).without_empty_columns()

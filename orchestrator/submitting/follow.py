@@ -1,10 +1,10 @@
 """What becomes of a job: why it waits, what it prints, how it ends."""
 
 import contextlib
+import math
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import errors
@@ -31,18 +31,8 @@ OUTCOMES: dict[str, tuple[str, str]] = {
 }
 
 
-@dataclass(slots=True)
-class _Seen:
-    """The last known state of the job."""
-
-    job: slurm_queue.Job
-    absent: int = 0
-    said: str = ""
-    at: float = 0.0
-
-
 def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
-    """Tell what becomes of a job until it is over; the exit code of what it ran.
+    """Report the states and the output of a job until it is over; return its program's exit code.
 
     Raises:
         UnfitError: NOT-SHARED.
@@ -51,34 +41,22 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
         Interrupted: by the user; the job goes on.
     """
     sys.stdout.flush()
-    offsets: dict[str, int] = {}
-    seen = _Seen(job)
+    code_file, offsets = folder / f"{job.id}.code", dict[str, int]()
     try:
-        while not _over(seen, folder, voice):
-            _copy(folder / job.id, offsets)
-            time.sleep(LOOK_S)
+        job = _follow_to_end(job, code_file, offsets, voice)
     except Stopped as stopped:
         raise errors.Interrupted(stopped.number, job.id) from None
-    if seen.job.reason == NOT_BEGUN:
+    if job.reason == NOT_BEGUN:
         raise _not_shared(
             job, str(folder), "work in a folder that all nodes see, or name one with --state"
         )
-    code = _code(folder / f"{job.id}.code")
+    code, deadline = None, time.monotonic() + CODE_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            code = int(code_file.read_text())
+            break
+        time.sleep(LOOK_S)
     _copy(folder / job.id, offsets)
-    return _report(seen.job, code, voice)
-
-
-def _copy(job: Path, offsets: dict[str, int]) -> None:
-    """Copy what the job has printed since the last time to this program's own streams."""
-    for ending, to in ((".log", 2), (".out", 1)):
-        with contextlib.suppress(FileNotFoundError), open(f"{job}{ending}", "rb") as file:
-            file.seek(offsets.get(ending, 0))
-            while piece := file.read(1 << 16):
-                os.write(to, piece)
-            offsets[ending] = file.tell()
-
-
-def _report(job: slurm_queue.Job, code: int | None, voice: Voice) -> int:
     if code in NOT_RUN:
         raise _not_shared(job, sys.executable, "install dlperf-orch where all nodes see it")
     if code is None or code == KILLED:
@@ -91,51 +69,58 @@ def _report(job: slurm_queue.Job, code: int | None, voice: Voice) -> int:
     return code
 
 
-def _over(seen: _Seen, folder: Path, voice: Voice) -> bool:
-    has_code = (folder / f"{seen.job.id}.code").exists()
-    if not has_code and time.monotonic() - seen.at < QUEUE_EVERY_S and seen.at:
-        return False
-    seen.at = time.monotonic()
-    try:
-        shown = slurm_queue.jobs(ids=(seen.job.id,), patience_s=0.0)
-    except errors.LocalError as error:
-        if error.code != "SLURM-SILENT":
-            raise
-        words = f"job {seen.job.id} is followed by its files alone: {error.cause}"
-        _say_once(words, seen, voice)
-        return has_code
-    found = [job for job in shown if job.name == seen.job.name]
-    if not found:
-        seen.absent += 1
-        return has_code or seen.absent >= ABSENT
-    seen.absent, seen.job = 0, found[0]
-    _say(seen, voice)
-    return seen.job.is_over
+def _follow_to_end(
+    job: slurm_queue.Job, code_file: Path, offsets: dict[str, int], voice: Voice
+) -> slurm_queue.Job:
+    """Return the job as it was seen last; say each new state once."""
+    absent, last_line, looked = 0, "", -math.inf
+    while True:
+        has_code = code_file.exists()
+        if has_code or time.monotonic() - looked >= QUEUE_EVERY_S:
+            looked, found = time.monotonic(), None
+            try:
+                shown = slurm_queue.jobs(ids=(job.id,), patience_s=0.0)
+            except errors.LocalError as error:
+                if error.code != "SLURM-SILENT":
+                    raise
+                line = f"job {job.id} is followed by its files alone: {error.cause}"
+                is_over = has_code
+            else:
+                found = next((it for it in shown if it.name == job.name), None)
+                job, absent = found or job, 0 if found else absent + 1
+                line = _describe(job) if found else ""
+                is_over = job.is_over if found else has_code or absent >= ABSENT
+            if line and line != last_line:
+                voice.line(line)
+                last_line = line
+            if found and found.lost_host:
+                _give_up(job, voice)
+            if is_over:
+                return job
+        _copy(code_file.with_suffix(""), offsets)
+        time.sleep(LOOK_S)
 
 
-def _say(seen: _Seen, voice: Voice) -> None:
-    """Say every new state until the job ends, and why it waits; end a job whose node died."""
-    job = seen.job
+def _copy(job: Path, offsets: dict[str, int]) -> None:
+    """Copy what the job has printed since the last time to this program's own streams."""
+    for ending, to in ((".log", 2), (".out", 1)):
+        with contextlib.suppress(FileNotFoundError), open(f"{job}{ending}", "rb") as file:
+            file.seek(offsets.get(ending, 0))
+            while piece := file.read(1 << 16):
+                os.write(to, piece)
+            offsets[ending] = file.tell()
+
+
+def _describe(job: slurm_queue.Job) -> str:
+    """Return the state of a job, and why it waits; empty at its end."""
     if job.is_over or job.state == "COMPLETING":
-        return
-    words = job.summary
-    if job.state == "RUNNING" and not job.lost_host and _is_silent(job.batch_host):
-        words += f"; Slurm hears nothing of {job.batch_host}, which runs its script"
-    _say_once(words, seen, voice)
-    if job.lost_host:
-        _give_up(job, voice)
-
-
-def _say_once(words: str, seen: _Seen, voice: Voice) -> None:
-    if words != seen.said:
-        voice.line(words)
-        seen.said = words
-
-
-def _is_silent(host: str) -> bool:
-    with contextlib.suppress(errors.DlperfError):
-        return slurm_nodes.are_down(host)
-    return False
+        return ""
+    is_silent = False
+    if job.state == "RUNNING" and not job.lost_host:
+        with contextlib.suppress(errors.DlperfError):
+            is_silent = slurm_nodes.are_down(job.batch_host)
+    silent = f"; Slurm hears nothing of {job.batch_host}, which runs its script"
+    return f"{job.summary}{silent if is_silent else ''}"
 
 
 def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
@@ -151,15 +136,6 @@ def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
         node=job.lost_host,
         fix="run the same command again: it goes on in another job, on other nodes",
     )
-
-
-def _code(path: Path) -> int | None:
-    deadline = time.monotonic() + CODE_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            return int(path.read_text())
-        time.sleep(LOOK_S)
-    return None
 
 
 def _not_shared(job: slurm_queue.Job, path: str, fix: str) -> errors.UnfitError:

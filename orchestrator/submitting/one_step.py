@@ -60,8 +60,8 @@ def partition(name: str | None, patience_s: float = QUEUE_S) -> Partition:
         UnfitError: NO-PARTITION.
         LocalError: Slurm cannot be asked.
     """
-    said = slurm_queue.call("scontrol", "-o", "show", "partition", patience_s=patience_s)
-    found = {record["partitionname"]: record for record in records(said, "partitionname")}
+    text = slurm_queue.call("scontrol", "-o", "show", "partition", patience_s=patience_s)
+    found = {record["partitionname"]: record for record in records(text, "partitionname")}
     default = [own for own, record in found.items() if record.get("default") == "YES"]
     chosen = name or next(iter(default), "")
     if chosen not in found:
@@ -91,29 +91,20 @@ def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Compl
     Raises:
         UnfitError: SLURM-REFUSED; no node is free within a minute, or Slurm takes no such job.
     """
-    words = (
-        "srun",
-        "--quiet",
-        f"--partition={partition.name}",
-        *((f"--account={account}",) if account else ()),
-        "--nodes=1",
-        "--ntasks=1",
-        f"--time={STEP_MIN}",
-        f"--immediate={NODE_FREE_S}",
-        *((f"--gres=gpu:{partition.gpus}",) if partition.gpus else ()),
-        "--job-name=dlperf-init",
-        *argv,
-    )
+    words = ["srun", "--quiet", f"--partition={partition.name}", "--nodes=1", "--ntasks=1"]
+    words += [f"--time={STEP_MIN}", f"--immediate={NODE_FREE_S}", "--job-name=dlperf-init"]
+    words += [f"--account={account}"] if account else []
+    words += [f"--gres=gpu:{partition.gpus}"] if partition.gpus else []
     done = subprocess.run(
-        words,
+        [*words, *argv],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
         env=environment(os.environ),
     )
-    said = done.stderr.decode(errors="replace")
     if done.returncode and not done.stdout:
-        first = next((line for line in said.splitlines() if line.strip()), "no reason given")
+        lines = done.stderr.decode(errors="replace").splitlines()
+        first = next(filter(str.strip, lines), "no reason given")
         raise errors.UnfitError(
             f"one step on partition {partition.name}: {first.removeprefix('srun: error: ')}",
             code="SLURM-REFUSED",

@@ -80,15 +80,17 @@ def run(
     Raises:
         UnfitError: Slurm refuses it, or it can never start.
     """
-    partition = one_step.partition(_settings(cluster).partition)
+    slurm = _settings(cluster)
+    partition = one_step.partition(slurm.partition)
     new = submission(store, cluster, _gpus(cluster, partition), requeue=requeue)
     jobs.cancel_headless(store, voice)
-    job = _alive(new)
+    queued = (it for it in slurm_queue.jobs(name=new.name) if it.comment == new.comment)
+    job = next((it for it in queued if not it.is_over and it.state != "COMPLETING"), None)
     if job is not None:
         voice.line(f"job {job.id} runs this command already: {job.state}")
     else:
-        refuse_never(_settings(cluster), partition, voice)
-        job = _submitted(_settings(cluster), new)
+        refuse_never(slurm, partition, voice)
+        job = _submit(slurm, new)
         said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
         voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
     if detach:
@@ -112,12 +114,6 @@ def _settings(cluster: Cluster) -> Slurm:
     if cluster.slurm is None:
         raise AssertionError("a cluster without Slurm is never submitted to")
     return cluster.slurm
-
-
-def _alive(submission: script.Submission) -> slurm_queue.Job | None:
-    found = slurm_queue.jobs(name=submission.name)
-    lives = (job for job in found if not job.is_over and job.state != "COMPLETING")
-    return next((job for job in lives if job.comment == submission.comment), None)
 
 
 def refuse_never(slurm: Slurm, partition: one_step.Partition, voice: Voice) -> None:
@@ -147,7 +143,7 @@ def refuse_never(slurm: Slurm, partition: one_step.Partition, voice: Voice) -> N
         )
 
 
-def _submitted(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
+def _submit(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
     folder = Path(submission.folder)
     moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     path = folder / f"{moment}-{os.getpid()}-{submission.nodes}.sh"
@@ -155,12 +151,12 @@ def _submitted(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
         disk.make_folder(folder)
         path.write_text(script.batch(slurm, submission))
     charged = (f"--account={slurm.account}",) if slurm.account else ()  # before SBATCH_ACCOUNT
-    said = slurm_queue.call(*SBATCH, *charged, str(path), patience_s=0.0)
-    job = said.strip().partition(";")[0]
+    answer = slurm_queue.call(*SBATCH, *charged, str(path), patience_s=0.0)
+    job = answer.strip().partition(";")[0]
     deadline = time.monotonic() + KNOWN_S
     while time.monotonic() < deadline:
-        found = [one for one in slurm_queue.jobs(ids=(job,)) if one.name == submission.name]
-        if found:
-            return found[0]
+        for found in slurm_queue.jobs(ids=(job,)):
+            if found.name == submission.name:
+                return found
         time.sleep(follow.LOOK_S)
     return slurm_queue.Job(job, "PENDING", "None", submission.name, submission.comment, "")

@@ -146,7 +146,7 @@ class Feed(Iterator[Trial]):
         may_begin: Callable[[], bool],
         say: Callable[[str, int], None],
     ) -> None:
-        self._series, self._value = Series.of(whole), value
+        self._series, self._value = Series(whole), value
         self._may_begin, self._say = may_begin, say
         deciding = trials if isinstance(whole.method.repeats, int) else whole.trials
         self._values = {trial.name: value(trial) for trial in deciding}
@@ -187,7 +187,7 @@ class Feed(Iterator[Trial]):
     def _following(self) -> Trial | None:
         now = time.monotonic()
         running = {trial: now - began for trial, began in self._running.items()}
-        ready = settling.ready(self._pending, running, self._series, self._values)
+        ready = self._series.ready(self._pending, running, self._values)
         lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
         return self._packing(lasted_s).next(ready, running)
 
@@ -203,4 +203,4 @@ class Feed(Iterator[Trial]):
             totals = self._series.settled(case, self._values)
             if totals is not None:
                 name = trials[0].name.rpartition("_")[0]
-                self._say(f"{name}: {settling.words_of(totals)}", len(trials))
+                self._say(f"{name}: {settling.describe(totals)}", len(trials))

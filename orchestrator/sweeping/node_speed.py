@@ -7,8 +7,8 @@ from orchestrator import errors, nodeset, report, words
 from orchestrator.collecting import show
 from orchestrator.console import Voice
 from orchestrator.inputs import sites, user_files
-from orchestrator.measuring import node_groups
-from orchestrator.measuring.node_groups import Group
+from orchestrator.measuring import node_speeds
+from orchestrator.measuring.node_speeds import Group
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.problem import Problem
@@ -42,19 +42,19 @@ class Speeds:
     def groups(self) -> tuple[Group, ...]:
         """Return the groups of nodes that ran together, compared with the pairs."""
         together = (result for report in self.together for result in report.results)
-        return node_groups.groups(self.nodes[-1].results[0], together)
+        return node_speeds.compare_groups(self.nodes[-1].results[0], together)
 
     @property
     def short(self) -> tuple[tuple[Report, PublishedResult], ...]:
         """Return the reports of bandwidths below a published one, each with that result."""
         reports = (*self.nodes, *self.together)
-        rows = ((report, node_groups.below_published(report)) for report in reports)
+        rows = ((report, node_speeds.find_better_published(report)) for report in reports)
         return tuple((report, row) for report, row in rows if row and report.unit == BANDWIDTH)
 
     @property
     def is_slow(self) -> bool:
         """Return True if any node, any group or the bandwidth of all nodes is too low."""
-        slow = any(report.node_speeds.slow for report in self.nodes)
+        slow = any(it.is_slow for report in self.nodes for it in report.node_speeds)
         return slow or any(group.is_slow for group in self.groups) or bool(self.short)
 
     @property
@@ -162,7 +162,7 @@ def _together(runs: _Runs, count: int, pairs: Report) -> Iterator[Report]:
         yield report
         half = (size + 1) // 2
         if half > 2:
-            found = node_groups.groups(pairs.results[0], report.results)
+            found = node_speeds.compare_groups(pairs.results[0], report.results)
             todo += [(half, group.nodes) for group in found if group.is_slow]
 
 
@@ -231,13 +231,13 @@ def _show_groups(voice: Voice, playbook: str, groups: Sequence[Group]) -> None:
     ]
     head = ("nodes together", "GB/s", "of the median of pairs", "")
     voice.table(f"Nodes together, by {playbook}", head, rows)
-    for group in node_groups.smallest_slow(groups):
+    for group in node_speeds.find_smallest_slow(groups):
         problem = _slow(group)
         voice.line(f"{problem.code}: {problem.message}")
 
 
 def _slow(group: Group) -> Problem:
-    share, least = words.apart(group.share, node_groups.LEAST_SHARE, "%", 0)
+    share, least = words.apart(group.share, node_speeds.LEAST_SHARE, "%", 0)
     return Problem(
         "FABRIC-SLOW",
         f"{nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
@@ -251,17 +251,17 @@ def _short(found: tuple[Report, PublishedResult]) -> Problem:
     return Problem(
         "BUSBW-LOW",
         f"{result.case.placement} reaches {median:.4g} GB/s; needed"
-        f" {node_groups.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest published"
+        f" {node_speeds.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest published"
         f" ({published.source})",
     )
 
 
 def _show_nodes(voice: Voice, found: Report) -> None:
-    slow, result = found.node_speeds.slow, found.results[0]
+    result = found.results[0]
     reached = f", median {result.statistics.median:.4g} {found.unit}" if result.statistics else ""
     rows = [
-        (speed.node, str(speed.trials), f"{speed.speed:.3f}", "slow" if speed.node in slow else "")
-        for speed in found.node_speeds.nodes
+        (it.node, str(it.trials), f"{it.speed:.3f}", "slow" if it.is_slow else "")
+        for it in found.node_speeds
     ]
     head = ("node", "trials", "speed over the median node", "")
     title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"

@@ -102,7 +102,9 @@ def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) 
     source = _file(campaign, attempt, trial.log_rank, "log")
     method = campaign.recipe.experiment.method
     log = logs.read(source, campaign.recipe.workload, method.window)
-    measurement = validity.judged(log, trial, method, f"logs/{trial.log}")
+    measurement = validity.measure_log(
+        log, trial.case, method, trial=trial.name, repeat=trial.repeat, path=f"logs/{trial.log}"
+    )
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     ends = evidence.taken(folder, gang.ends)
     measurement = measurement.with_problems(evidence.changed_logs(folder, ends))

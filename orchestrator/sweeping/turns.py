@@ -109,7 +109,7 @@ def _turns(requests: tuple[Requested, ...], options: TurnOptions) -> Iterator[_T
     repeats = options.repeats or min(of.plan.method.most for of in requests)
     for repeat in range(1, repeats + 1):
         for pair in pairs.both:
-            sides = ((0, pair.first), (1, pair.second))
+            sides = tuple(enumerate(pair))
             for side, case in sides if repeat % 2 else reversed(sides):
                 yield _Turn(side, case.name or "", repeat)
 

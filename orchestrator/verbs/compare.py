@@ -5,10 +5,8 @@ from pathlib import Path
 
 from orchestrator import disk, errors, words
 from orchestrator.collecting import sides
-from orchestrator.comparing import bounds, forms, table
-from orchestrator.comparing.bounds import Bound
+from orchestrator.comparing import forms
 from orchestrator.comparing.comparison import Comparison, compare_sides
-from orchestrator.comparing.sides import Side, pair_cases
 from orchestrator.console import Voice
 from orchestrator.state.store import Store
 from orchestrator.sweeping import turns
@@ -39,8 +37,8 @@ def compare(store: Store, first: str, second: str, options: CompareOptions, voic
         UsageError: a side cannot be found, they cannot be compared, or have no case in common.
     """
     here, there = sides.both(store, first, second)
-    bound = _bounds(store, here, there, options.bound)
-    comparison = compare_sides(here, there, bound, options.slower)
+    earlier = () if options.bound is not None else tuple(sides.earlier(store, here, there))
+    comparison = compare_sides(here, there, options.slower, options.bound, earlier)
     if not comparison.rows:
         raise errors.UsageError(
             f"{first} and {second} have no case in common",
@@ -76,24 +74,11 @@ def interleave(
 
 def show(comparison: Comparison, voice: Voice) -> None:
     """Print a comparison as a table with its remarks."""
-    for line in table.describe_sides(comparison):
+    for line in forms.describe_sides(comparison):
         voice.result(line)
-    title = f"{words.count(len(comparison.rows), 'case')}, {comparison.first.unit}; {table.HIGHER}"
-    voice.table(title, table.HEAD, table.build_rows(comparison), spare=table.SPARE)
-    for text in table.list_remarks(comparison):
+    title = f"{words.count(len(comparison.rows), 'case')}, {comparison.first.unit}; {forms.HIGHER}"
+    voice.table(title, forms.HEAD, forms.build_rows(comparison), spare=forms.SPARE)
+    for text in forms.list_remarks(comparison):
         voice.result(text)
     if comparison.gate:
         voice.result(comparison.gate)
-
-
-def _bounds(
-    store: Store, first: Side, second: Side, given: float | None
-) -> dict[int, Bound] | Bound:
-    if given is not None:
-        return Bound(given, "given")
-    pairs = pair_cases(first, second).both
-    history = tuple(sides.earlier(store, first, second))
-    return {
-        number: bounds.learn_bound(pair.first if pair.first.nodes else pair.second, history)
-        for number, pair in enumerate(pairs)
-    }

@@ -23,7 +23,7 @@ def list_published(voice: Voice, **patterns: str) -> int:
         UsageError: none does.
     """
     everything = publications.shipped()
-    results = published.selected(everything, *patterns.values())
+    results = published.select(everything, *patterns.values())
     if not results:
         named = ", ".join(f"{name} {pattern}" for name, pattern in patterns.items())
         raise errors.UsageError(

@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 
 from orchestrator.comparing import bounds, verdicts
-from orchestrator.comparing.sides import Side, SideCase, WrittenTrial
-from orchestrator.comparing.verdicts import Samples, Verdict
+from orchestrator.comparing.bounds import Bound
+from orchestrator.comparing.sides import Side
+from orchestrator.comparing.verdicts import ComparedCase
 from orchestrator.measuring import intervals
 from orchestrator.model.result import Interval
+from tests.comparing.reports import case
 from tests.seeds import RN50_AMP
 
 RUNS = 200
 DRAWS = 1000
-BOUND, GATE = 0.01, 0.03
+BOUND, GATE = Bound(0.01, "given"), 0.03
 SIZES = (3, 5, 7)
 COUNTS = (1, 5, 20)
 SLOWER = (0.0, 0.01, 0.02, 0.025, 0.03, 0.05)
@@ -103,7 +105,7 @@ def simulate(noise: Noise, size: int, count: int, slower: float, runs: int = RUN
             deviation = DEVIATIONS[place % len(DEVIATIONS)]
             first = draw(chance, noise, deviation, size)
             second = draw(chance, noise, deviation, size, 1 - slower)
-            cases.append(Samples(first, second, BOUND))
+            cases.append((case(first), case(second), BOUND))
         found.append(verdicts.judge_cases(cases, GATE))
     kinds = [verdict.kind for whole in found for verdict in whole]
     return Shares(
@@ -118,7 +120,7 @@ def simulate(noise: Noise, size: int, count: int, slower: float, runs: int = RUN
     )
 
 
-def _is_slower(verdict: Verdict) -> bool:
+def _is_slower(verdict: ComparedCase) -> bool:
     return verdict.interval is not None and verdict.interval.high < -GATE
 
 
@@ -150,7 +152,7 @@ def cover(
 
 def of_comparison(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
     """The interval that `compare` prints, as one of the quotient."""
-    (verdict,) = verdicts.judge_cases([Samples(tuple(theirs), tuple(ours), BOUND)])
+    (verdict,) = verdicts.judge_cases([(case(theirs), case(ours), BOUND)])
     found = verdict.interval
     return found and Interval(1 + found.low, 1 + found.high, found.coverage)
 
@@ -176,11 +178,7 @@ def learn(sweeps: int, chance: random.Random, deviation: float = 0.005) -> float
 
 
 def _sweep(median: float, number: int) -> Side:
-    trials = tuple(
-        WrittenTrial(trial=str(repeat), state="valid", throughput=median, nodes=("n1",))
-        for repeat in range(2)
-    )
-    return Side("", str(number), "", (SideCase(case={}, trials=trials),))
+    return Side("", str(number), "", (case((median, median)),))
 
 
 def tell(
@@ -207,13 +205,13 @@ def tell(
     return named / max(unknown, 1), told[0] / max(named, 1), told[1] / max(named, 1)
 
 
-def _judge(first: tuple[float, ...], second: tuple[float, ...]) -> Verdict:
-    (verdict,) = verdicts.judge_cases([Samples(first, second, BOUND)])
+def _judge(first: tuple[float, ...], second: tuple[float, ...]) -> ComparedCase:
+    (verdict,) = verdicts.judge_cases([(case(first), case(second), BOUND)])
     return verdict
 
 
 def _verdicts() -> Iterator[str]:
-    yield f"All cases slower by a true difference; bound {BOUND:.0%}, gate {GATE:.0%}"
+    yield f"All cases slower by a true difference; bound {BOUND.share:.0%}, gate {GATE:.0%}"
     yield f"{'':<24}{'different':>23}{'same':>9}{'the gate':>18}{'plain interval: fails':>27}"
     head = ("any case", "a case", "a case", "passes", "fails", "a case", "any case", "a case")
     yield f"{'noise':<8}{'trials':>6}{'cases':>6}" + "".join(f"{one:>9}" for one in ("true", *head))

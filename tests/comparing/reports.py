@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator import report
 from orchestrator.comparing import sides
-from orchestrator.comparing.sides import Side
+from orchestrator.comparing.sides import Side, SideCase, WrittenTrial
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult
@@ -55,3 +55,22 @@ def side(values: Mapping[str, Sequence[float | None]], label: str = "A", **more:
     """The side of a sweep that is told so."""
     told = Told(values, source=f"sweep-{label}", **more)  # type: ignore[arg-type] # passed on
     return sides.measured(told.document, label)
+
+
+def case(values: Sequence[float], logs: str = "") -> SideCase:
+    """A case with these valid trials.
+
+    Args:
+        logs: beginning of the digests of their logs; empty: they have none.
+    """
+    trials = tuple(
+        WrittenTrial(
+            trial=str(place),
+            state="valid",
+            throughput=value,
+            nodes=("n1",),
+            sha256=f"{logs}{place}" if logs else None,
+        )
+        for place, value in enumerate(values)
+    )
+    return SideCase(case={}, trials=trials)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.comparing import bounds, comparison, sides, table
-from orchestrator.comparing.bounds import Bound
+from orchestrator.comparing import bounds, comparison, forms, sides
 from orchestrator.comparing.comparison import Comparison
 from orchestrator.comparing.forms import build_document, render_junit, render_markdown
 from orchestrator.model.experiment import Method
@@ -16,12 +15,10 @@ from orchestrator.model.problem import Problem
 from tests.comparing.reports import DRIVER, SLOWER, TRIALS, Told, side
 from tests.reported import PUBLISHED
 
-GIVEN = Bound(0.01, "given")
-
 
 def compared(first: sides.Side, second: sides.Side, slower: float | None = None) -> Comparison:
     """With a bound of 1 %."""
-    return comparison.compare_sides(first, second, GIVEN, slower)
+    return comparison.compare_sides(first, second, slower, bound=0.01)
 
 
 def three() -> Comparison:
@@ -39,8 +36,8 @@ def three() -> Comparison:
 def test_every_case_has_a_verdict() -> None:
     """In the order of A; what only one side has stands apart."""
     found = three()
-    assert [row.verdict.kind for row in found.rows] == ["different", "same", "unknown", "unknown"]
-    assert [row.verdict.gate for row in found.rows] == ["slower", "passed", "unknown", "unknown"]
+    assert [row.kind for row in found.rows] == ["different", "same", "unknown", "unknown"]
+    assert [row.gate for row in found.rows] == ["slower", "passed", "unknown", "unknown"]
     assert [case.case["placement"] for case in found.only_first] == ["1x4"]
     assert [case.case["placement"] for case in found.only_second] == ["2x4"]
 
@@ -49,11 +46,11 @@ def test_a_sweep_beside_itself_has_no_difference() -> None:
     """And the gate does not pass, since nothing was measured."""
     same = side({"1x1": TRIALS, "2x8": SLOWER})
     found = compared(same, same, 0.03)
-    assert [row.verdict.difference for row in found.rows] == [0.0, 0.0]
-    assert [row.verdict.kind for row in found.rows] == ["same", "same"]
-    assert [row.samples.shared for row in found.rows] == [7, 7]
+    assert [row.difference for row in found.rows] == [0.0, 0.0]
+    assert [row.kind for row in found.rows] == ["same", "same"]
+    assert [row.shared for row in found.rows] == [7, 7]
     assert found.exit_code == 5
-    assert "nothing that is recorded differs but the trials themselves" in table.list_remarks(found)
+    assert "nothing that is recorded differs but the trials themselves" in forms.list_remarks(found)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +74,16 @@ def test_exit_code_of_the_gate(second: dict[str, tuple[float, ...]], code: int, 
 
 def test_what_differs_is_named_once() -> None:
     """Settings, parameters that a whole side has otherwise, facts of nodes, nodes, provenance."""
-    first = side({"1x1": TRIALS, "2x8": TRIALS}, params=(("loss_scale", "dynamic"),))
+    first = side(
+        {"1x1": TRIALS, "2x8": TRIALS},
+        params=(("loss_scale", "dynamic"),),
+        provenance={**DRIVER, "kernel": "Linux 4.4.0-116"},
+    )
     second = side(
         {"1x1": TRIALS, "2x8": TRIALS},
         label="B",
         params=(("loss_scale", "static"),),
-        provenance={**DRIVER, "tasks": "t2", "driver": ""},
+        provenance={**DRIVER, "tasks": "t2", "driver": "", "kernel": "Linux 5.4"},
         nodes=("vs003", "vs004"),
         report={
             "image_digest": "sha256:77",
@@ -90,7 +91,7 @@ def test_what_differs_is_named_once() -> None:
         },
     )
     found = compared(first, second)
-    assert [row.verdict.kind for row in found.rows] == ["same", "same"]
+    assert [row.kind for row in found.rows] == ["same", "same"]
     told = {item.what: (item.first, item.second, item.cases) for item in found.differences}
     assert told == {
         "image digest": ("sha256:5e", "sha256:77", ()),
@@ -109,7 +110,7 @@ def test_what_differs_in_some_cases_names_them() -> None:
     found = compared(here, moved)
     (nodes,) = found.differences
     assert (nodes.what, nodes.cases) == ("nodes", (1,))
-    assert "differs: nodes: vs[001-002] -> vs009 (2x8 amp b256)" in table.list_remarks(found)
+    assert "differs: nodes: vs[001-002] -> vs009 (2x8 amp b256)" in forms.list_remarks(found)
 
 
 def test_a_parameter_with_several_values_keeps_cases_apart() -> None:
@@ -118,7 +119,7 @@ def test_a_parameter_with_several_values_keeps_cases_apart() -> None:
     both = sides.Side("C", "c", "images/s", (*dynamic.cases, *side({"1x1": SLOWER}).cases))
     pairs = sides.pair_cases(dynamic, both)
     assert len(pairs.both) == 1
-    assert (pairs.both[0].second.values, len(pairs.only_second)) == (TRIALS, 1)
+    assert (pairs.both[0][1].values, len(pairs.only_second)) == (TRIALS, 1)
     assert pairs.varied == {}
 
 
@@ -157,11 +158,11 @@ def test_published_values_have_no_trials() -> None:
     second = sides.published(first, "ngc-pytorch", "published:ngc-pytorch")
     assert second.origin == "dlperf ngc-pytorch"
     found = compared(first, second, 0.03)
-    verdict = found.rows[1].verdict
+    verdict = found.rows[1]
     assert verdict.difference == pytest.approx(22551.16 / 100 - 1)
     assert (verdict.kind, verdict.gate, found.exit_code) == ("unknown", "unknown", 5)
     assert "4x8 amp b256: 22551.16 by ngc-pytorch on V100-SXM2-16GB: DLPerf README" in list(
-        table.list_remarks(found)
+        forms.list_remarks(found)
     )
     assert build_document(found)["cases"][1]["second"]["source"]["source"] == "DLPerf README"  # type: ignore[index, call-overload] # it is JSON
     assert sides.published(first, "none", "published:none").cases == ()
@@ -190,7 +191,7 @@ def test_json_has_everything() -> None:
 def test_words_for_people() -> None:
     """A row for each case, and remarks below."""
     found = three()
-    rows = table.build_rows(found)
+    rows = forms.build_rows(found)
     assert [row[0] for row in rows] == [
         f"{place} amp b256" for place in ("1x1", "1x8", "2x8", "4x8")
     ]
@@ -201,24 +202,27 @@ def test_words_for_people() -> None:
     assert rows[0][1:5] == ("100.00", "95.00", "7 and 7", "-5.00%")
     assert rows[2][5].endswith("(covers 92%)")
     assert rows[3][1:6] == ("n/a", "100.00", "0 and 7", "n/a", "")
-    remarks = list(table.list_remarks(found))
+    remarks = list(forms.list_remarks(found))
     assert "only in A: 1x4 amp b256" in remarks
     assert "4x8 amp b256: unknown: no valid trial on one side" in remarks
     assert "4x8 amp b256: 1 of 1 trial of A not valid" in remarks
     assert "differs: driver: 440.33 -> 450.80" in remarks
     assert remarks[-1] == "bound 1.00% (given)"
-    assert table.describe_sides(found) == ("A: A (sweep-A)", "B: B (sweep-B)")
+    assert forms.describe_sides(found) == ["A: A (sweep-A)", "B: B (sweep-B)"]
     faster = compared(side({"1x1": SLOWER}), side({"1x1": TRIALS}, label="B"))
-    assert table.build_rows(faster)[0][-2] == "different: faster"
+    assert forms.build_rows(faster)[0][-2] == "different: faster"
 
 
 def test_bounds_of_several_kinds_name_their_cases() -> None:
-    """Each with its cases."""
+    """One case has a history, the other none."""
     both = {"1x1": TRIALS, "2x8": TRIALS}
-    found = comparison.compare_sides(
-        side(both), side(both, label="B"), {0: GIVEN, 1: Bound(0.01, "usual")}, None
-    )
-    assert "bound 1.00% (given): 1x1 amp b256" in table.list_remarks(found)
+    earlier = [side({"1x1": TRIALS}, label=f"s{number}") for number in range(3)]
+    found = comparison.compare_sides(side(both), side(both, label="B"), earlier=earlier)
+    remarks = list(forms.list_remarks(found))
+    assert remarks[-2:] == [
+        "bound 0.20% (learnt from 3 earlier sweeps): 1x1 amp b256",
+        "bound 1.00% (usual, for want of history): 2x8 amp b256",
+    ]
 
 
 def test_markdown_for_a_ci_summary() -> None:
@@ -279,10 +283,10 @@ def test_marks_of_one_side_stand_beside_the_verdict_and_differ(which: str) -> No
     """In the table, in remarks, and as a recorded difference: numbers alone would hide them."""
     found = marked(which)
     codes = "ALIEN-PROCESS, THROTTLED, WIDE-SPREAD"
-    assert [row[-2:] for row in table.build_rows(found)] == [
+    assert [row[-2:] for row in forms.build_rows(found)] == [
         *(("same within the bound", ""), ("same within the bound", f"{which}: {codes}")),
     ]
-    remarks = list(table.list_remarks(found))
+    remarks = list(forms.list_remarks(found))
     details = "; ".join(f"{mark.code}: {mark.message}" for mark in MARKED)
     assert f"2x8 amp b256: {which}: {details}" in remarks
     assert any(text.startswith(f"all of {which}: DRIFT: 4.1%") for text in remarks)
@@ -314,9 +318,9 @@ def test_marks_stand_in_every_form() -> None:
 def test_marks_of_both_sides_are_shown_and_do_not_differ() -> None:
     """What both have is said of both; a table without any has no column in Markdown."""
     found = marked("AB")
-    assert table.build_rows(found)[1][-1].count("ALIEN-PROCESS, THROTTLED, WIDE-SPREAD") == 2
+    assert forms.build_rows(found)[1][-1].count("ALIEN-PROCESS, THROTTLED, WIDE-SPREAD") == 2
     assert found.differences == ()
-    assert "nothing that is recorded differs but the trials themselves" in table.list_remarks(found)
+    assert "nothing that is recorded differs but the trials themselves" in forms.list_remarks(found)
     assert "| marks |" not in render_markdown(marked(""))
 
 
@@ -330,8 +334,8 @@ def test_a_mark_of_a_trial_alone_is_shown_too() -> None:
         return sides.measured({**Told({"1x1": TRIALS}).document, "cases": cases}, label)
 
     found = compared(measured("A", []), measured("B", [mark]))
-    assert table.build_rows(found)[0][-1] == "B: THROTTLED"
-    assert [text for text in table.list_remarks(found) if "THROTTLED: " in text] == [
+    assert forms.build_rows(found)[0][-1] == "B: THROTTLED"
+    assert [text for text in forms.list_remarks(found) if "THROTTLED: " in text] == [
         "? ? b?: B: THROTTLED: \\x1b[2J"
     ]
 
@@ -375,7 +379,7 @@ def test_nothing_differs_is_said_only_where_it_is_true(
     own["method"] = Method(repeats=7, iterations=151, window=(20, 60))
     first = side({"1x1": TRIALS, "2x8": TRIALS}, report=own)
     remarks = list(
-        table.list_remarks(compared(first, side(values, label="B", report=report, **more)))
+        forms.list_remarks(compared(first, side(values, label="B", report=report, **more)))
     )
     assert not [text for text in remarks if text.startswith("nothing")]
     assert any(words in text for text in remarks)

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from orchestrator.comparing import verdicts
-from orchestrator.comparing.verdicts import Samples, Verdict
+from orchestrator.comparing.bounds import Bound
+from orchestrator.comparing.sides import PublishedRow, SideCase
+from orchestrator.comparing.verdicts import ComparedCase
+from tests.comparing.reports import case
 
 STEADY = (100.0, 100.1, 99.9, 100.05, 99.95, 100.02, 99.98)
 WIDE = (90.0, 110.0, 95.0, 105.0, 100.0)
@@ -17,12 +20,22 @@ def times(values: Sequence[float], factor: float) -> tuple[float, ...]:
     return tuple(value * factor for value in values)
 
 
-def one(first: Sequence[float], second: Sequence[float], **more: float) -> Verdict:
+def pair(
+    first: Sequence[float], second: Sequence[float], bound: float = 0.01
+) -> tuple[SideCase, SideCase, Bound]:
+    """One case of two sides that share no log."""
+    return case(first), case(second), Bound(bound, "given")
+
+
+def one(
+    first: Sequence[float],
+    second: Sequence[float],
+    slower: float | None = None,
+    bound: float = 0.01,
+) -> ComparedCase:
     """The verdict on a single case."""
-    slower = more.pop("slower", None)
-    samples = Samples(tuple(first), tuple(second), **{"bound": 0.01, **more})  # type: ignore[arg-type] # counts are whole in the tests
-    (verdict,) = verdicts.judge_cases([samples], slower)
-    return verdict
+    (found,) = verdicts.judge_cases([pair(first, second, bound)], slower)
+    return found
 
 
 def test_three_verdicts() -> None:
@@ -95,14 +108,17 @@ def test_three_trials_can_tell() -> None:
 
 def test_holm_is_less_strict_after_the_first() -> None:
     """p values 0.01, 0.02, 0.03, 0.04 of four cases become 0.04, 0.06, 0.06, 0.06."""
-    assert verdicts._holm([0.03, 0.01, 0.04, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert verdicts.correct_p(dict(enumerate([0.03, 0.01, 0.04, 0.02]))) == pytest.approx(
+        {0: 0.06, 1: 0.04, 2: 0.06, 3: 0.06}
+    )
 
 
 def test_cases_without_trials_do_not_count() -> None:
     """A failed case and a published one correct nothing."""
-    far = Samples(STEADY[:4], times(STEADY[:4], 0.9), 0.01)
-    empty = Samples((), STEADY, 0.01)
-    published = Samples(STEADY, (103.0,), 0.01, published=True)
+    far = pair(STEADY[:4], times(STEADY[:4], 0.9))
+    empty = pair((), STEADY)
+    value = SideCase(case={}, source=PublishedRow(framework="x", throughput=103.0))
+    published = (case(STEADY), value, Bound(0.01, "given"))
     found = verdicts.judge_cases([empty, far, published])
     assert [verdict.kind for verdict in found] == ["unknown", "different", "unknown"]
     assert found[1].p_holm == found[1].p
@@ -126,7 +142,8 @@ def test_a_gate_that_cannot_tell_does_not_pass() -> None:
     assert one(WIDE, WIDE, slower=0.03).gate == "unknown"
     assert one(STEADY, times(STEADY, 0.9701), slower=0.03).gate == "unknown"
     assert one((), STEADY, slower=0.03).gate == "unknown"
-    shared = one(STEADY, STEADY, slower=0.03, shared=7)
+    same = case(STEADY, "log")
+    (shared,) = verdicts.judge_cases([(same, same, Bound(0.01, "given"))], 0.03)
     assert (shared.kind, shared.gate) == ("same", "unknown")
     assert (
         shared.reason
@@ -136,9 +153,9 @@ def test_a_gate_that_cannot_tell_does_not_pass() -> None:
 
 def test_many_cases_pass_as_one_does_and_fail_less_easily() -> None:
     """20 of 5 trials: a pass needs no correction, a failure does, and says so."""
-    equal = Samples(STEADY[:5], STEADY[1:6], 0.01)
+    equal = pair(STEADY[:5], STEADY[1:6])
     assert {verdict.gate for verdict in verdicts.judge_cases([equal] * 20, 0.03)} == {"passed"}
-    slow = Samples((100.0, 100.9, 99.1, 100.4, 99.6), (95.2, 96.1, 94.3, 95.6, 94.8), 0.01)
+    slow = pair((100.0, 100.9, 99.1, 100.4, 99.6), (95.2, 96.1, 94.3, 95.6, 94.8))
     assert verdicts.judge_cases([slow], 0.03)[0].gate == "slower"
     found = verdicts.judge_cases([slow, *[equal] * 19], 0.03)[0]
     assert (found.kind, found.gate) == ("different", "unknown")
@@ -146,7 +163,7 @@ def test_many_cases_pass_as_one_does_and_fail_less_easily() -> None:
     assert found.gate_interval.high > -0.03
     assert found.gate_interval.coverage == pytest.approx(1 - 0.05 / 20)
     assert found.reason.startswith("slower by more than 3.00% by its own interval, but not by")
-    far = Samples(STEADY[:5], times(STEADY[1:6], 0.9), 0.01)
+    far = pair(STEADY[:5], times(STEADY[1:6], 0.9))
     assert verdicts.judge_cases([far, *[equal] * 19], 0.03)[0].gate == "slower"
 
 
@@ -164,7 +181,7 @@ def test_a_comparison_with_itself_finds_no_difference(seed: int) -> None:
         values = tuple(
             chance.choice([chance.gauss(100, 5), 100.0]) for _ in range(chance.randint(1, 9))
         )
-        cases.append(Samples(values, values, 0.01))
+        cases.append(pair(values, values))
     for verdict in verdicts.judge_cases(cases, 0.03):
         assert verdict.kind != "different"
         assert verdict.gate != "slower"
@@ -184,6 +201,6 @@ def test_swapped_sides_have_the_same_verdict(seed: int) -> None:
 
 def test_two_trials_a_side_give_neither_verdict_nor_gate() -> None:
     """However far apart: their interval covers 88 %."""
-    (found,) = verdicts.judge_cases([Samples((100.0, 100.1), (50.0, 50.1), 0.01)], 0.03)
+    (found,) = verdicts.judge_cases([pair((100.0, 100.1), (50.0, 50.1))], 0.03)
     assert (found.kind, found.gate) == ("unknown", "unknown")
     assert found.interval is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.measuring import canary, medians
+from orchestrator.measuring import medians
 from orchestrator.model.result import Measurement, Result, Watched
 from tests.measuring.trials import case, trial
 
@@ -16,7 +16,7 @@ def own(*values: float) -> Result:
 
 def watched(*trials: Measurement, result: Result | None = None) -> Watched:
     """The verdict over what was measured at the start, in the middle and at the end."""
-    return canary.watched(case("1x1"), PLACES[: len(trials)], trials, result)
+    return medians.judge_canary(case("1x1"), PLACES[: len(trials)], trials, result)
 
 
 def values(*throughputs: float) -> list[Measurement]:

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.measuring import node_groups, published
-from orchestrator.measuring.hardware import Machines
+from orchestrator.measuring import node_speeds, published
 from orchestrator.model.result import Result, Statistics
 from orchestrator.workloads import all_reduce
 from tests.measuring.test_node_speeds import result, trial
@@ -25,7 +24,7 @@ AT_40 = replace(of(), statistics=PAIRS)
 def test_a_group_is_slow_below_two_thirds_of_the_pairs() -> None:
     """By the median of the pairs; of a trial without a number there is no group."""
     together = (of(("n1 n2 n3 n4", 27.0)), of(("n1 n2 n3", 26.0), ("n4 n5 n6", None)))
-    first, second = node_groups.groups(AT_40, together)
+    first, second = node_speeds.compare_groups(AT_40, together)
     assert (first.nodes, first.busbw, first.share) == (("n1", "n2", "n3", "n4"), 27.0, 0.675)
     assert not first.is_slow
     assert second.is_slow
@@ -33,15 +32,15 @@ def test_a_group_is_slow_below_two_thirds_of_the_pairs() -> None:
 
 def test_without_pairs_nothing_is_compared() -> None:
     """None of their trials is valid."""
-    assert node_groups.groups(of(), (of(("n1 n2 n3", 26.0)),)) == ()
+    assert node_speeds.compare_groups(of(), (of(("n1 n2 n3", 26.0)),)) == ()
 
 
 def test_the_smallest_slow_groups_are_named() -> None:
     """Not those that hold a slow half."""
     names = ("n1 n2 n3 n4 n5 n6 n7 n8", "n1 n2 n3 n4", "n5 n6 n7 n8")
     rates = (10.0, 39.0, 12.0)
-    found = node_groups.groups(AT_40, [of(one) for one in zip(names, rates, strict=True)])
-    assert [*node_groups.smallest_slow(found)] == [found[2]]
+    found = node_speeds.compare_groups(AT_40, [of(one) for one in zip(names, rates, strict=True)])
+    assert [*node_speeds.find_smallest_slow(found)] == [found[2]]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +64,9 @@ def test_a_bandwidth_below_the_lowest_published_is_told(
     )
     key = all_reduce.published(case)
     assert key is not None
-    rows = published.of_case(ROWS, case, key, "", Machines((gpu,)))
+    rows = published.select_for_case(ROWS, case, key, "", (gpu,))
     result = replace(of(), case=case, statistics=replace(PAIRS, median=reached))
-    found = node_groups.below_published(sweep((result,), published={case: rows}))
+    found = node_speeds.find_better_published(sweep((result,), published={case: rows}))
     assert (found.throughput if found else None) == needed
 
 
@@ -76,4 +75,4 @@ def test_small_buffers_and_processors_are_compared_with_nothing() -> None:
     case = replace(of().case, device="cuda", params=(("size_mib", 1024),))
     assert all_reduce.published(case) is None
     assert all_reduce.published(replace(case, device="cpu", params=())) is None
-    assert node_groups.below_published(sweep((of(),))) is None
+    assert node_speeds.find_better_published(sweep((of(),))) is None

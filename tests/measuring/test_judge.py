@@ -6,8 +6,8 @@ from orchestrator.measuring import validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import TrainingLog
-from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
+from orchestrator.model.result import Measurement
 from orchestrator.workloads import ngc_pytorch_rn50
 from tests import SAMPLES
 
@@ -22,6 +22,11 @@ def log(raw: bytes = RAW) -> TrainingLog:
     return ngc_pytorch_rn50.WORKLOAD.read([raw], (20, 60))
 
 
+def measured(log: TrainingLog, case: Case) -> Measurement:
+    """The measurement of a log by the method."""
+    return validity.measure_log(log, case, METHOD, trial="t", repeat=1, path="p")
+
+
 def codes(problems: tuple[Problem, ...]) -> set[str]:
     """The codes of some problems."""
     return {problem.code for problem in problems}
@@ -29,9 +34,8 @@ def codes(problems: tuple[Problem, ...]) -> set[str]:
 
 def test_a_log_of_its_case_counts() -> None:
     """With its throughput, the lines that it is from, and the digest of its bytes."""
-    trial = Trial("1n8g-amp-1", 1, CASE, "1n8g/r50_b128_amp_1.log", 0, 0, "")
-    found = validity.judged(log(), trial, METHOD, "logs/1n8g/r50_b128_amp_1.log")
-    assert (found.state, found.problems, found.trial) == ("valid", (), "1n8g-amp-1")
+    found = measured(log(), CASE)
+    assert (found.state, found.problems, found.trial) == ("valid", (), "t")
     assert found.throughput is not None
     assert found.evidence is not None
     assert found.evidence.sha256 == log().sha256
@@ -39,16 +43,14 @@ def test_a_log_of_its_case_counts() -> None:
 
 def test_a_log_of_another_case_gives_no_number() -> None:
     """No batch can be trusted that its header does not confirm."""
-    found = validity.of_case(
-        log(), replace(CASE, micro_batch_size=256), METHOD, validity.LogName("t", 1, "p")
-    )
+    found = measured(log(), replace(CASE, micro_batch_size=256))
     assert (found.state, found.throughput) == ("invalid", None)
     assert "CASE-MISMATCH" in codes(found.problems)
 
 
 def test_two_runs_in_a_log_give_no_number() -> None:
     """Nobody can say which of them is the trial's; one reason is enough."""
-    found = validity.of_case(log(RAW + RAW), CASE, METHOD, validity.LogName("t", 1, "p"))
+    found = measured(log(RAW + RAW), CASE)
     assert (found.state, found.throughput) == ("invalid", None)
     assert "SEVERAL-RUNS" in codes(found.problems)
 

@@ -21,7 +21,7 @@ WHOLE: dict[str, Scalar] = {
 
 def told(path: str, **header: Scalar) -> tuple[Case, int]:
     """What a log's path and header tell."""
-    found = names.case_of(path, header, PYTORCH)
+    found = names.read_case(path, header, PYTORCH)
     assert found is not None
     return found
 
@@ -69,4 +69,4 @@ def test_without_dlperfs_name_a_whole_header_tells_the_case(file: str, repeat: i
 def test_a_header_that_lacks_a_part_tells_nothing(gone: str) -> None:
     """A case that is only guessed would share a median with others."""
     header = {key: value for key, value in WHOLE.items() if key != gone}
-    assert names.case_of("/any/run_1.txt", header, PYTORCH) is None
+    assert names.read_case("/any/run_1.txt", header, PYTORCH) is None

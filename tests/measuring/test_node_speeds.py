@@ -2,14 +2,13 @@
 
 import random
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pytest
 
 from orchestrator.measuring import node_speeds
 from orchestrator.model.case import Case
-from orchestrator.model.node_speeds import NodeSpeeds
-from orchestrator.model.result import Measurement, Result
+from orchestrator.model.result import Measurement, NodeSpeed, Result
 
 DRAWS = 400
 NODES = ("n1", "n2", "n3", "n4")
@@ -28,7 +27,7 @@ def result(batch: int, *trials: Measurement) -> Result:
 
 def drawn(
     dice: random.Random, slow: Collection[str], cases: int = 2, repeats: int = 7
-) -> NodeSpeeds:
+) -> tuple[NodeSpeed, ...]:
     """Repeats go round the nodes; a slow node is 5 % slower, the spread is 0.5 %."""
     results = []
     for case in range(cases):
@@ -37,7 +36,7 @@ def drawn(
             1000 * (case + 1) * (0.95 if node in slow else 1) * dice.gauss(1, 0.005) for node in at
         ]
         results.append(result(case + 1, *map(trial, at, rates)))
-    return node_speeds.speeds(results)
+    return node_speeds.compare_nodes(results)
 
 
 @pytest.mark.parametrize("slow", [("n3",), ("n1", "n4"), ("n2", "n3")])
@@ -49,16 +48,21 @@ def test_slow_nodes_are_named_in_nearly_all_draws(slow: tuple[str, ...]) -> None
     dice = random.Random(f"{slow}")
     repeats = 7 if len(slow) == 1 else 8
     found = [drawn(dice, slow, repeats=repeats) for _ in range(DRAWS)]
-    named = [speeds for speeds in found if speeds.slow == slow]
+    named = [speeds for speeds in found if slow_ones(speeds) == slow]
     assert len(named) >= 0.99 * DRAWS
     lacks = [float(by) for found in named for by in re.findall(r"([\d.]+)%", told(found))]
     assert len(lacks) == len(slow) * len(named)
     assert lacks == pytest.approx([5.0] * len(lacks), abs=1.5)
 
 
-def told(found: NodeSpeeds) -> str:
+def slow_ones(found: Sequence[NodeSpeed]) -> tuple[str, ...]:
+    """The names of slow nodes."""
+    return tuple(it.node for it in found if it.is_slow)
+
+
+def told(found: Sequence[NodeSpeed]) -> str:
     """What is said of slow nodes."""
-    (mark,) = node_speeds.marks(found)
+    (mark,) = node_speeds.mark_slow_nodes(found)
     return mark.message
 
 
@@ -66,7 +70,7 @@ def told(found: NodeSpeeds) -> str:
 def test_equal_nodes_are_named_in_few_draws(cases: int, repeats: int) -> None:
     """At most 5 %, also with few repeats."""
     dice = random.Random(cases * 100 + repeats)
-    named = sum(bool(drawn(dice, (), cases, repeats).slow) for _ in range(DRAWS))
+    named = sum(bool(slow_ones(drawn(dice, (), cases, repeats))) for _ in range(DRAWS))
     assert named <= 0.05 * DRAWS
 
 
@@ -74,19 +78,19 @@ def test_a_difference_below_one_percent_names_nobody() -> None:
     """However certain it is."""
     rates = (100.0, 100.0, 99.5, 99.5)
     trials = [trial(node, rate) for node, rate in zip(NODES, rates, strict=True)] * 3
-    found = node_speeds.speeds([result(1, *trials)])
-    assert [speed.trials for speed in found.nodes] == [3, 3, 3, 3]
-    assert found.nodes[2].speed == pytest.approx(0.995)
-    assert (found.slow, node_speeds.marks(found)) == ((), ())
+    found = node_speeds.compare_nodes([result(1, *trials)])
+    assert [speed.trials for speed in found] == [3, 3, 3, 3]
+    assert found[2].speed == pytest.approx(0.995)
+    assert (slow_ones(found), node_speeds.mark_slow_nodes(found)) == ((), ())
 
 
 def test_the_mark_names_the_slow_nodes_and_by_how_much() -> None:
     """Each with its own lack, the worst first: no number between two groups is anybody's."""
     rates = {"n1": 100.0, "n2": 90.0, "n3": 95.0, "n4": 100.0, "n5": 100.0}
     trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
-    found = node_speeds.speeds([result(1, *trials)])
-    assert found.slow == ("n2", "n3")
-    (mark,) = node_speeds.marks(found)
+    found = node_speeds.compare_nodes([result(1, *trials)])
+    assert slow_ones(found) == ("n2", "n3")
+    (mark,) = node_speeds.mark_slow_nodes(found)
     assert mark.code == "SLOW-NODE"
     assert mark.message == "n2 is 10.0%, n3 5.0% slower than the 3 other nodes"
 
@@ -96,7 +100,7 @@ def test_many_slow_nodes_are_folded(last: float, by: str) -> None:
     """With the least and the most that they lack."""
     rates = {f"n{n}": 100.0 if n < 6 else 95.0 for n in range(1, 10)} | {"n9": last}
     trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
-    found = node_speeds.speeds([result(1, *trials)])
+    found = node_speeds.compare_nodes([result(1, *trials)])
     assert told(found) == f"n[6-9] are {by} slower than the 5 other nodes"
 
 
@@ -104,10 +108,10 @@ def test_one_fast_node_makes_no_other_slow() -> None:
     """Most nodes are as the others are; half of two are slow."""
     rates = {"n1": 100.0, "n2": 95.0, "n3": 95.0}
     trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
-    found = node_speeds.speeds([result(1, *trials)])
-    assert found.slow == ()
-    assert found.nodes[0].speed == pytest.approx(100 / 95)
-    (mark,) = node_speeds.marks(node_speeds.speeds([result(1, *trials[:4])]))
+    found = node_speeds.compare_nodes([result(1, *trials)])
+    assert slow_ones(found) == ()
+    assert found[0].speed == pytest.approx(100 / 95)
+    (mark,) = node_speeds.mark_slow_nodes(node_speeds.compare_nodes([result(1, *trials[:4])]))
     assert mark.message == "n2 is 5.0% slower than the 1 other node"
 
 
@@ -115,24 +119,24 @@ def test_a_node_is_slow_only_if_its_best_trial_is() -> None:
     """One slow trial of three is chance, or another's doing."""
     trials = [trial(node, rate) for node in NODES for rate in (100.0, 100.1, 99.9)]
     trials[3:6] = [trial("n2", rate) for rate in (94.0, 94.1, 99.5)]
-    assert node_speeds.speeds([result(1, *trials)]).slow == ()
+    assert slow_ones(node_speeds.compare_nodes([result(1, *trials)])) == ()
     trials[5] = trial("n2", 94.2)
-    assert node_speeds.speeds([result(1, *trials)]).slow == ("n2",)
+    assert slow_ones(node_speeds.compare_nodes([result(1, *trials)])) == ("n2",)
 
 
 def test_what_cannot_be_compared_is_left_out() -> None:
     """Cases on one node, trials of two nodes, trials that do not count."""
     apart = [result(1, trial("n1", 100.0)), result(2, trial("n2", 50.0))]
-    assert node_speeds.speeds(apart) == NodeSpeeds()
-    assert node_speeds.speeds([]) == NodeSpeeds()
+    assert node_speeds.compare_nodes(apart) == ()
+    assert node_speeds.compare_nodes([]) == ()
     bridged = [*apart, result(3, trial("n1", 10.0), trial("n2", 10.0))]
-    assert [speed.node for speed in node_speeds.speeds(bridged).nodes] == ["n1", "n2"]
+    assert [speed.node for speed in node_speeds.compare_nodes(bridged)] == ["n1", "n2"]
     wide = result(1, trial("n1 n2", 9.0), trial("n3", 9.0, "failed"), trial("n1", None))
-    assert node_speeds.speeds([wide]) == NodeSpeeds()
+    assert node_speeds.compare_nodes([wide]) == ()
 
 
 def test_one_trial_a_node_cannot_tell_chance() -> None:
     """The table is shown, nobody is named."""
-    found = node_speeds.speeds([result(1, trial("n1", 100.0), trial("n2", 50.0))])
-    assert [speed.node for speed in found.nodes] == ["n1", "n2"]
-    assert found.slow == ()
+    found = node_speeds.compare_nodes([result(1, trial("n1", 100.0), trial("n2", 50.0))])
+    assert [speed.node for speed in found] == ["n1", "n2"]
+    assert slow_ones(found) == ()

@@ -7,15 +7,13 @@ import pytest
 import orchestrator
 from orchestrator import workloads
 from orchestrator.measuring import hardware, published
-from orchestrator.measuring.hardware import Machines
 from orchestrator.model.case import Case
 from orchestrator.model.report import PublishedResult
 from orchestrator.workloads import Published
 
-ROWS = published.rows(
+ROWS = published.parse_rows(
     (Path(orchestrator.__file__).parent / published.FILE).read_text(encoding="utf-8")
 )
-UNKNOWN = Machines()
 BERT = Published(("oneflow-*",), "bert-base", ("fp32",))
 
 
@@ -68,7 +66,7 @@ def test_every_row_is_whole() -> None:
     """477 results, each with a positive number, hardware and a source; none twice by one source."""
     assert len(ROWS) == 348 + 119 + 10
     assert all(result.throughput > 0 and result.source and result.batch for result in ROWS)
-    assert all(hardware.kind(result.hardware) for result in ROWS)
+    assert all(hardware.parse_kind(result.hardware) for result in ROWS)
     keys = {
         (
             *(result.framework, result.model, result.precision, result.batch, result.placement),
@@ -97,7 +95,7 @@ def test_source_says_where_documents_disagree(
 
 def test_source_says_that_a_speedup_was_rounded_twice() -> None:
     """BERT on 32 GPUs: 4456.0/149.8 is 29.75, and 4455.97/149.84 is 29.74."""
-    found = published.of_case(ROWS, case("4x8", 96), BERT, "oneflow-0.1.9", UNKNOWN)
+    found = published.select_for_case(ROWS, case("4x8", 96), BERT, "oneflow-0.1.9")
     first, second = (result for result in found if result.framework == "oneflow-0.1.9")
     assert (first.throughput, second.throughput) == (4456.0, 4455.97)
     assert "29.75 is 29.74 before rounding" in first.source
@@ -106,12 +104,12 @@ def test_source_says_that_a_speedup_was_rounded_twice() -> None:
 
 def test_results_of_the_images_version_come_first() -> None:
     """All versions are shown, but nobody compares with another one unawares."""
-    found = published.of_case(ROWS, case("1x8", 96), BERT, "oneflow-0.2.0", UNKNOWN)
+    found = published.select_for_case(ROWS, case("1x8", 96), BERT, "oneflow-0.2.0")
     assert [result.framework for result in found] == [
         *("oneflow-0.2.0-clip", "oneflow-0.2.0-noclip", "oneflow-0.1.9", "oneflow-0.1.9"),
     ]
     for image in ("", "mine", "ngc-pytorch-20.03"):
-        found = published.of_case(ROWS, case("1x8", 96), BERT, image, UNKNOWN)
+        found = published.select_for_case(ROWS, case("1x8", 96), BERT, image)
         assert [result.throughput for result in found] == [1158.5, 1158.51, 1201.7, 1234.65]
 
 
@@ -128,26 +126,26 @@ def test_results_of_the_images_version_come_first() -> None:
 )
 def test_nothing_is_of_a_case_that_differs_in_anything(asked: Case, called: Published) -> None:
     """Another batch, placement, precision, model or framework is another case."""
-    assert published.of_case(ROWS, asked, called, "", UNKNOWN) == ()
+    assert published.select_for_case(ROWS, asked, called, "") == ()
 
 
 def test_batch_can_be_what_was_published_instead() -> None:
     """OneFlow GPT publishes global batch sizes."""
     called = Published(("oneflow-*",), "gpt 2D_PP_2x4x4_512_2304x24", ("fp16",), "gbs=512")
-    (found,) = published.of_case(ROWS, case("4x8", 8), called, "oneflow-gpt-0.3.5", UNKNOWN)
+    (found,) = published.select_for_case(ROWS, case("4x8", 8), called, "oneflow-gpt-0.3.5")
     assert (found.throughput, found.framework) == (39.03, "oneflow-0.3.5")
     assert "13117.188 ms and 11958 MiB" in found.source
 
 
 def test_results_are_selected_by_patterns() -> None:
     """Framework, model and precision, each a glob."""
-    found = published.selected(ROWS, "ngc-pytorch", "resnet*", "amp-*", "*")
+    found = published.select(ROWS, "ngc-pytorch", "resnet*", "amp-*", "*")
     assert [result.throughput for result in found] == [
         *(802.9, 3137.44, 6154.66, 11991.94, 22551.16),
         *(827.86, 3253.68, 6446.74),
     ]
-    assert published.selected(ROWS, "ngc", "*", "*", "*") == ()
-    assert published.selected(ROWS, "*", "*", "*", "*") == ROWS
+    assert published.select(ROWS, "ngc", "*", "*", "*") == ()
+    assert published.select(ROWS, "*", "*", "*", "*") == ROWS
 
 
 def test_pytorchs_loss_scales_have_results_of_their_own() -> None:
@@ -161,7 +159,7 @@ def test_pytorchs_loss_scales_have_results_of_their_own() -> None:
         case("1x8", 256, "amp", loss_scale=128.0),
     ]
     found = [
-        published.of_case(ROWS, one, called, "ngc-pytorch-20.03", UNKNOWN)
+        published.select_for_case(ROWS, one, called, "ngc-pytorch-20.03")
         for one in asked
         if (called := workload.published(one))
     ]
@@ -188,7 +186,7 @@ def test_a_case_is_compared_with_its_own_kind_of_gpu_only(
 ) -> None:
     """All GPUs of the cluster must be of the kind; where none is known, the report says so."""
     called = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32",))
-    rows = published.of_case(ROWS, case("1x8", 128), called, "", Machines(gpus))
+    rows = published.select_for_case(ROWS, case("1x8", 128), called, "", gpus)
     assert [result.framework for result in rows] == found
 
 
@@ -199,7 +197,7 @@ def test_a_case_is_compared_with_its_own_kind_of_gpu_only(
 def test_cases_over_nodes_are_compared_over_the_same_network(transport: str, count: int) -> None:
     """DLPerf had InfiniBand; what ran over sockets is another matter."""
     called = Published(("ngc-pytorch",), "resnet50v1.5", ("fp32",))
-    rows = published.of_case(ROWS, case("4x8", 128), called, "", Machines((V100,), transport))
+    rows = published.select_for_case(ROWS, case("4x8", 128), called, "", (V100,), transport)
     assert len(rows) == count
 
 
@@ -219,7 +217,7 @@ def test_cases_over_nodes_are_compared_over_the_same_network(transport: str, cou
 )
 def test_names_of_one_kind(driver: str, printed: str) -> None:
     """As nvidia-smi prints them and as others published them."""
-    own, theirs = hardware.kind(driver), hardware.kind(printed)
+    own, theirs = hardware.parse_kind(driver), hardware.parse_kind(printed)
     assert own
     assert theirs
     assert own.fits(theirs)
@@ -243,7 +241,7 @@ def test_names_of_one_kind(driver: str, printed: str) -> None:
 )
 def test_names_of_different_kinds(driver: str, printed: str) -> None:
     """Another chip, form or memory is another machine."""
-    own, theirs = hardware.kind(driver), hardware.kind(printed)
+    own, theirs = hardware.parse_kind(driver), hardware.parse_kind(printed)
     assert own
     assert theirs
     assert not own.fits(theirs)
@@ -251,15 +249,15 @@ def test_names_of_different_kinds(driver: str, printed: str) -> None:
 
 def test_hardware_that_names_no_chip_is_no_kind() -> None:
     """It is shown where nothing is known of the GPUs either, and nowhere else."""
-    assert hardware.kind("four workstations") is None
-    assert hardware.comparable("four workstations", "", Machines())
-    assert not hardware.comparable("four workstations", "", Machines((V100,)))
+    assert hardware.parse_kind("four workstations") is None
+    assert hardware.is_comparable("four workstations", "")
+    assert not hardware.is_comparable("four workstations", "", (V100,))
 
 
 def test_synthetic_data_is_no_result_of_a_real_set() -> None:
     """Lambda's numbers are of synthetic data: no case that reads ImageNet is set beside them."""
     called = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32", "amp"))
-    rows = published.of_case(ROWS, case("1x8", 128), called, "", Machines((V100,)))
+    rows = published.select_for_case(ROWS, case("1x8", 128), called, "", (V100,))
     assert {result.suite for result in rows} == {"dlperf", "paddleperf"}
-    lambdas = published.selected(ROWS, "synthetic-*", "*", "*", "H200*")
+    lambdas = published.select(ROWS, "synthetic-*", "*", "*", "H200*")
     assert [result.throughput for result in lambdas] == [3079, 24479, 2259, 17947]

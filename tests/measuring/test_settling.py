@@ -50,14 +50,14 @@ def known(whole: Plan, trials: int) -> dict[str, float | None]:
 def test_a_case_settles_once_its_interval_is_narrow_enough() -> None:
     """Three trials within 0.59 % of the median, of at most 1 %: the other three are not needed."""
     whole = built()
-    series, quiet = Series.of(whole), first_case(whole)
+    series, quiet = Series(whole), first_case(whole)
     assert series.settled(quiet[0].case, known(whole, 2)) is None
     totals = series.settled(quiet[0].case, known(whole, 3))
     assert totals is not None
     assert (totals.n, totals.interval and totals.interval.coverage) == (3, 0.75)
     assert settling.width(totals) == pytest.approx((3137.44 - 3119.23) / 3129.63)
     assert series.not_needed(known(whole, 3)) == {one.name for one in quiet[3:]}
-    assert settling.words_of(totals) == (
+    assert settling.describe(totals) == (
         "settled after 3 trials: its interval is 0.58% of the median wide;"
         " on average over all cases 75.0% of such intervals hold the median"
     )
@@ -69,7 +69,7 @@ def test_an_interval_as_wide_as_asked_for_is_narrow_enough() -> None:
     names = [one.name for one in first_case(whole)]
     for low, rests in ((99.5, True), (99.49, False)):
         values = dict(zip(names, (low, 100.0, 100.5), strict=False))
-        assert bool(Series.of(whole).not_needed(values)) is rests
+        assert bool(Series(whole).not_needed(values)) is rests
 
 
 def test_a_gap_is_filled_before_anything_is_settled() -> None:
@@ -77,21 +77,21 @@ def test_a_gap_is_filled_before_anything_is_settled() -> None:
     whole = built()
     quiet = first_case(whole)
     values = known(whole, 4) | {quiet[1].name: None}
-    assert Series.of(whole).settled(quiet[0].case, values) is None
-    assert Series.of(whole).before(quiet[4], values) == (quiet[1],)
-    assert Series.of(whole).before(quiet[2], values) == ()
+    assert Series(whole).settled(quiet[0].case, values) is None
+    assert Series(whole).ready(quiet[4:], (), values) == ()
+    assert Series(whole).ready(quiet[1:3], (), values) == quiet[1:3]
 
 
 def test_a_plain_number_of_repeats_never_settles() -> None:
     """Every repeat is run, in the plan's order, also while others run."""
     whole = built(3)
-    series = Series.of(whole)
+    series = Series(whole)
     assert series.settled(whole.trials[0].case, dict.fromkeys(truthless(whole), 100.0)) is None
     assert series.not_needed({}) == frozenset()
     for place in range(len(whole.trials)):
         pending, running = whole.trials[place:], whole.trials[:place]
-        assert settling.ready(pending, running, series, {}) == tuple(pending)
-    assert settling.ready((), whole.trials, series, {}) == ()
+        assert series.ready(pending, running, {}) == tuple(pending)
+    assert series.ready((), whole.trials, {}) == ()
 
 
 def truthless(whole: Plan) -> list[str]:
@@ -102,25 +102,25 @@ def truthless(whole: Plan) -> list[str]:
 def test_a_trial_beyond_the_least_waits_for_those_before_it() -> None:
     """It begins when they are valid, waits while one runs, and is left where one has failed."""
     whole = built()
-    quiet, series = first_case(whole), Series.of(whole)
-    assert settling.ready(quiet[3:], quiet[2:3], series, known(whole, 2)) == ()
-    assert settling.ready(quiet[3:], (), series, known(whole, 2)) == ()
+    quiet, series = first_case(whole), Series(whole)
+    assert series.ready(quiet[3:], quiet[2:3], known(whole, 2)) == ()
+    assert series.ready(quiet[3:], (), known(whole, 2)) == ()
     wide = known(whole, 2) | {quiet[2].name: 3300.0}
-    assert settling.ready(quiet[3:], (), series, wide) == (quiet[3],)
+    assert series.ready(quiet[3:], (), wide) == (quiet[3],)
 
 
 def test_a_canary_has_the_machines_to_itself() -> None:
     """It waits for what runs, and what comes after it waits for the canary."""
     whole = built(2, canary=True)
     start, *others = whole.trials
-    series = Series.of(whole)
+    series = Series(whole)
     assert start.canary == "start"
-    assert settling.ready(whole.trials, (), series, {}) == (start,)
-    assert settling.ready(others, (start,), series, {}) == ()
+    assert series.ready(whole.trials, (), {}) == (start,)
+    assert series.ready(others, (start,), {}) == ()
     place = next(n for n, one in enumerate(others) if one.canary)
     rest, running = others[place:], tuple(others[:place])
-    assert settling.ready(rest, running, series, {}) == ()
-    assert settling.ready(rest, (), series, {}) == (others[place],)
+    assert series.ready(rest, running, {}) == ()
+    assert series.ready(rest, (), {}) == (others[place],)
 
 
 def sessions(whole: Plan, chance: random.Random) -> Iterator[Mapping[str, float | None]]:
@@ -130,13 +130,13 @@ def sessions(whole: Plan, chance: random.Random) -> Iterator[Mapping[str, float 
     interrupted, and some fail.
     """
     gives, values = truth(whole), dict.fromkeys(truthless(whole), None)
-    series, outcomes = Series.of(whole), dict[str, float | None](values)
+    series, outcomes = Series(whole), dict[str, float | None](values)
     for _ in range(200):
         pending = [one for one in whole.trials if outcomes[one.name] is None]
         running: list[Trial] = []
         lanes, ends = chance.randint(1, 4), chance.randint(1, 8)
         while ends:
-            found = next(iter(settling.ready(pending, running, series, outcomes)), None)
+            found = next(iter(series.ready(pending, running, outcomes)), None)
             if found is not None and len(running) < lanes:
                 pending.remove(found)
                 running.append(found)
@@ -157,7 +157,7 @@ def test_any_order_of_interruptions_runs_the_same_trials(seed: int) -> None:
     quiet, noisy = whole.by_case.values()
     ran = {name for name, value in outcomes.items() if value is not None}
     assert ran == {one.name for one in (*quiet[:3], *noisy)}
-    assert Series.of(whole).not_needed(outcomes) == {one.name for one in quiet[3:]}
+    assert Series(whole).not_needed(outcomes) == {one.name for one in quiet[3:]}
 
 
 METHOD = Method(
@@ -168,13 +168,13 @@ METHOD = Method(
 def test_a_result_says_whether_it_has_settled() -> None:
     """Settled; still open; and UNSETTLED where nothing is left to run."""
     narrow = medians.result(case(), [trial(str(n), value) for n, value in enumerate(QUIET[:3])])
-    assert settling.marked(narrow, METHOD).settled is True
+    assert settling.mark_unsettled(narrow, METHOD).settled is True
     wide = [trial(str(n), value) for n, value in enumerate(NOISY)]
     planned = trial("later", None, "planned")
-    going = settling.marked(medians.result(case(), [*wide[:3], planned]), METHOD)
+    going = settling.mark_unsettled(medians.result(case(), [*wide[:3], planned]), METHOD)
     assert (going.settled, going.marks) == (False, ())
     resting = trial("later", None, NOT_NEEDED)
-    done = settling.marked(medians.result(case(), [*wide, resting]), METHOD)
+    done = settling.mark_unsettled(medians.result(case(), [*wide, resting]), METHOD)
     assert done.settled is False
     assert [(mark.code, mark.message) for mark in done.marks] == [
         (
@@ -188,7 +188,7 @@ def test_a_case_without_an_interval_is_unsettled() -> None:
     """One valid trial, or none: the mark says so and does not speak of a width."""
     for values, words in (((800.0,), "after 1 valid trial"), ((), "after 0 valid trials")):
         trials = [trial("a", value) for value in values] or [trial("a", None, "failed")]
-        found = settling.marked(medians.result(case(), trials), METHOD)
+        found = settling.mark_unsettled(medians.result(case(), trials), METHOD)
         (mark,) = found.marks
         assert mark.message == f"{words}; needed at most 1%"
 
@@ -196,11 +196,11 @@ def test_a_case_without_an_interval_is_unsettled() -> None:
 def test_fewer_than_the_least_never_count_as_settled() -> None:
     """Two equal values of at least three: the third failed."""
     trials = [trial("a", 800.0), trial("b", 800.0), trial("c", None, "failed")]
-    assert settling.marked(medians.result(case(), trials), METHOD).settled is False
+    assert settling.mark_unsettled(medians.result(case(), trials), METHOD).settled is False
 
 
 def test_a_plain_number_of_repeats_marks_nothing() -> None:
     """Nobody asked for a narrow interval."""
     plain = Method(repeats=5, iterations=121, window=(20, 120))
     found = medians.result(case(), [trial(str(n), value) for n, value in enumerate(NOISY)])
-    assert settling.marked(found, plain) is found
+    assert settling.mark_unsettled(found, plain) is found

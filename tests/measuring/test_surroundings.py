@@ -35,7 +35,7 @@ def gpt(report: Report, workload: str = "oneflow_gpt") -> Report:
     """The report with all that a workload knows of its cases."""
     found = workloads.find(workload)
     assert found is not None
-    return case_facts.completed(report, found, publications.shipped())
+    return case_facts.complete_report(report, found, publications.shipped())
 
 
 def test_nodes_are_said_as_in_the_documents() -> None:

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 from orchestrator import report
 from orchestrator.measuring import medians
-from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LogSource, LoneLog, Report
-from orchestrator.model.result import Result, Watched
+from orchestrator.model.result import NodeSpeed, Result, Watched
 from orchestrator.model.site import Finding
 from orchestrator.model.telemetry import HeldClocks
 from orchestrator.model.trace import Trace
@@ -72,9 +71,7 @@ def whole() -> Report:
     drifts = (Problem("DRIFT", "4.0 %"),)
     return sweep(
         medians.compared(found),
-        node_speeds=NodeSpeeds(
-            (NodeSpeed("vs001", 4, 1.0), NodeSpeed("vs002", 4, 0.91)), ("vs002",)
-        ),
+        node_speeds=(NodeSpeed("vs001", 4, 1.0), NodeSpeed("vs002", 4, 0.91, is_slow=True)),
         marks=(Problem("SLOW-NODE", "vs002 is 9.0 % slower than the others"),),
         canary=Watched(found[0].case, places, canaries, 0.04, 0.03, drifts),
         environment={f"vs00{n}": {"hostname": f"VS00{n}", **facts} for n in range(1, 5)},

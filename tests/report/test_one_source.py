@@ -10,10 +10,9 @@ import pytest
 
 from orchestrator import report
 from orchestrator.measuring import medians
-from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog, Report
-from orchestrator.model.result import Result, Watched
+from orchestrator.model.result import NodeSpeed, Result, Watched
 from orchestrator.report import Language
 from tests.report.pages import whole
 from tests.report.test_machines import STATE
@@ -81,14 +80,14 @@ def drawn(seed: int) -> Report:
     layout = Layout(kind=draw.choice(KINDS), decimals=draw.choice([0, 1, 2]))
     cases = [one.case for one in found]
     known = draw.sample(cases, draw.randint(0, len(cases)))
-    speeds = tuple(NodeSpeed(f"vs00{n}", n, draw.uniform(0.8, 1.1)) for n in (1, 2, 3))
+    speeds = tuple(NodeSpeed(f"vs00{n}", n, draw.uniform(0.8, 1.1), n == 2) for n in (1, 2, 3))
     more: dict[str, object] = {
         "layout": layout,
         "published": {case: (PUBLISHED, replace(PUBLISHED, throughput=0.75)) for case in known},
         "step_flops": {case: draw.uniform(1e12, 1e15) for case in known},
         "peak_tflops": dict.fromkeys(known[:2], 125.0),
         "names": {case: f"2D_PP_{n}x4x4_512_9x9" for n, case in enumerate(known[:2])},
-        "node_speeds": draw.choice([NodeSpeeds(), NodeSpeeds(speeds, ("vs002",))]),
+        "node_speeds": draw.choice([(), speeds]),
     }
     if found and draw.random() < 0.5:
         trials = found[0].trials[:2]

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 from orchestrator import report
 from orchestrator.model.log import Fabric, Port
-from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog
-from orchestrator.model.result import Evidence
+from orchestrator.model.result import Evidence, NodeSpeed
 from tests.reported import (
     LOG,
     PUBLISHED,
@@ -85,7 +84,7 @@ def test_markdown_shows_every_trial_with_its_evidence() -> None:
 
 def test_markdown_compares_the_nodes_and_names_the_slow_one() -> None:
     """A row for each node; what is marked of the whole stands first among the marks."""
-    speeds = NodeSpeeds((NodeSpeed("vs001", 4, 1.0012), NodeSpeed("vs_2", 3, 0.949)), ("vs_2",))
+    speeds = (NodeSpeed("vs001", 4, 1.0012), NodeSpeed("vs_2", 3, 0.949, is_slow=True))
     slow = (Problem("SLOW-NODE", "vs_2 is 5.0% slower than the 1 other node"),)
     text = report.markdown(sweep(results(SEED_AMP), node_speeds=speeds, marks=slow))
     (rows,) = tables(section(text, "Nodes beside one another"))

@@ -9,9 +9,9 @@ from typing import Literal, get_args, get_type_hints
 import pytest
 
 from orchestrator import nodeset, report
-from orchestrator.model.node_speeds import NodeSpeed, NodeSpeeds
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog, Report
+from orchestrator.model.result import NodeSpeed
 from orchestrator.report import as_markdown, phrases
 from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, results, section, sweep, tables, unrun
 
@@ -44,7 +44,7 @@ def everything() -> Report:
         lone=(lone,),
         published={two.case: (PUBLISHED,)},
         topologies={"vs001": "        GPU0\nGPU0     X"},
-        node_speeds=NodeSpeeds((NodeSpeed("vs001", 4, 1.0), NodeSpeed("vs002", 4, 1.0))),
+        node_speeds=(NodeSpeed("vs001", 4, 1.0), NodeSpeed("vs002", 4, 1.0)),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import report
-from orchestrator.measuring import canary, settling
+from orchestrator.measuring import medians, settling
 from orchestrator.model.experiment import Method, Repeats
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED
@@ -20,7 +20,7 @@ def watched(*throughputs: float | None) -> Report:
     cases = results(SEED_AMP)
     places = ("start", "middle", "end")
     trials = [trial(cases[0].case, n, value) for n, value in enumerate(throughputs, 1)]
-    found = canary.watched(cases[0].case, places[: len(trials)], trials, cases[0])
+    found = medians.judge_canary(cases[0].case, places[: len(trials)], trials, cases[0])
     return replace(sweep(cases), canary=found)
 
 
@@ -29,7 +29,9 @@ def settled() -> Report:
     (case,) = results({"1x8": (6135.08, 6130.69, 6154.66, None, None)})
     trials = [one if one.throughput else replace(one, state=NOT_NEEDED) for one in case.trials]
     found = replace(case, trials=tuple(replace(one, problems=()) for one in trials))
-    return replace(sweep((settling.marked(found, UNTIL),)), method=UNTIL, trials_planned=None)
+    return replace(
+        sweep((settling.mark_unsettled(found, UNTIL),)), method=UNTIL, trials_planned=None
+    )
 
 
 def test_a_drift_stands_at_the_top_and_with_its_measurements() -> None:

@@ -262,7 +262,14 @@ def _conclude(
     path = sweep.log(trial.log)
     folder = sweep.attempt_folder(trial.name, attempt.number)
     log = logs.read(path, workload, recorded.method.window)
-    found = validity.judged(log, trial, recorded.method, f"logs/{trial.log}")
+    found = validity.measure_log(
+        log,
+        trial.case,
+        recorded.method,
+        trial=trial.name,
+        repeat=trial.repeat,
+        path=f"logs/{trial.log}",
+    )
     if len(attempt.tasks) > 1:
         seen = fabric.observed(folder, attempt.tasks, workload)
         found = fabric.proved(found, attempt, seen)
