@@ -15,7 +15,7 @@ from orchestrator.model.report import Report
 from orchestrator.report import figures, sections, style, tree
 from orchestrator.report.figures import Figure
 from orchestrator.report.figures.scales import LETTER, TEXT_PX, width
-from orchestrator.report.markup import Child, Markup, clean, element
+from orchestrator.report.markup import Child, Element, clean, element
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import Language
 from orchestrator.report.sections import Sources
@@ -53,7 +53,7 @@ def html_page(report: Report, language: Language, sources: Sources) -> str:
     return f"<!DOCTYPE html>\n{root}\n"
 
 
-def _head(page: Page) -> Markup:
+def _head(page: Page) -> Element:
     digest = base64.b64encode(hashlib.sha256(_CSS.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return element(
@@ -63,7 +63,7 @@ def _head(page: Page) -> Markup:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", f"{clean(page.report.title)} - {clean(page.report.source)}"),
-        element("style", Markup(_CSS)),
+        element("style", Element(_CSS)),
     )
 
 
@@ -110,7 +110,7 @@ class _Writer:
             case _:
                 return self._figure(block)
 
-    def _section(self, section: tree.Section) -> Markup:
+    def _section(self, section: tree.Section) -> Element:
         inner = replace(self, path=(*self.path, section.title))
         drawn = [it for it in section.blocks if isinstance(it, Figure)]
         content: list[Child] = [
@@ -121,7 +121,7 @@ class _Writer:
         heading = f"h{len(self.path) + 2}"
         return element("section", element(heading, section.title, id=section.place), content)
 
-    def _figure(self, figure: Figure) -> Markup:
+    def _figure(self, figure: Figure) -> Element:
         caption = f"{figure.name}-caption"
         return element(
             "figure",
@@ -130,7 +130,7 @@ class _Writer:
             aria_labelledby=caption,
         )
 
-    def _table(self, table: tree.Table) -> Markup:
+    def _table(self, table: tree.Table) -> Element:
         """Write a table whose rows are cards on a phone; the first cell of a row is its head."""
         looks = [_look(table.rows, column) for column in range(len(table.head))]
         heads = (
@@ -153,7 +153,7 @@ class _Writer:
             aria_label=self.page.say("page.table", title=self.page.say("colon").join(path)),
         )
 
-    def _row(self, row: tree.Row, looks: Sequence[str | None], heads: Sequence[str]) -> Markup:
+    def _row(self, row: tree.Row, looks: Sequence[str | None], heads: Sequence[str]) -> Element:
         tags = ("th", *("td",) * (len(row) - 1))
         cells = (
             element(

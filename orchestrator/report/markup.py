@@ -17,15 +17,15 @@ _LINES = frozenset(
 """Elements that end a line of the file, so that two reports can be compared line by line."""
 
 
-class Markup(str):
-    """Text of elements or a style sheet of ours, which is not escaped again."""
+class Element(str):
+    """The text of an element, or of a style sheet of ours, which is not escaped again."""
 
 
 Child: TypeAlias = "str | Iterable[Child]"
 Value: TypeAlias = str | int | float
 
 
-def element(tag: str, *children: Child, **attributes: Value | None) -> Markup:
+def element(tag: str, *children: Child, **attributes: Value | None) -> Element:
     """Write an element; ``_`` in names of attributes stands for ``-``, and None leaves one out."""
     named = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{html.escape(clean(_text(value)))}"'
@@ -34,8 +34,8 @@ def element(tag: str, *children: Child, **attributes: Value | None) -> Markup:
     )
     content = "".join(_escaped(children))
     if tag in _VOID and not content:
-        return Markup(f"<{tag}{named}/>")
-    return Markup(f"<{tag}{named}>{content}</{tag}>" + ("\n" if tag in _LINES else ""))
+        return Element(f"<{tag}{named}/>")
+    return Element(f"<{tag}{named}>{content}</{tag}>" + ("\n" if tag in _LINES else ""))
 
 
 def clean(text: str) -> str:
@@ -51,7 +51,7 @@ def anchor(words: str) -> str:
 
 def _escaped(children: Iterable[Child]) -> Iterator[str]:
     for child in children:
-        if isinstance(child, Markup):
+        if isinstance(child, Element):
             yield child
         elif isinstance(child, str):
             yield html.escape(clean(child), quote=False)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from orchestrator.report.figures import style
-from orchestrator.report.markup import Markup, Value, clean, element
+from orchestrator.report.markup import Element, Value, clean, element
 
 WIDTH = 500
 """Half a screen, which a phone shows whole."""
@@ -41,18 +41,18 @@ class Figure:
     title: str
     summary: str
     height: float
-    shapes: Sequence[Markup]
+    shapes: Sequence[Element]
 
-    def inline(self) -> Markup:
+    def inline(self) -> Element:
         """Return the drawing for a page that has its style."""
         return self._svg(())
 
     def file(self) -> str:
         """Return the drawing as a file of its own."""
-        css = element("style", Markup(style.CSS))
+        css = element("style", Element(style.CSS))
         return self._svg((css,), xmlns="http://www.w3.org/2000/svg")
 
-    def _svg(self, first: Sequence[Markup], **attributes: Value) -> Markup:
+    def _svg(self, first: Sequence[Element], **attributes: Value) -> Element:
         return element(
             "svg",
             element("title", self.title, id=f"{self.name}-title"),
@@ -82,7 +82,7 @@ def numbered(figures: Sequence[Figure]) -> Iterator[Figure]:
 class Drawing:
     """Shapes of a figure as they are added; ``look`` is the class that the style sheet knows."""
 
-    shapes: list[Markup] = field(default_factory=list)
+    shapes: list[Element] = field(default_factory=list)
 
     def path(self, steps: str, look: str, title: str = "") -> None:
         """Add a shape; those who point at it are shown its title."""
