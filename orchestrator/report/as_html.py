@@ -9,13 +9,12 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import quote
 
 from orchestrator.model.report import Report
 from orchestrator.report import figures, sections, style, tree
 from orchestrator.report.figures import Figure
 from orchestrator.report.figures.scales import LETTER, TEXT_PX, width
-from orchestrator.report.markup import Child, Element, clean, element
+from orchestrator.report.markup import Child, Element, clean, element, link
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import Language
 from orchestrator.report.sections import Sources
@@ -175,7 +174,7 @@ class _Writer:
             return span
         source = self.sources.get(span.log)
         if source and source.path:
-            return element("a", span.text, href=quote(source.path, errors="surrogateescape"))
+            return element("a", span.text, href=link(source.path))
         if span.anchor:
             return element("a", span.text, href=f"#{span.anchor}")
         return element(span.look, span.text) if span.look else span.text

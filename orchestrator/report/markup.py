@@ -49,6 +49,13 @@ def anchor(words: str) -> str:
     return f"at-{kept}"
 
 
+def link(path: str) -> str:
+    """Write a relative path as an address, in which no name is a scheme, a query or a tag."""
+    safe = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
+    octets = path.encode("utf-8", "surrogateescape")
+    return "".join(chr(octet) if octet in safe else f"%{octet:02X}" for octet in octets)
+
+
 def _escaped(children: Iterable[Child]) -> Iterator[str]:
     for child in children:
         if isinstance(child, Element):
