@@ -3,7 +3,7 @@
 import json
 
 from orchestrator import errors
-from orchestrator.collecting import evidence, settled
+from orchestrator.collecting import evidence
 from orchestrator.model.history import History
 from orchestrator.state import contents
 from orchestrator.state.files import dumps, write
@@ -43,7 +43,7 @@ def whole(store: Store, request: Requested) -> tuple[Sweep, int] | None:
         if trial.name in names
         and evidence.kept(sweep, trial, histories.get(trial.name, History())).valid
     }
-    resting = settled.not_needed(sweep, plan, histories)
+    resting = evidence.not_needed(sweep, plan, histories)
     return (sweep, len(valid)) if names <= valid | resting else None
 
 
