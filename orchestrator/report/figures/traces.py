@@ -41,8 +41,8 @@ def figures(page: Page) -> Iterable[Figure]:
         trials = [(trial, [*trial.trace.points]) for trial in result.trials if trial.trace]
         if trials:
             name = clean(labels.of_case(page.report, result))
-            means = max(point[3] for _, points in trials for point in points)
-            panels.append(_Panel(scales.wrapped(name, _WIDE), trials, result.median or means))
+            fastest = max(point[3] for _, points in trials for point in points)
+            panels.append(_Panel(scales.wrapped(name, _WIDE), trials, result.median or fastest))
     points = [
         (begin, end, high / panel.whole)
         for panel in panels
@@ -86,13 +86,13 @@ def _draw(
 ) -> None:
     left, right, top, bottom = across.begin, across.end, up.end, up.begin
     drawing.text((left, top - 8 - LINE * (len(panel.lines) - 1)), panel.lines, "small")
-    numbered_places = _draw_windows(drawing, across, up, panel)
+    labeled = _draw_windows(drawing, across, up, panel)
     for value in grid:
         drawing.line([(left, up(value)), (right, up(value))], "grid")
         drawing.text((left - 5, up(value) + 4), f"{value:.0%}", "end small soft")
     for value, look in ((across.low, "small soft"), (across.high, "end small soft")):
         x = across(value)
-        if all(abs(x - other) > _LABEL for other in numbered_places):
+        if all(abs(x - other) > _LABEL for other in labeled):
             drawing.text((x, bottom + 16), str(round(value)), look)
     for trial, points in panel.trials:
         look = _LOOKS["trial_counts" if trial.state == "valid" else "trial_out"]
