@@ -1,14 +1,15 @@
-"""Whether a trial's recorded outcome still counts: one rule for ``sweep`` and ``collect``."""
+"""Whether trials' recorded outcomes still count: one rule for ``sweep`` and ``collect``."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from orchestrator import errors
+from orchestrator.measuring.settling import Series
 from orchestrator.model.attempt import Outcome, TaskEnd
-from orchestrator.model.plan import Trial
+from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import History
 from orchestrator.state.sweep import Sweep
@@ -30,7 +31,7 @@ class KeptOutcome:
 
 
 def kept(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
-    """A trial's recorded outcome; it counts if events.jsonl and the sha256 of its logs agree.
+    """Return a trial's recorded outcome; it counts if events.jsonl and its logs' sha256 agree.
 
     The logs are the one that was measured and, of a gang, the raw logs of its tasks.
     """
@@ -56,22 +57,45 @@ def kept(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     return KeptOutcome(outcome, tuple(_evidence_problems(sweep, trial, outcome)))
 
 
+def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> frozenset[str]:
+    """Return the names of trials without a valid outcome whose case has settled without them."""
+    if isinstance(plan.method.repeats, int):
+        return frozenset()  # nothing settles, so no log need be looked at
+    outcomes = {it.name: kept(sweep, it, histories.get(it.name, History())) for it in plan.trials}
+    values = {
+        name: it.outcome.throughput if it.valid and it.outcome else None
+        for name, it in outcomes.items()
+    }
+    return Series(plan).not_needed(values)
+
+
 def taken(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
-    """The ends of tasks, with the sha256 of this machine's raw log where the supervisor gave none.
+    """Return ends of tasks, with the sha256 of the raw log here where the supervisor gave none.
 
     Args:
         folder: of the attempt, on this machine.
     """
-    return tuple(_with_sha256(end, folder / f"r{end.node_rank}.log") for end in ends)
+    found = []
+    for end in ends:
+        log = folder / f"r{end.node_rank}.log"
+        sha256 = None if end.sha256 else _sha256(log)
+        known = replace(end, sha256=sha256, size_bytes=log.stat().st_size) if sha256 else end
+        found.append(known)
+    return tuple(found)
 
 
 def changed_logs(folder: Path, ends: Iterable[TaskEnd]) -> tuple[Problem, ...]:
-    """LOG-CHANGED per raw log of an attempt whose sha256 is not the recorded one."""
+    """Return LOG-CHANGED per raw log of an attempt whose sha256 is not the recorded one."""
     return tuple(
         Problem("LOG-CHANGED", f"r{end.node_rank}.log of {end.node}: {OTHERWISE}")
         for end in ends
         if (_sha256(folder / f"r{end.node_rank}.log") or "") != end.sha256
     )
+
+
+def outcome_changed(how: str) -> Problem:
+    """Return OUTCOME-CHANGED, with how it is seen."""
+    return Problem("OUTCOME-CHANGED", f"its outcome does not count: {how}")
 
 
 def _evidence_problems(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Problem]:
@@ -94,16 +118,6 @@ def _log_problems(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem
     digests = {closed.sha256 for closed in history.closed.values()}
     changed = log is not None and digests and log not in digests
     return (Problem("LOG-CHANGED", OTHERWISE),) if changed else ()
-
-
-def outcome_changed(how: str) -> Problem:
-    """OUTCOME-CHANGED, with how it is seen."""
-    return Problem("OUTCOME-CHANGED", f"its outcome does not count: {how}")
-
-
-def _with_sha256(end: TaskEnd, log: Path) -> TaskEnd:
-    sha256 = None if end.sha256 else _sha256(log)
-    return replace(end, sha256=sha256, size_bytes=log.stat().st_size) if sha256 else end
 
 
 def _sha256(path: Path) -> str | None:

@@ -1,76 +1,33 @@
-"""How the number of one case came to be, gathered from a sweep's records and raw logs."""
+"""How the number of one case, or of one log that belongs to no case, came to be."""
 
 import hashlib
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path, PurePath
 
-from orchestrator import errors, words
+from orchestrator import errors, nodeset, words
 from orchestrator.collecting import logs
 from orchestrator.collecting.folder import located
 from orchestrator.collecting.sweep import measured
 from orchestrator.disk import on_disk
+from orchestrator.measuring import throughputs
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
+from orchestrator.model.facts import JSON
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
 from orchestrator.model.plan import Trial
-from orchestrator.model.report import Report
+from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.planning import plan
-from orchestrator.report import labels
+from orchestrator.report import counted, interval_words, labels
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload, find
 
 LONGEST_LINE = 4096
 MOST_ROWS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class RawLine:
-    """A line as it stands in a raw log; numbers count from 1."""
-
-    number: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """The derivation of a trial's throughput from its log.
-
-    Args:
-        lines: that it stands on, in their order.
-        formula: with the numbers put in.
-    """
-
-    trial: Measurement
-    rule: Rule
-    window: tuple[int, int] | None
-    lines: tuple[RawLine, ...]
-    formula: str
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Everything about the number of one case.
-
-    Args:
-        name: as reports call it, such as ``4x8``.
-        middle: the valid trials that the median is, or is the mean of.
-        derivations: of these.
-        baseline: the 1x1 case that the speedup is taken over.
-        attempt: of the first of them, whose command line is shown; None where it has none.
-    """
-
-    report: Report
-    result: Result
-    name: str
-    middle: tuple[Measurement, ...]
-    derivations: tuple[Derivation, ...]
-    baseline: Result | None
-    attempt: Attempt | None
+MOST_TRIALS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,131 +40,299 @@ class Source:
     rule: Rule | None
 
 
-def explained(sweep: Sweep, name: str) -> Explanation:
-    """Derive the number of the one case that fits a name.
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything about one number.
+
+    Args:
+        number: None if there is none.
+        page: lines of any length; a terminal wraps them.
+        document: the same for programs, with every line and digit.
+    """
+
+    number: float | None
+    page: Sequence[str]
+    document: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class _Derivation:
+    """The derivation of a throughput from a log.
+
+    Args:
+        lines: of the log that it is computed from, by their numbers, which count from 1.
+        formula: with the numbers put in; empty without a throughput.
+    """
+
+    rule: Rule
+    window: tuple[int, int] | None
+    lines: Sequence[tuple[int, str]] = ()
+    formula: str = ""
+
+    def heading(self) -> str:
+        between = f", iterations {self.window[0]} to {self.window[1]}" if self.window else ""
+        return f"rule {self.rule}{between}"
+
+    def page(self) -> list[str]:
+        lines = [f"  {number}: {text}" for number, text in self.lines]
+        return [*lines, f"  {self.formula}"] if self.formula else lines
+
+    def document(self) -> dict[str, JSON]:
+        return {
+            "rule": self.rule,
+            "window": list(self.window) if self.window else None,
+            "lines": [{"number": number, "text": text} for number, text in self.lines],
+            "formula": self.formula,
+        }
+
+
+def explain_sweep(sweep: Sweep, name: str) -> Explanation:
+    """Derive the number of the one case of a sweep that fits a name.
 
     Raises:
         UsageError: NO-CASE, CASE-AMBIGUOUS.
         StoreError: a record is damaged.
     """
     record = sweep.record()
-    case = _case([trial for trial in record.plan.trials if not trial.canary], name)
+    case = _case([trial for trial in record.plan.trials if not trial.canary], name, ())
     report = measured(sweep)
     workload, method = find(record.plan.workload), record.plan.method
     assert workload is not None  # or nothing could be measured
-    found = _explained(report, case, Source(sweep.folder, workload, method.window, method.rule))
-    shown = next(iter(found.middle), next((it for it in found.result.trials if it.attempt), None))
-    return replace(found, attempt=sweep.attempt(shown.trial, shown.attempt) if shown else None)
+    source = Source(sweep.folder, workload, method.window, method.rule)
+    return _explain_case(report, case, source, sweep)
 
 
-def of_logs(report: Report, source: Source, name: str) -> Explanation:
-    """Derive the number of a case in a folder of logs that belong to no sweep.
+def explain_logs(report: Report, source: Source, name: str) -> Explanation:
+    """Derive the number of a case in a folder of logs, or of one log that belongs to no case.
 
     Raises:
-        UsageError: as of ``explained``.
+        UsageError: as of ``explain_sweep``.
     """
+    lone = [it for it in report.lone if it.path == name] or [
+        it for it in report.lone if PurePath(it.path).name == name
+    ]
+    if len(lone) == 1:
+        return _explain_log(report, lone[0], source)
     trials = [
         Trial(it.trial, it.repeat, result.case, it.trial, 0, 0, report.names.get(result.case, ""))
         for result in report.results
         for it in result.trials
     ]
-    return _explained(report, _case(trials, name, [lone.path for lone in report.lone]), source)
+    case = _case(trials, name, [it.path for it in report.lone])
+    return _explain_case(report, case, source, None)
 
 
-def _explained(report: Report, case: Case, source: Source) -> Explanation:
-    (result,) = (it for it in report.results if it.case == case)
-    middle = _middle(result)
-    return Explanation(
-        report=report,
-        result=result,
-        name=labels.of_case(report, result),
-        middle=middle,
-        derivations=tuple(_derivation(source, trial, case) for trial in middle),
-        baseline=_baseline(report, result),
-        attempt=None,
-    )
-
-
-def _path(case: Case) -> str:
-    """Return placement, precision and batch, such as ``4n8g/amp/256``."""
-    return f"{case.token}/{case.precision}/{case.micro_batch_size}"
-
-
-def _case(trials: Sequence[Trial], name: str, lone: Sequence[str] = ()) -> Case:
-    parts, called = name.split("/"), _names(trials)
-    cases = dict.fromkeys(
+def _case(trials: Sequence[Trial], name: str, lone: Sequence[str]) -> Case:
+    """Find the one case with a name, a path such as ``4n8g/amp/256``, or a trial's name."""
+    first = {trial.case: trial for trial in reversed(trials)}
+    cases = [*reversed(first)]
+    called = {case: first[case].name_of_case or labels.among(cases, case) for case in cases}
+    times = Counter(called.values())
+    called = {case: it if times[it] == 1 else first[case].name for case, it in called.items()}
+    paths = {it: f"{it.token}/{it.precision}/{it.micro_batch_size}" for it in cases}
+    parts = name.split("/")
+    found = dict.fromkeys(
         trial.case
         for trial in trials
         if plan.selected([trial], [name])
         or name == called[trial.case]
-        or parts == _path(trial.case).split("/")[: len(parts)]
+        or parts == paths[trial.case].split("/")[: len(parts)]
     )
-    if len(cases) == 1:
-        return next(iter(cases))
-    if cases:
-        fitting = ", ".join(shlex.quote(called[case]) for case in cases)
+    if len(found) == 1:
+        return next(iter(found))
+    if found:
+        fitting = ", ".join(shlex.quote(called[case]) for case in found)
         raise errors.UsageError(
-            f"{words.shown(name)} fits {words.count(len(cases), 'case')}: {fitting}",
+            f"{words.shown(name)} fits {words.count(len(found), 'case')}: {fitting}",
             code="CASE-AMBIGUOUS",
             fix="give one of these names, or the name of a trial",
         )
-    every = list(called.values())
-    listed = ", ".join(map(shlex.quote, every)) or "none"
-    known = [listed, *([f"logs of no case: {', '.join(lone)}"] if lone else [])]
+    known = [", ".join(map(shlex.quote, called.values())) or "none"]
+    if lone:
+        known.append(f"logs of no case: {', '.join(lone)}")
+    fix = "give the name of one of these logs"
+    if called:
+        fix = "one of these names, a placement such as 4x8, or the name of a trial"
     raise errors.UsageError(
         f"no case {words.shown(name)}; there are {'; '.join(known)}",
         code="NO-CASE",
-        fix=words.did_you_mean(name, [*every, *map(_path, called), *lone])
-        or (
-            "one of these names, a placement such as 4x8, or the name of a trial"
-            if every
-            else "give the name of one of these logs"
-        ),
+        fix=words.did_you_mean(name, [*called.values(), *paths.values(), *lone]) or fix,
     )
 
 
-def _names(trials: Iterable[Trial]) -> dict[Case, str]:
-    """Name each case as reports do; of several with one name, by the name of the first trial."""
-    first = {trial.case: trial for trial in reversed([*trials])}
-    cases = [*reversed(first)]
-    own = {case: first[case].name_of_case or labels.among(cases, case) for case in cases}
-    times = Counter(own.values())
-    return {case: name if times[name] == 1 else first[case].name for case, name in own.items()}
-
-
-def _middle(result: Result) -> tuple[Measurement, ...]:
-    """The valid trial that the median is, or the two that it is the mean of, lowest first."""
+def _explain_case(report: Report, case: Case, source: Source, sweep: Sweep | None) -> Explanation:
+    (result,) = (it for it in report.results if it.case == case)
     ordered = sorted(result.valid, key=lambda trial: trial.throughput or 0)
-    return tuple(ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1])
+    middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
+    alike = [it for it in report.results if it.case.comparable == case.comparable]
+    singles = (it for it in reversed(alike) if it.case.world_size == 1 and it.statistics)
+    baseline = next(singles).median if result.speedup is not None else None
+    shown = next(iter([*middle, *(it for it in result.trials if it.attempt)]), None)
+    attempt = sweep.attempt(shown.trial, shown.attempt) if sweep and shown else None
+    page = [*_number(report, result, baseline)]
+    page += (f"mark {mark.code}: {mark.message}" for mark in result.marks)
+    page += _trials(report, result, middle)
+    derivations, documents = [_of_trial(source, trial, case) for trial in middle], []
+    page += (
+        f"{heading}{_batch(case, derivations[0].rule)}"
+        for heading in dict.fromkeys(it.heading() for it in derivations)
+    )
+    for trial, derivation in zip(middle, derivations, strict=True):
+        assert trial.evidence is not None  # of a valid trial
+        log, sha256 = trial.evidence.log, trial.evidence.sha256
+        page += f"trial {trial.repeat}: {log}, sha256 {sha256}", *derivation.page()
+        trial_of: dict[str, JSON] = {"trial": trial.trial, "log": log, "sha256": sha256}
+        documents.append({**trial_of, **derivation.document()})
+    if attempt and shown:
+        page += _circumstances(report, result, attempt, shown)
+    return Explanation(
+        result.median,
+        [words.printable(line) for line in page],
+        {
+            "sweep": report.source,
+            "case": labels.of_case(report, result),
+            "unit": report.unit,
+            "median": result.median,
+            "speedup": result.speedup,
+            "efficiency": result.efficiency,
+            "baseline_median": baseline,
+            "median_of": [trial.trial for trial in middle],
+            "marks": [asdict(mark) for mark in result.marks],
+            "trials": [_trial_document(trial) for trial in result.trials],
+            "derivations": documents,
+            "image": report.image,
+            "image_digest": report.image_digest,
+            "nodes": list(attempt.nodes) if attempt else [],
+            "command": list(attempt.tasks[attempt.log_rank].argv) if attempt else [],
+        },
+    )
 
 
-def _baseline(report: Report, result: Result) -> Result | None:
-    if result.speedup is None:
-        return None
-    alike = [it for it in report.results if it.case.comparable == result.case.comparable]
-    return next(it for it in reversed(alike) if it.case.world_size == 1 and it.statistics)
+def _explain_log(report: Report, lone: LoneLog, source: Source) -> Explanation:
+    log, throughput = lone.log, lone.throughput
+    page = [
+        f"{lone.path} of logs in {report.source}: {report.title}",
+        "of no case: neither its name nor its header tells the whole of one"
+        if log.sha256
+        else "of no case: its name does not tell the whole of one, and it could not be read",
+    ]
+    derivation = _Derivation(log.rule, log.window)
+    if throughput is None:
+        page.append("no number")
+    else:
+        page.append(f"{throughput:.2f} {report.unit}, of this log alone")
+        path, batch = located(source.folder, lone.path), throughputs.global_batch_size(log)
+        derivation = _derive(path, log, log.rule, batch, throughput, source.workload)
+    page += (f"{problem.code}: {problem.message}" for problem in lone.problems)
+    if log.sha256:
+        page += f"{derivation.heading()}; sha256 {log.sha256}", *derivation.page()
+    document: dict[str, JSON] = {
+        "logs": report.source,
+        "case": None,
+        "log": lone.path,
+        "sha256": log.sha256 or None,  # of what could not be read
+        "unit": report.unit,
+        "throughput": throughput,
+        **derivation.document(),
+        "problems": [asdict(problem) for problem in lone.problems],
+    }
+    if not log.sha256:
+        document.update(rule=None, window=None)
+    return Explanation(throughput, [words.printable(line) for line in page], document)
 
 
-def _derivation(source: Source, trial: Measurement, case: Case) -> Derivation:
+def _number(report: Report, result: Result, baseline: float | None) -> Iterator[str]:
+    found, trials = result.statistics, counted(report, result)
+    source = f"sweep {report.source}" if report.method else f"logs in {report.source}"
+    yield f"{labels.of_case(report, result)} of {source}: {report.title}"
+    if found is None:
+        yield f"no number: {trials} trials, none of which counts"
+        return
+    interval = f"; interval {interval_words(found.interval)}" if found.interval else ""
+    yield f"{found.median:.2f} {report.unit}, {trials} trials{interval}"
+    if baseline is not None:
+        yield (
+            f"speedup {found.median:.2f} / {baseline:.2f} of 1x1 = {result.speedup:.2f};"
+            f" efficiency {result.speedup:.2f} / {result.case.world_size} ="
+            f" {result.efficiency:.1%}"
+        )
+
+
+def _trials(report: Report, result: Result, middle: Sequence[Measurement]) -> Iterator[str]:
+    signs = {1: "; > is the median", 2: "; the median is the mean of the two >"}
+    yield f"  trial  {report.unit:>12}  state{signs.get(len(middle), '')}"
+    # More than fit: those of the median, then the first ones.
+    chosen = [*middle, *(trial for trial in result.trials if trial not in middle)][:MOST_TRIALS]
+    for trial in (trial for trial in result.trials if trial in chosen):
+        sign = ">" if trial in middle else " "
+        number = "-" if trial.throughput is None else f"{trial.throughput:.2f}"
+        reasons = "; ".join(f"{it.code}: {it.message}" for it in (*trial.problems, *trial.marks))
+        yield f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip()
+    if (more := len(result.trials) - MOST_TRIALS) > 0:
+        yield f"  and {more} more, which --json has"
+
+
+def _batch(case: Case, rule: Rule) -> str:
+    """Say how many samples an iteration has, if the rule needs them."""
+    if rule not in ("clock", "latency"):
+        return ""
+    replicas = f"{case.micro_batch_size} x {case.data_parallel} replicas"
+    return f", {replicas} x {case.accumulation_steps} = {case.global_batch_size} samples"
+
+
+def _circumstances(
+    report: Report, result: Result, attempt: Attempt, trial: Measurement
+) -> Iterable[str]:
+    nodes = nodeset.fold(attempt.nodes)
+    yield f"attempt a{attempt.number} on {nodes}, transport {result.transport}"
+    yield f"image {report.image}, {report.image_digest or 'without a digest'}"
+    shown = ("image", "tasks")
+    facts = (f"{key} {it}" for key, it in trial.provenance.items() if it and key not in shown)
+    if known := ", ".join(facts):
+        yield known
+    command = shlex.join(attempt.tasks[attempt.log_rank].argv)
+    yield f"command on {attempt.nodes[attempt.log_rank]}: {command}"
+
+
+def _trial_document(trial: Measurement) -> dict[str, JSON]:
+    return {
+        "trial": trial.trial,
+        "state": trial.state,
+        "throughput": trial.throughput,
+        "nodes": list(trial.nodes),
+        "problems": [asdict(problem) for problem in trial.problems],
+        "marks": [asdict(mark) for mark in trial.marks],
+    }
+
+
+def _of_trial(source: Source, trial: Measurement, case: Case) -> _Derivation:
     assert trial.evidence is not None  # of a valid trial
-    path, workload = located(source.folder, trial.evidence.log), source.workload
-    log = logs.read(path, workload, source.window)
-    rule = source.rule or log.rule
-    found = raw_lines(path, workload, replace(log, sha256=trial.evidence.sha256), rule)
-    terms = formula(rule, log, case.global_batch_size, trial.throughput or 0)
-    return Derivation(trial, rule, log.window, found, f"{terms} {workload.unit}")
+    assert trial.throughput is not None
+    path = located(source.folder, trial.evidence.log)
+    log = replace(logs.read(path, source.workload, source.window), sha256=trial.evidence.sha256)
+    rule, batch = source.rule or log.rule, case.global_batch_size
+    return _derive(path, log, rule, batch, trial.throughput, source.workload)
 
 
-def formula(rule: Rule, log: TrainingLog, batch: int | None, throughput: float) -> str:
-    """The rule's formula with its numbers; the seconds to their last digit.
+def _derive(
+    path: Path,
+    log: TrainingLog,
+    rule: Rule,
+    batch: int | None,
+    throughput: float,
+    workload: Workload,
+) -> _Derivation:
+    """Put a log's numbers into the formula of a rule, seconds to their last digit.
 
     Args:
-        batch: global batch size; None where the rule does not need it.
+        log: with the sha256 of what the number was taken from.
+        batch: global batch size; None if the rule does not need it.
     """
     first, last = log.window or (0, 0)
     if rule == "clock" and log.start and log.end:
-        seconds = _exact(log.end.clock_ns - log.start.clock_ns)
-        terms = f"{batch} samples x ({last} - {first}) iterations / {seconds} s"
+        seconds, rest = divmod(log.end.clock_ns - log.start.clock_ns, SECOND_NS)
+        exact = f"{seconds}.{rest:09}".rstrip("0").rstrip(".")
+        terms = f"{batch} samples x ({last} - {first}) iterations / {exact} s"
     elif rule == "latency":
         terms = f"{batch} samples / {log.latency_s:.9g} s, the mean of these rows and between"
     elif rule in ("rates", "arithmetic"):
@@ -215,22 +340,16 @@ def formula(rule: Rule, log: TrainingLog, batch: int | None, throughput: float) 
         terms = f"the {mean} mean of the rates printed from iteration {first} to {last}"
     else:
         terms = "what the program reports itself"
-    return f"{terms} = {throughput:.2f}"
+    formula = f"{terms} = {throughput:.2f} {workload.unit}"
+    return _Derivation(rule, log.window, _raw_lines(path, workload, log, rule), formula)
 
 
-def _exact(nanoseconds: int) -> str:
-    whole = Fraction(nanoseconds, SECOND_NS)
-    seconds, rest = divmod(nanoseconds, SECOND_NS)
-    return str(seconds) if whole.denominator == 1 else f"{seconds}.{rest:09}".rstrip("0")
-
-
-def raw_lines(path: Path, workload: Workload, log: TrainingLog, rule: Rule) -> tuple[RawLine, ...]:
+def _raw_lines(
+    path: Path, workload: Workload, log: TrainingLog, rule: Rule
+) -> Sequence[tuple[int, str]]:
     """Return the lines of a raw log that its number comes from.
 
     Of a mean over printed rows that are all rows, if they are few; else the first and the last.
-
-    Args:
-        log: with the sha256 of what the number was taken from.
 
     Raises:
         LocalError: LOG-RIGHTS, it cannot be read any more; LOG-CHANGED, it is not that log.
@@ -243,11 +362,11 @@ def raw_lines(path: Path, workload: Workload, log: TrainingLog, rule: Rule) -> t
             is_row = is_mean and first < number < last and workload.progress(line) is not None
             if number in (first, last) or is_row:
                 text = line.rstrip(b"\r\n")[:LONGEST_LINE].decode("utf-8", "backslashreplace")
-                found.append(RawLine(number, text))
+                found.append((number, text))
     if digest.hexdigest() != log.sha256:
         raise errors.LocalError(
             f"{path} changed while its number was explained",
             code="LOG-CHANGED",
             fix="run the command again",
         )
-    return tuple(found if len(found) <= MOST_ROWS else (found[0], found[-1]))
+    return found if len(found) <= MOST_ROWS else (found[0], found[-1])

@@ -1,9 +1,8 @@
 """The transport between nodes, from the raw logs of a gang's tasks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 from orchestrator.collecting import logs
 from orchestrator.launchers import mpirun
@@ -30,17 +29,15 @@ def observed(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping
         path = folder / f"r{0 if serving else task.node_rank}.log"
         try:
             with open(path, "rb") as file:
-                content = _of_node(file, task) if serving else logs.chunks(file)
+                content = logs.chunks(file)
+                if serving:
+                    count = len(task.gpus)
+                    ranks = range(task.node_rank * count, (task.node_rank + 1) * count)
+                    content = mpirun.spoken(content, ranks)
                 by_node[task.node] = workload.fabric(content)
         except OSError:
             continue
     return by_node
-
-
-def _of_node(file: BinaryIO, task: Task) -> Iterator[bytes]:
-    count = len(task.gpus)
-    ranks = range(task.node_rank * count, (task.node_rank + 1) * count)
-    return mpirun.spoken(logs.chunks(file), ranks)
 
 
 def proved(

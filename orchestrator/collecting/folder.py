@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from orchestrator import __version__, errors
-from orchestrator.collecting import code, publications, side_by_side
+from orchestrator.collecting import package, side_by_side
 from orchestrator.collecting.logs import Reading, read
 from orchestrator.disk import on_disk, walk
 from orchestrator.measuring import case_facts, medians, names, throughputs, validity
@@ -43,12 +43,12 @@ def start(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
         def report() -> Report:
             logs = [*zip(paths, contents(), strict=True)]
             measured = case_facts.complete_report(
-                _report(folder, workload, logs), workload, publications.shipped()
+                _report(folder, workload, logs), workload, package.published_results()
             )
             return replace(
                 measured,
                 commands=(reading.command(measured.source),),
-                writer=Writer(__version__, code.digest(workload.name)),
+                writer=Writer(__version__, package.digest(workload.name)),
             )
 
         yield report
@@ -67,18 +67,43 @@ def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, Trainin
     for (path, log), case_of_log in zip(logs, _cases(folder, logs, workload), strict=True):
         name = escape_path(path.relative_to(above))
         if case_of_log is None:
-            lone.append(_lone(name, log))
+            throughput, more = value(log, throughputs.global_batch_size(log), None)
+            problems = tuple(dict.fromkeys((*log.problems, *more)))
+            lone.append(LoneLog(name, log, throughput, problems))
             continue
         case, repeat = case_of_log
         measurement = measure_log(log, case, None, trial=name, repeat=repeat, path=name)
-        cases.append((case, replace(measurement, provenance=_header_provenance(log, case))))
+        # Header values that are not in the case; trials of one median must share them.
+        in_case = {**case.document(), **case.given}
+        provenance = {key: str(it) for key, it in log.config.items() if key not in in_case}
+        cases.append((case, replace(measurement, provenance=provenance)))
     rules = {(log.rule, log.window) for _, log in logs}
-    report = _folder_report(folder, workload, _results(cases), lone)
-    report = replace(report, began_ns=tuple(log.origin_ns for _, log in logs))
-    if len(rules) > 1:  # each log's reader chose by what the log is
-        return report
-    ((rule, window_used),) = rules
-    return replace(report, rule=rule, window=window_used)
+    # Where there are several, each log's reader chose by what the log is.
+    rule, window = next(iter(rules)) if len(rules) == 1 else (None, None)
+    return Report(
+        source=escape_path(folder),
+        title=workload.title,
+        experiment="",
+        workload=workload.name,
+        unit=workload.unit,
+        window=window,
+        method=None,
+        trials_planned=None,
+        cluster="",
+        image="",
+        image_digest="",
+        shared_machine=False,
+        environment={},
+        results=_results(cases),
+        lone=tuple(sorted(lone, key=_by_world_size)),
+        rule=rule,
+        began_ns=tuple(log.origin_ns for _, log in logs),
+    )
+
+
+def _by_world_size(lone: LoneLog) -> tuple[int, str]:
+    world = lone.log.config.get("world_size")
+    return (world if isinstance(world, int) else 0, lone.path)
 
 
 def _cases(
@@ -91,23 +116,20 @@ def _cases(
     """
     shared_headers = _shared_headers(logs, workload)
     cases: list[CaseOfLog] = []
-    places: dict[Case, set[Path]] = {}
+    campaigns: dict[Case, set[Path]] = {}
     for path, log in logs:
         header = {**shared_headers[_series(path)], **log.config}
         cases.append(names.read_case(str(path.absolute()), header, workload))
         if found := cases[-1]:
-            places.setdefault(found[0], set()).add(path.absolute().parent.parent)
-    if all(len(folders) == 1 for folders in places.values()):
+            campaigns.setdefault(found[0], set()).add(path.absolute().parent.parent)
+    if all(len(folders) == 1 for folders in campaigns.values()):
         return cases
-    return [
-        found and (_of_campaign(folder, path, found[0]), found[1])
-        for (path, _), found in zip(logs, cases, strict=True)
-    ]
-
-
-def _of_campaign(folder: Path, path: Path, case: Case) -> Case:
-    campaign = escape_path(Path(os.path.relpath(path.parent.parent, folder)))
-    return replace(case, params=(*case.params, ("folder", campaign)))
+    for place, ((path, _), found) in enumerate(zip(logs, cases, strict=True)):
+        if found:
+            campaign = escape_path(os.path.relpath(path.parent.parent, folder))
+            params = (*found[0].params, ("folder", campaign))
+            cases[place] = replace(found[0], params=params), found[1]
+    return cases
 
 
 def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
@@ -122,28 +144,6 @@ def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
     ]
     results.sort(key=lambda result: (result.case.precision, result.case.micro_batch_size))
     return medians.compared(results)
-
-
-def _folder_report(
-    folder: Path, workload: Workload, results: tuple[Result, ...], lone: Sequence[LoneLog]
-) -> Report:
-    return Report(
-        source=escape_path(folder),
-        title=workload.title,
-        experiment="",
-        workload=workload.name,
-        unit=workload.unit,
-        window=None,
-        method=None,
-        trials_planned=None,
-        cluster="",
-        image="",
-        image_digest="",
-        shared_machine=False,
-        environment={},
-        results=results,
-        lone=tuple(sorted(lone, key=_by_world_size)),
-    )
 
 
 def _log_files(folder: Path) -> list[Path]:
@@ -221,20 +221,3 @@ def located(above: Path, name: str) -> Path:
         return above / name
     paths = (path for path in _log_files(above) if escape_path(path.relative_to(above)) == name)
     return next(paths, above / name)
-
-
-def _header_provenance(log: TrainingLog, case: Case) -> dict[str, str]:
-    """Header values that are not in the case; trials of one median must share them."""
-    in_case = {**case.document(), **case.given}
-    return {key: str(value) for key, value in log.config.items() if key not in in_case}
-
-
-def _lone(name: str, log: TrainingLog) -> LoneLog:
-    throughput, more = value(log, throughputs.global_batch_size(log), None)
-    problems = tuple(dict.fromkeys((*log.problems, *more)))
-    return LoneLog(name, log, throughput, problems)
-
-
-def _by_world_size(lone: LoneLog) -> tuple[int, str]:
-    world = lone.log.config.get("world_size")
-    return (world if isinstance(world, int) else 0, lone.path)

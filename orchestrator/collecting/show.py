@@ -1,5 +1,6 @@
 """A report, written into its folder and shown."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,11 @@ def say_reasons(measured: Report, voice: Voice) -> None:
     """Say why trials do not count: some lines of each code. Marks are in the first lines."""
     for line in reasons(measured.trials):
         voice.line(line)
-    _say_of_sweep(measured, voice)
+    states = Counter(trial.state for trial in measured.trials)
+    if missing := states["planned"]:
+        voice.line(f"{missing} of {len(measured.trials)} planned trials have not been run")
+    if resting := states[NOT_NEEDED]:
+        voice.line(f"{words.count(resting, 'trial')} not needed: their cases have settled")
     for lone in measured.lone:
         for problem in lone.problems:
             path = words.printable(lone.path)
@@ -85,13 +90,3 @@ def reasons(trials: Iterable[Measurement]) -> Iterator[str]:
         if len(lines) > MOST:
             more = words.count(len(lines) - MOST, "line")
             yield f"{code}: {more} more; the report has all of them"
-
-
-def _say_of_sweep(measured: Report, voice: Voice) -> None:
-    trials = measured.trials
-    missing = sum(trial.state == "planned" for trial in trials)
-    if missing:
-        voice.line(f"{missing} of {len(trials)} planned trials have not been run")
-    resting = sum(trial.state == NOT_NEEDED for trial in trials)
-    if resting:
-        voice.line(f"{words.count(resting, 'trial')} not needed: their cases have settled")

@@ -25,18 +25,22 @@ def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
             NO-PUBLISHED; NOT-COMPARABLE, both are published, or their units differ.
         StoreError: a sweep cannot be read.
     """
-    named = [name for name in (first, second) if not name.startswith(PUBLISHED)]
-    if not named:
-        raise _not_comparable("both sides are published results", "name a sweep or a file for one")
-    read = {name: _measured(store, name) for name in dict.fromkeys(named)}
-    here, there = (
-        read[name] if name in read else _published(read[named[0]], name) for name in (first, second)
-    )
-    if here.unit != there.unit:
-        raise _not_comparable(
-            f"{first} is in {here.unit}, {second} in {there.unit}", "compare what has one unit"
-        )
-    return here, there
+    names = (first, second)
+    read = {
+        name: _measured(store, name)
+        for name in dict.fromkeys(names)
+        if not name.startswith(PUBLISHED)
+    }
+    if not read:
+        cause, fix = "both sides are published results", "name a sweep or a file for one"
+    else:
+        of = next(iter(read.values()))
+        here, there = (read.get(name) or _published(of, name) for name in names)
+        if here.unit == there.unit:
+            return here, there
+        cause = f"{first} is in {here.unit}, {second} in {there.unit}"
+        fix = "compare what has one unit"
+    raise errors.UsageError(cause, code="NOT-COMPARABLE", fix=fix)
 
 
 def earlier(store: Store, *compared: Side) -> Iterator[Side]:
@@ -83,7 +87,3 @@ def _measured(store: Store, name: str) -> Side:
             code="NO-RESULTS",
             fix="name a results.json, a sweep, or published:",
         ) from error
-
-
-def _not_comparable(cause: str, fix: str) -> errors.UsageError:
-    return errors.UsageError(cause, code="NOT-COMPARABLE", fix=fix)

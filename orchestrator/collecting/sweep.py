@@ -1,20 +1,19 @@
 """A sweep's report, measured from the raw logs in its folder."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from orchestrator import __version__, errors, workloads
-from orchestrator.collecting import code, evidence, fabric, logs, publications, settled, telemetry
+from orchestrator.collecting import evidence, fabric, logs, package, telemetry
 from orchestrator.measuring import case_facts, medians, settling, validity
-from orchestrator.model.attempt import Outcome
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Rule
-from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report, Writer
-from orchestrator.model.result import NOT_NEEDED, Measurement, Result, Watched
+from orchestrator.model.result import NOT_NEEDED, Measurement, Result
 from orchestrator.model.sweep import History, SweepRecord
 from orchestrator.model.text import env_texts
 from orchestrator.report import node_facts
@@ -34,16 +33,25 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
         StoreError: STORE-DAMAGED; or NO-WORKLOAD, its workload is not installed.
     """
     record = sweep.record()
-    plan = record.plan
-    workload = _workload(sweep, plan)
+    plan, workload = record.plan, workloads.find(record.plan.workload)
+    if workload is None:
+        raise errors.StoreError(
+            f"sweep {sweep.id} is of workload {plan.workload}, which is not installed",
+            code="NO-WORKLOAD",
+        )
     histories = sweep.histories()
-    measurements = _measurements(sweep, plan, workload, histories)
+    rests = evidence.not_needed(sweep, plan, histories)
+    measurements = [
+        _unmeasured(trial, 0, NOT_NEEDED, ())
+        if trial.name in rests
+        else _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
+        for trial in plan.trials
+    ]
     if strict:
         measurements = [telemetry.strict(measurement) for measurement in measurements]
-    trials = validity.same_evidence(measurements)
     by_case: dict[Case, list[Measurement]] = {}
     canaries: list[tuple[Trial, Measurement]] = []
-    for trial, measurement in zip(plan.trials, trials, strict=True):
+    for trial, measurement in zip(plan.trials, validity.same_evidence(measurements), strict=True):
         if trial.canary:
             canaries.append((trial, measurement))
         else:
@@ -51,10 +59,17 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     results = medians.compared(
         [settling.mark_unsettled(medians.result(*item), plan.method) for item in by_case.items()]
     )
-    report = _report(record, workload, results)
-    writer = Writer(__version__, code.digest(plan.workload), strict)
-    ran_s = _ran_s(histories.values())
-    return replace(report, canary=_watched(canaries, results), writer=writer, ran_s=ran_s)
+    watched = None
+    if canaries:
+        case, places = canaries[0][0].case, [trial.canary for trial, _ in canaries]
+        result = next((result for result in results if result.case == case), None)
+        watched = medians.judge_canary(case, places, [trial for _, trial in canaries], result)
+    return replace(
+        _report(record, workload, results),
+        canary=watched,
+        writer=Writer(__version__, package.digest(plan.workload), strict),
+        ran_s=_ran_s(histories.values()),
+    )
 
 
 def _ran_s(histories: Iterable[History]) -> float | None:
@@ -67,48 +82,29 @@ def _ran_s(histories: Iterable[History]) -> float | None:
     return total.total_seconds() if spans else None
 
 
-def _workload(sweep: Sweep, plan: Plan) -> Workload:
-    workload = workloads.find(plan.workload)
-    if workload is None:
-        raise errors.StoreError(
-            f"sweep {sweep.id} is of workload {plan.workload}, which is not installed",
-            code="NO-WORKLOAD",
-        )
-    return workload
-
-
-def _measurements(
-    sweep: Sweep, plan: Plan, workload: Workload, histories: Mapping[str, History]
-) -> list[Measurement]:
-    """One of each planned trial, in their order."""
-    rests = settled.not_needed(sweep, plan, histories)
-    return [
-        _unmeasured(trial, 0, NOT_NEEDED, ())
-        if trial.name in rests
-        else _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
-        for trial in plan.trials
-    ]
-
-
 def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]) -> Report:
-    plan, site = record.plan, record.site
+    plan, site, method = record.plan, record.site, record.plan.method
+    most_repeats = max((trial.repeat for trial in plan.trials if not trial.canary), default=0)
+    are_equal = {len(result.trials) for result in results} == {most_repeats}
+    experiment = record.inputs.get("experiment")
+    own_env = experiment.get("env", {}) if isinstance(experiment, dict) else {}
     draft = Report(
         source=record.id,
         title=workload.title,
         experiment=plan.experiment,
         workload=plan.workload,
         unit=workload.unit,
-        window=plan.method.window,
-        rule=_rule(plan.method, workload, results),
-        method=plan.method.with_most(_most_repeats(plan)),
-        trials_planned=_trials_planned(plan, results),
+        window=method.window,
+        rule=_rule(method, workload, results),
+        method=method.with_most(most_repeats),
+        trials_planned=most_repeats if isinstance(method.repeats, int) and are_equal else None,
         cluster=plan.cluster,
         image=plan.image,
         image_digest=plan.image_digest,
         shared_machine=site.shared_machine,
         environment={name: node_facts.rows(facts) for name, facts in site.nodes.items()},
         topologies=node_facts.topologies(site),
-        added_env=_added_env(record),
+        added_env={**env_texts(record.inventory.env), **env_texts(own_env)},
         gpus=node_facts.gpu_models(site),
         results=results,
         lone=(),
@@ -118,35 +114,7 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         written_by=record.written_by,
         names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
     )
-    return case_facts.complete_report(draft, workload, publications.shipped())
-
-
-def _most_repeats(plan: Plan) -> int:
-    return max((trial.repeat for trial in plan.trials if not trial.canary), default=0)
-
-
-def _trials_planned(plan: Plan, results: Iterable[Result]) -> int | None:
-    """Trials of every case; None where cases have different numbers, or the spread decides."""
-    repeats = _most_repeats(plan)
-    is_fixed = isinstance(plan.method.repeats, int)
-    return repeats if is_fixed and {len(it.trials) for it in results} == {repeats} else None
-
-
-def _added_env(record: SweepRecord) -> dict[str, str]:
-    experiment = record.inputs.get("experiment")
-    own = experiment.get("env", {}) if isinstance(experiment, dict) else {}
-    return {**env_texts(record.inventory.env), **env_texts(own)}
-
-
-def _watched(
-    canaries: Sequence[tuple[Trial, Measurement]], results: Iterable[Result]
-) -> Watched | None:
-    if not canaries:
-        return None
-    case = canaries[0][0].case
-    result = next((result for result in results if result.case == case), None)
-    places = [trial.canary for trial, _ in canaries]
-    return medians.judge_canary(case, places, [trial for _, trial in canaries], result)
+    return case_facts.complete_report(draft, workload, package.published_results())
 
 
 def _rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule | None:
@@ -185,35 +153,25 @@ def _trial(
         repeat=trial.repeat,
         path=str(path.relative_to(sweep.folder)),
     )
-    if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
-        measurement = _proved(sweep, measurement, workload, outcome)
     folder = sweep.attempt_folder(outcome.trial, outcome.attempt)
-    return _as_run(telemetry.recorded(measurement, log, folder, outcome), kept.problems, outcome)
-
-
-def _as_run(
-    measurement: Measurement, kept_problems: Sequence[Problem], outcome: Outcome
-) -> Measurement:
-    """The measurement with what was recorded when its trial ran, and no log tells."""
+    if trial.case.nodes > 1 and not kept.problems:  # only logs that are what they were prove it
+        try:
+            attempt = sweep.attempt(outcome.trial, outcome.attempt)
+        except errors.StoreError as error:
+            changed = evidence.outcome_changed(error.cause)
+            measurement = measurement.with_problems([changed])
+        else:
+            seen = fabric.observed(folder, attempt.tasks, workload)
+            measurement = fabric.proved(measurement, attempt, seen)
+    measurement = telemetry.recorded(measurement, log, folder, outcome)
     as_it_ran = [problem for problem in outcome.problems if problem.code in NOT_IN_LOGS]
     return replace(
-        measurement.with_problems((*kept_problems, *as_it_ran)),
+        measurement.with_problems((*kept.problems, *as_it_ran)),
         attempt=outcome.attempt,
         provenance=outcome.provenance,
         nodes=tuple(end.node for end in outcome.tasks),
         beside=outcome.beside,
     )
-
-
-def _proved(
-    sweep: Sweep, measurement: Measurement, workload: Workload, outcome: Outcome
-) -> Measurement:
-    try:
-        attempt = sweep.attempt(outcome.trial, outcome.attempt)
-    except errors.StoreError as error:
-        return measurement.with_problems([evidence.outcome_changed(error.cause)])
-    folder = sweep.attempt_folder(outcome.trial, outcome.attempt)
-    return fabric.proved(measurement, attempt, fabric.observed(folder, attempt.tasks, workload))
 
 
 def _unmeasured(

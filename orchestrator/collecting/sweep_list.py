@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator import errors, words
-from orchestrator.collecting import settled
+from orchestrator.collecting import evidence
 from orchestrator.model.facts import JSON
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
@@ -16,96 +16,70 @@ MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class SweepRow:
-    """A sweep; None is what could not be read.
+    """A sweep as ``list sweeps --json`` has it; None is what could not be read.
 
     Args:
-        state: empty, or why it could not be read.
+        state: ``readable``, or why it could not be read.
         medians: of each case, as results.json has it; empty before the first collect.
     """
 
-    name: str
+    sweep: str
     cluster: str
     created: str
     trials: int | None
     valid: int | None
-    state: str = ""
-    unit: str = ""
+    state: str = "readable"
+    unit: str | None = None
     medians: tuple[Mapping[str, JSON], ...] = ()
 
     def cells(self) -> tuple[str, ...]:
-        """It as a row of the table."""
-        shown = ", ".join(map(_short, self.medians[:MOST]))
-        if shown:
-            shown += f" {self.unit}"
+        """Return the row of the table."""
+        medians = []
+        for median in self.medians[:MOST]:
+            case, value = median["case"], median["median"]
+            if isinstance(case, Mapping) and isinstance(value, int | float):
+                medians.append(f"{case.get('placement')} {case.get('precision')} {value:.2f}")
+            else:
+                medians.append("?")
+        shown = f"{', '.join(medians)} {self.unit}" if medians else ""
         if (more := len(self.medians) - MOST) > 0:
             shown += f", and {more} more"
         return (
-            self.name,
-            self.cluster or self.state,
+            self.sweep,
+            self.cluster,
             words.moment(self.created),
             "" if self.trials is None else str(self.trials),
             self.state if self.valid is None else str(self.valid),
             shown,
         )
 
-    def document(self) -> dict[str, JSON]:
-        """It as ``list sweeps --json`` has it."""
-        return {
-            "sweep": self.name,
-            "cluster": self.cluster or self.state,
-            "created": self.created,
-            "trials": self.trials,
-            "valid": self.valid,
-            "state": self.state or "readable",
-            "unit": self.unit or None,
-            "medians": list(self.medians),
-        }
-
 
 def rows(store: Store) -> list[SweepRow]:
-    """All sweeps of a state folder, those that cannot be read at the end."""
-    unread = [
-        SweepRow(name, "", "", None, None, _unread(why)) for name, why in store.unreadable().items()
-    ]
-    return [*map(_row, store.sweeps()), *unread]
+    """Return all sweeps of a state folder, those that cannot be read at the end."""
+    found = [*map(_row, store.sweeps())]
+    for name, why in store.unreadable().items():
+        state = "other version" if why.code == "STORE-VERSION" else "damaged"
+        found.append(SweepRow(name, state, "", None, None, state))
+    return found
 
 
 def _row(sweep: Sweep) -> SweepRow:
     record = sweep.record()
-    unit, medians = _medians(sweep)
-    planned = len(record.plan.trials)
+    row = SweepRow(sweep.id, record.cluster, record.created, len(record.plan.trials), None)
     try:
         histories = sweep.histories()
-        rests = settled.not_needed(sweep, record.plan, histories)
+        rests = evidence.not_needed(sweep, record.plan, histories)
     except errors.DlperfError:
-        return SweepRow(sweep.id, record.cluster, record.created, planned, None, "damaged")
+        return replace(row, state="damaged")
     valid = sum(history.state == "valid" for history in histories.values())
-    needed = planned - len(rests)
-    return SweepRow(
-        sweep.id, record.cluster, record.created, needed, valid, unit=unit, medians=medians
-    )
-
-
-def _medians(sweep: Sweep) -> tuple[str, tuple[Mapping[str, JSON], ...]]:
-    """Unit and medians in the sweep's results.json; nothing where none can be read."""
+    row = replace(row, trials=len(record.plan.trials) - len(rests), valid=valid)
     try:
         results = json.loads((sweep.folder / "results.json").read_bytes())
-        found = tuple(
+        medians = tuple(
             {name: result[name] for name in ("case", "median", "trials_valid")}
             for result in results["cases"]
             if result["median"] is not None
         )
-        return str(results["unit"]), found
-    except (OSError, ValueError, KeyError, TypeError):
-        return "", ()
-
-
-def _short(median: Mapping[str, JSON]) -> str:
-    case, value = median["case"], median["median"]
-    if not isinstance(case, Mapping) or not isinstance(value, int | float):
-        return "?"
-    return f"{case.get('placement')} {case.get('precision')} {value:.2f}"
-
-
-def _unread(why: errors.DlperfError) -> str:
-    return "other version" if why.code == "STORE-VERSION" else "damaged"
+        return replace(row, unit=str(results["unit"]) or None, medians=medians)
+    except (OSError, ValueError, KeyError, TypeError):  # never collected, or damaged
+        return row

@@ -14,12 +14,11 @@ from orchestrator.report.as_html import html_page
 from orchestrator.report.as_markdown import markdown
 from orchestrator.report.figures import FOLDER as FIGURES
 from orchestrator.report.figures import of_page
+from orchestrator.report.node_facts import matrix
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import LANGUAGES, SHARED_MACHINE, UNLOCKED, Language, suffix
-from orchestrator.report.results_csv import csv_text
-from orchestrator.report.results_json import document
+from orchestrator.report.results import csv_text, document
 from orchestrator.report.rounding import counted, interval_words
-from orchestrator.report.topology import matrix
 from orchestrator.report.upstream import exports
 from orchestrator.report.verdict import lines, sentences
 

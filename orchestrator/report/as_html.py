@@ -14,7 +14,7 @@ from orchestrator.model.report import Report
 from orchestrator.report import figures, sections, style, tree
 from orchestrator.report.figures import Figure
 from orchestrator.report.figures.scales import LETTER, TEXT_PX, width
-from orchestrator.report.markup import Child, Element, Style, clean, element, link
+from orchestrator.report.markup import Child, Element, clean, element, link
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import Language
 from orchestrator.report.sections import Sources
@@ -62,7 +62,7 @@ def _head(page: Page) -> Element:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", f"{clean(page.report.title)} - {clean(page.report.source)}"),
-        element("style", Style(_CSS)),
+        element("style", Element(_CSS)),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from orchestrator.report.phrases import LANGUAGES, Language
 
-_LOGS: Mapping[str, tuple[str, str]] = {
+MEANINGS: Mapping[str, tuple[str, str]] = {
     "CASE-MISMATCH": ("the log is of another case", "日志与用例不符"),
     "CLOCK-JUMP": ("the clock and a printed rate disagree", "日志的时钟与打印的速率不一致"),
     "CLOCK-STEP": ("the log's clock did not go forward", "日志的时钟没有向前走"),
@@ -31,9 +31,6 @@ _LOGS: Mapping[str, tuple[str, str]] = {
     "SKIPPED-STEPS": ("iterations are missing", "迭代编号不连续"),
     "TRUNCATED": ("the log is not whole", "日志不完整"),
     "WINDOW": ("the log does not cover the window", "日志未覆盖测量窗口"),
-}
-
-_RESULTS: Mapping[str, tuple[str, str]] = {
     "ALIEN-PROCESS": ("a process of others ran on the node", "测量期间节点上有其他进程"),
     "BASELINE-DIFFERS": (
         "the 1x1 case was measured under other conditions",
@@ -66,9 +63,6 @@ _RESULTS: Mapping[str, tuple[str, str]] = {
     "UNSETTLED": ("the interval is wider than requested", "达到最多次数后区间仍宽于要求"),
     "SLOW-NODE": ("a node is slower than the others", "有节点比其他节点慢"),
     "WIDE-SPREAD": ("trials differ much", "各次试验相差较大"),
-}
-
-_RUNS: Mapping[str, tuple[str, str]] = {
     "CUDA-OOM": ("the GPU's memory was too small", "显存不足"),
     "DEADLINE": ("longer than the time limit", "超过时间上限"),
     "DOCKER-DOWN": ("Docker is not running", "节点的 Docker 未在运行"),
@@ -88,6 +82,7 @@ _RUNS: Mapping[str, tuple[str, str]] = {
     "PORT-BUSY": ("the port was taken", "端口被占用"),
     "PREEMPTED": ("a job of higher priority took the nodes", "Slurm 为更高优先级的作业让出节点"),
     "PROGRAM-FAILED": ("the program failed", "程序以错误状态退出"),
+    "READ": ("a file cannot be read", "文件无法读取"),
     "REBOOTED": ("the node was restarted", "节点在运行期间重启"),
     "SHM-SMALL": ("shared memory is too small", "共享内存不足"),
     "STALLED": ("nothing was printed for too long", "长时间没有输出"),
@@ -99,46 +94,6 @@ _RUNS: Mapping[str, tuple[str, str]] = {
     "TRANSPORT-UNPROVEN": ("no log proves which network was used", "日志不能证明使用了 InfiniBand"),
     "UNREACHABLE": ("the node did not answer", "节点没有响应"),
 }
-
-_REFUSALS: Mapping[str, tuple[str, str]] = {
-    "CONTAINER-GONE": ("a container was removed while it ran", "容器在运行期间被删除"),
-    "CONTAINER-START": ("the container does not start", "容器未能启动"),
-    "DISK-FULL": ("too little disk space", "节点的磁盘空间不足"),
-    "DOCKER-API": ("Docker's API cannot be spoken", "节点的 Docker 接口不可用"),
-    "DOCKER-FOREIGN": ("docker is not the node's own Docker", "docker 命令不是本节点的 Docker"),
-    "DOCKER-MISSING": ("there is no Docker", "节点没有 Docker"),
-    "DOCKER-PERM": ("the user may not use Docker", "没有使用 Docker 的权限"),
-    "DOCKER-REFUSED": ("Docker refused a request, in its own words", "Docker 拒绝了请求"),
-    "FOLDERS": ("working folders of nodes differ", "各节点的工作目录不同"),
-    "GPU-RUNTIME": ("containers get no GPU", "容器无法使用 GPU"),
-    "IB-DEVICES": ("no /dev/infiniband", "节点没有 InfiniBand 设备文件"),
-    "IMAGE-MISSING": ("the image is missing", "镜像不存在"),
-    "KNOWN-HOSTS": ("known_hosts cannot be used", "无法读写 known_hosts 文件"),
-    "LEFTOVER": ("something may still run", "有任务未能清除"),
-    "MOUNT-MISSING": ("a folder to be mounted is not there", "要挂载的目录不存在"),
-    "NAME-TAKEN": ("the container's name is taken", "容器名已被占用"),
-    "OUTPUT": ("a command wrote far too much", "命令的输出过多"),
-    "READ": ("a file cannot be read", "文件无法读取"),
-    "REG-5XX": ("the registry failed", "镜像仓库出错"),
-    "REG-AUTH": ("the registry refuses access", "镜像仓库拒绝访问"),
-    "REG-CUT": ("connections end in the middle", "与镜像仓库的连接中断"),
-    "REG-DIGEST": ("what came is not what its digest says", "镜像数据与摘要不符"),
-    "REG-RATELIMIT": ("too many pulls", "镜像仓库限制了访问频率"),
-    "REG-TLS": ("the node does not trust the registry's certificate", "镜像仓库的证书不受信任"),
-    "REG-UNREACHABLE": ("the node does not reach the registry", "无法连接镜像仓库"),
-    "SSH-AGENT": ("no ssh-agent, or it lacks the key", "没有 ssh-agent，或其中没有该密钥"),
-    "SSH-KEY": ("the SSH key cannot be used", "SSH 密钥不可用"),
-    "STORE-DAMAGED": ("a file of the state folder was changed or cut", "状态目录中的记录已损坏"),
-    "STORE-FULL": ("the disk is full", "控制端的磁盘空间不足"),
-    "OPEN-FILES": ("too few open files for that many nodes", "可打开的文件数不足"),
-    "STORE-RIGHTS": ("the state folder cannot be written", "无法读写状态目录"),
-    "STORE-VERSION": ("another version of the program wrote it", "状态目录中的记录属于其他版本"),
-    "ULIMIT": ("the node does not allow the container's limits", "节点不允许所要求的资源限制"),
-    "UNKILLABLE": ("a container does not end", "容器无法终止"),
-    "WRITE": ("a file cannot be written", "文件无法写入"),
-}
-
-MEANINGS: Mapping[str, tuple[str, str]] = {**_LOGS, **_RESULTS, **_RUNS, **_REFUSALS}
 
 
 def explained(language: Language, code: str) -> str:

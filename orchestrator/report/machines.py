@@ -1,12 +1,8 @@
-"""The state of the machines beside what was measured: tables, and its JSON."""
+"""Tables of the state of the machines beside what was measured."""
 
-from collections.abc import Iterable
-from dataclasses import asdict
 from statistics import median
 
-from orchestrator.model.facts import JSON
-from orchestrator.model.result import Measurement, Result
-from orchestrator.model.telemetry import MachineState
+from orchestrator.model.result import Result
 from orchestrator.report import rounding
 from orchestrator.report.page import Page
 from orchestrator.report.tables import case_span
@@ -22,87 +18,60 @@ MEDIANS = {
     "others": ("others_cpus", 1),
 }
 """By column, the field of a state that its median is of, and how many decimals are printed."""
-OF_HOSTS = ("moments", "load", "others", "steal")
+TABLES = {
+    "clocks": (*[*MEDIANS][:5], "limits", "energy"),
+    "processors": ("moments", "load", "others", "steal"),
+}
 NEEDED = frozenset({"moments", "load", "others"})
-"""Columns that say so where nothing was observed."""
+"""Columns that say so where nothing was observed; others are left out if all cases lack them."""
 
 
 def states(page: Page) -> list[Table]:
-    """Build the tables of GPUs and of processors: a row for each case with a valid trial.
-
-    A column is left out if nothing of it was observed in any case, unless it is a needed one.
-    """
+    """Build the tables of GPUs and of processors: a row for each case with a valid trial."""
     counting = [result for result in page.report.results if result.valid]
-    if not any(map(_states, counting)):
+    if not any(trial.machines for result in counting for trial in result.valid):
         return []
-    rows, nothing = [(result, _row(page, result)) for result in counting], page.say("not_observed")
-    seen = [
-        key for key in rows[0][1] if key in NEEDED or any(row[key] != nothing for _, row in rows)
-    ]
-    of_gpus = [key for key in seen if key not in OF_HOSTS]
-    found = []
-    for name, keys in (("clocks", of_gpus), ("processors", [it for it in OF_HOSTS if it in seen])):
+    tables: list[Table] = []
+    rows = [(case_span(page, result), _cells(page, result)) for result in counting]
+    for name, columns in TABLES.items():
+        keys = [key for key in columns if key in NEEDED or any(cells[key] for _, cells in rows)]
         if keys:
-            cells: list[Row] = [
-                (case_span(page, result), *(row[key] for key in keys)) for result, row in rows
+            nothing = page.say("not_observed")
+            shown: list[Row] = [
+                (case, *(cells[key] or nothing for key in keys)) for case, cells in rows
             ]
-            found.append(Table(page.say(f"machines.{name}"), page.heads("case", *keys), cells))
-    return found
+            title = page.say(f"machines.{name}")
+            tables.append(Table(title, page.heads("case", *keys), shown))
+    return tables
 
 
 def describe_span(page: Page) -> str:
     """Say of which time the state is, and of how many trials it is not that of the window."""
     trials = (trial for result in page.report.results for trial in result.valid)
-    spans = [{state.span for state in trial.machines} for trial in trials]
-    unplaced = sum("run" in span for span in spans)
-    said = page.say("machines.unplaced", count=unplaced) if unplaced else ""
-    return page.say("machines.how") + said
+    unplaced = sum(any(it.span == "run" for it in trial.machines) for trial in trials)
+    more = page.say("machines.unplaced", count=unplaced) if unplaced else ""
+    return page.say("machines.how") + more
 
 
-def document(trial: Measurement) -> dict[str, JSON]:
-    """Return the machines of a trial for results.json; unknown values are null, never 0."""
-    energy = trial.energy
-    return {
-        "machines": [_machine(state) for state in trial.machines],
-        "energy_j": energy.joules if energy else None,
-        "energy_per_sample_j": energy.per_sample if energy else None,
-        "energy_source": energy.source if energy else None,
+def _cells(page: Page, result: Result) -> dict[str, str]:
+    """Return the cell of each column, empty where nothing was observed."""
+    states = [state for trial in result.valid for state in trial.machines]
+
+    def get_median(name: str) -> float | None:
+        values = [value for it in states if (value := getattr(it, name)) is not None]
+        return median(values) if values else None
+
+    numbers = {
+        "steal": rounding.share(get_median("steal")),
+        "energy": rounding.short(result.energy_per_sample, 3),
+        **{
+            key: rounding.fixed(get_median(name), digits) for key, (name, digits) in MEDIANS.items()
+        },
     }
-
-
-def _machine(state: MachineState) -> dict[str, JSON]:
-    limits = None if state.limits is None else list(state.limits)
-    values = {**asdict(state), "limits": limits}
-    unseen = [key for key, it in values.items() if it is None and key != "memory_peak_mib"]
-    return {**values, "not_observed": unseen}  # memory_mib is there as soon as its peak is
-
-
-def _states(result: Result) -> tuple[MachineState, ...]:
-    return tuple(state for trial in result.valid for state in trial.machines)
-
-
-def _row(page: Page, result: Result) -> dict[str, str]:
-    """Return the cell of each column, those of GPUs in their order."""
-    states, nothing = _states(result), page.say("not_observed")
-
-    def get_values(name: str) -> list[float]:
-        return [value for it in states if (value := getattr(it, name)) is not None]
-
-    middles = {
-        key: rounding.fixed(median(values), decimals) if (values := get_values(name)) else nothing
-        for key, (name, decimals) in MEDIANS.items()
-    }
-    steals, energy = get_values("steal"), result.energy_per_sample
+    answers = [it.limits for it in states if it.limits is not None]
+    limits = ", ".join(sorted({name for names in answers for name in names}))
     return {
+        **{key: "" if number == rounding.NONE else number for key, number in numbers.items()},
         "moments": str(sum(state.moments for state in states)),
-        **middles,
-        "steal": rounding.share(median(steals)) if steals else nothing,
-        "limits": _limits(page, states),
-        "energy": nothing if energy is None else rounding.short(energy, 3),
+        "limits": limits or (page.say("limits.none") if answers else ""),
     }
-
-
-def _limits(page: Page, states: Iterable[MachineState]) -> str:
-    told = [state.limits for state in states if state.limits is not None]
-    names = sorted({name for limits in told for name in limits})
-    return ", ".join(names) or page.say("limits.none" if told else "not_observed")

@@ -2,70 +2,40 @@
 
 import html
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 # Control characters, those that turn the direction of text around, and halves of characters.
 _UNSHOWN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-_VOID = frozenset({"meta", "wbr", "circle", "line", "path", "polygon", "polyline", "rect"})
+_VOID = frozenset({"meta", "wbr", "line", "path", "rect"})
 _LINES = frozenset(
-    {"body", "dd", "div", "dl", "dt", "figure", "g", "h2", "h3", "head", "header", "li"}
+    {"body", "dd", "div", "dl", "dt", "figure", "h2", "h3", "head", "header", "li"}
     | {"main", "p", "path", "section", "svg", "table", "tbody", "text", "thead", "tr"}
 )
 """Elements that end a line of the file, so that two reports can be compared line by line."""
 
-Child: TypeAlias = "Element | Style | str | Iterable[Child]"
+
+class Element(str):
+    """The text of an element, or of a style sheet of ours, which is not escaped again."""
+
+
+Child: TypeAlias = "str | Iterable[Child]"
 Value: TypeAlias = str | int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
-    """A style sheet of ours, which is not escaped."""
-
-    css: str
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """An element with its attributes and what is in it."""
-
-    tag: str
-    attributes: Mapping[str, Value]
-    children: tuple["Element | Style | str", ...] = field(default=())
-
-    def __str__(self) -> str:
-        return "".join(self._parts())
-
-    def _parts(self) -> Iterable[str]:
-        attributes = "".join(
-            f' {name}="{html.escape(clean(_text(value)))}"'
-            for name, value in self.attributes.items()
-        )
-        if self.tag in _VOID and not self.children:
-            yield f"<{self.tag}{attributes}/>"
-            return
-        yield f"<{self.tag}{attributes}>"
-        for child in self.children:
-            if isinstance(child, Element):
-                yield from child._parts()
-            elif isinstance(child, Style):
-                yield child.css
-            else:
-                yield html.escape(clean(child), quote=False)
-        yield f"</{self.tag}>\n" if self.tag in _LINES else f"</{self.tag}>"
-
-
 def element(tag: str, *children: Child, **attributes: Value | None) -> Element:
-    """Make an element; ``_`` in names of attributes stands for ``-``, and None leaves one out."""
-    named = {
-        name.rstrip("_").replace("_", "-"): value
+    """Write an element; ``_`` in names of attributes stands for ``-``, and None leaves one out."""
+    named = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{html.escape(clean(_text(value)))}"'
         for name, value in attributes.items()
         if value is not None
-    }
-    return Element(tag, named, tuple(_flat(children)))
+    )
+    content = "".join(_escaped(children))
+    if tag in _VOID and not content:
+        return Element(f"<{tag}{named}/>")
+    return Element(f"<{tag}{named}>{content}</{tag}>" + ("\n" if tag in _LINES else ""))
 
 
 def clean(text: str) -> str:
@@ -86,12 +56,14 @@ def link(path: str) -> str:
     return "".join(chr(octet) if octet in safe else f"%{octet:02X}" for octet in octets)
 
 
-def _flat(children: Iterable[Child]) -> Iterable[Element | Style | str]:
+def _escaped(children: Iterable[Child]) -> Iterator[str]:
     for child in children:
-        if isinstance(child, Element | Style | str):
+        if isinstance(child, Element):
             yield child
+        elif isinstance(child, str):
+            yield html.escape(clean(child), quote=False)
         else:
-            yield from _flat(child)
+            yield from _escaped(child)
 
 
 def _text(value: Value) -> str:

@@ -89,16 +89,6 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "fact.usable CPUs": ("usable CPUs", "可用 CPU 数"),
     "fact.memory": ("memory", "内存"),
     "fact.driver": ("driver", "驱动"),
-    "link.X": ("the device itself", "设备自身"),
-    "link.SYS": ("over the link between CPU sockets", "经过 CPU 插槽之间的互连"),
-    "link.NODE": (
-        "between PCIe host bridges of one NUMA node",
-        "经过同一 NUMA 节点内各 PCIe 主桥之间的互连",
-    ),
-    "link.PHB": ("over a PCIe host bridge", "经过一个 PCIe 主桥"),
-    "link.PXB": ("over several PCIe bridges, none a host bridge", "经过多个 PCIe 桥，不经过主桥"),
-    "link.PIX": ("over at most one PCIe bridge", "最多经过一个 PCIe 桥"),
-    "link.NV#": ("over # bonded NVLinks", "经过 # 条绑定的 NVLink"),
 }
 
 _STATES: Mapping[str, tuple[str, str]] = {

@@ -13,8 +13,8 @@ from orchestrator.report import (
     layouts,
     machines,
     method,
+    node_facts,
     tables,
-    topology,
     tree,
     verdict,
 )
@@ -172,11 +172,11 @@ def _environment(page: Page) -> Iterable[Block]:
         yield tree.Facts([(page.say_or(f"fact.{key}", key), [it]) for key, it in facts.items()])
     else:
         yield tables.environment(page, groups)
-    for nodes, text in topology.folded(page.report.topologies):
-        yield tree.Paragraph(method.with_code(page, "topology", {"names": nodeset.fold(nodes)}))
-        meaning = topology.legend(text, page.language)
-        lines = [*text.splitlines(), *(["", *meaning.splitlines()] if meaning else [])]
-        yield tree.Lines(lines, is_matrix=True)
+    for text, same in node_facts.by_topology(page.report.topologies).items():
+        if text:
+            names = nodeset.fold(same)
+            yield tree.Paragraph(method.with_code(page, "topology", {"names": names}))
+            yield tree.Lines(text.splitlines(), is_matrix=True)
 
 
 def _findings(page: Page) -> Iterable[Block]:

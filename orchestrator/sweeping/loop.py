@@ -9,7 +9,7 @@ from functools import partial
 from statistics import fmean
 
 from orchestrator import words
-from orchestrator.collecting import settled
+from orchestrator.collecting import evidence
 from orchestrator.measuring import settling
 from orchestrator.measuring.settling import Series
 from orchestrator.model.case import Case
@@ -104,7 +104,7 @@ def _forecast(campaign: Campaign, requested: Requested, done: int, whole: Plan) 
         whole: every trial of the sweep, requested by this command and those before it.
     """
     count, cluster = len(requested.plan.trials), requested.cluster
-    rests = settled.not_needed(campaign.sweep, whole, campaign.histories)
+    rests = evidence.not_needed(campaign.sweep, whole, campaign.histories)
     resting = sum(trial.name in rests for trial in requested.plan.trials)
     left = count - done - resting
     counted = counted_words(len(whole.trials), count, done, resting)

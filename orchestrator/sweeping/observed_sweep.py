@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator import errors
-from orchestrator.collecting import settled
+from orchestrator.collecting import evidence
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Plan
@@ -55,7 +55,7 @@ class Running:
         """
         begun = "running" if controlled else "open"
         histories = self.sweep.histories()
-        rests = settled.not_needed(self.sweep, self.plan, histories)
+        rests = evidence.not_needed(self.sweep, self.plan, histories)
         return {
             trial.name: begun
             if (history := histories.get(trial.name, History())).open

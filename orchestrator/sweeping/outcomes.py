@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.collecting import causes, code, evidence, fabric, logs, telemetry
+from orchestrator.collecting import causes, evidence, fabric, logs, package, telemetry
 from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import user_files
 from orchestrator.measuring import endings, validity
@@ -166,7 +166,7 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judg
         marks=telemetry.of_machines(measurement) if measurement else (),
         beside=_beside(campaign, attempt),
         attempt_sha256=contents.sha256(folder / "attempt.json"),
-        code=code.digest(campaign.recipe.workload.name),
+        code=package.digest(campaign.recipe.workload.name),
     )
 
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from orchestrator import errors
-from orchestrator.collecting import evidence, settled
+from orchestrator.collecting import evidence
 from orchestrator.console import Voice
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Site
@@ -161,7 +161,7 @@ def find_finished(store: Store, request: Requested) -> tuple[Sweep, int] | None:
         if trial.name in names
         and evidence.kept(sweep, trial, histories.get(trial.name, History())).valid
     }
-    resting = settled.not_needed(sweep, plan, histories)
+    resting = evidence.not_needed(sweep, plan, histories)
     return (sweep, len(valid)) if names <= valid | resting else None
 
 

@@ -1,5 +1,6 @@
 """list: which playbooks, workloads, images, inventories and sweeps there are."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 from orchestrator import errors, workloads
@@ -38,7 +39,7 @@ def _sweeps(store: Store, voice: Voice) -> int:
     voice.table("sweeps", head, [row.cells() for row in rows], spare=("created", "cluster"))
     if not rows:
         voice.result("no sweeps")
-    voice.document([row.document() for row in rows])
+    voice.document([asdict(row) for row in rows])
     return 0
 
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from orchestrator import errors, words
-from orchestrator.collecting import publications
+from orchestrator.collecting import package
 from orchestrator.console import Voice
 from orchestrator.measuring import published
 
@@ -22,7 +22,7 @@ def list_published(voice: Voice, **patterns: str) -> int:
     Raises:
         UsageError: none does.
     """
-    everything = publications.shipped()
+    everything = package.published_results()
     results = published.select(everything, *patterns.values())
     if not results:
         named = ", ".join(f"{name} {pattern}" for name, pattern in patterns.items())

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from orchestrator import workloads
-from orchestrator.collecting import publications
+from orchestrator.collecting import package
 from orchestrator.measuring import case_facts
 from orchestrator.model.case import Case
 from orchestrator.model.report import Report
@@ -35,7 +35,7 @@ def gpt(report: Report, workload: str = "oneflow_gpt") -> Report:
     """The report with all that a workload knows of its cases."""
     found = workloads.find(workload)
     assert found is not None
-    return case_facts.complete_report(report, found, publications.shipped())
+    return case_facts.complete_report(report, found, package.published_results())
 
 
 def test_nodes_are_said_as_in_the_documents() -> None:

@@ -97,7 +97,7 @@ def test_the_page_asks_for_nothing_and_says_no_error(
     assert console == []
     paths = {line.split()[1] for line in pages.asked} - {"/favicon.ico"}
     assert paths == {f"/{language}/{report_files.html(language)}"}
-    assert text.count("<svg") == 5
+    assert text.count("<svg") == 4
     assert "LOG-CHANGED" in text
 
 

@@ -398,3 +398,32 @@ def test_lines_of_logs_stand_beside_their_text() -> None:
     assert f"{evidence.log}, lines in the log: 40, 140, sha256 {evidence.sha256}" in text
     assert "40: first140: last" in text.replace("\n", "")
     assert "40: first" not in report.markdown(sweep(found.results))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_number_of_a_case_with_a_result_is_in_the_figures(seed: int) -> None:
+    """Each trial with its difference from the median, and each median of a series of sizes."""
+    found = varied(seed)
+    document: Any = json.loads(json.dumps(report.document(found)))
+    shown = Shown("en", found.layout, {}, "")
+    figures = {
+        name.removeprefix("figures/"): html.unescape(text)
+        for name, text in report.svg_files(found, "en").items()
+    }
+    points = [
+        f"{it['trial']}: {shown.rate(it['throughput'])} ({share(difference, '+z')})"
+        for case in document["cases"]
+        if case["median"] is not None
+        for it in case["trials"]
+        if it["throughput"] is not None
+        for difference in [it["throughput"] / case["median"] - 1]
+    ]
+    titles = re.findall("<title>(.*?)</title>", figures.get("trials.svg", ""))
+    assert sorted(titles) == sorted(points)
+    medians = {
+        f"{case['case']['placement']}: {shown.rate(case['median'])} {document['unit']}"
+        for case in document["cases"]
+        if case["median"] is not None
+    }
+    titles = re.findall("<title>(.*?)</title>", figures.get("scaling.svg", ""))
+    assert {*titles} - {"published"} <= medians

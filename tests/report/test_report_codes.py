@@ -15,22 +15,6 @@ CODE = re.compile("[A-Z][A-Z0-9]+(-[A-Z0-9]+)*")
 # The calls that take a code, with its place among their arguments or by its name. Workloads add
 # problems to their notes; what a LogError says of a trial's log becomes a problem of the trial.
 PROBLEMS = {"Problem": 0, "add": 0, "LogError": None}
-# What stops an attempt from being started is its problem; of a NodeError it has the code START.
-REFUSALS = {
-    **dict.fromkeys(("UnfitError", "ImageError", "StoreError", "LocalError", "LeftoverError")),
-    **{"_Cause": 1, "on_disk": 1, "refusal": 2},
-}
-STARTING = (
-    *(
-        "runtimes/",
-        "schedulers/gangs.py",
-        "transports/",
-        "disk.py",
-        "state/files.py",
-        "state/sweep.py",
-    ),
-    "sweeping/service_files.py",
-)
 # Answers of nodes, data sets and `inspect`, images that are made before any trial, speeds of nodes.
 NO_REPORT = (
     *("probes/", "checks/", "datasets/", "verbs/inspect.py", "runtimes/images.py"),
@@ -40,7 +24,7 @@ NO_REPORT = (
 
 def test_every_code_that_a_report_can_show_is_explained() -> None:
     """In a few words of both languages; nothing is explained that the source does not give."""
-    given = {code for path, text in modules() for code in shown(path, text)}
+    given = {code for text in modules() for code in shown(text)}
     given |= {code for code, _ in REMEDIES.values()}  # with which an engine stops a start
     assert set(codes.MEANINGS) == given
     for code, (english, gloss) in codes.MEANINGS.items():
@@ -51,36 +35,32 @@ def test_every_code_that_a_report_can_show_is_explained() -> None:
 
 
 def test_codes_are_found_however_they_are_given() -> None:
-    """At once, by a condition, in a table of the module, chosen before, by what stops a start."""
+    """At once, by a condition, in a table of the module, chosen before."""
     text = (
         "REASONS = {'oom': ('AT-ONCE', 'said')}\n"
         "def found(bad):\n"
         "    code = 'TWO' if bad else 'TWO-B'\n"
         "    yield Problem(code, 'NOT')\n"
         "    notes.add('THREE' if bad else 'FOUR', 'NOT')\n"
-        "    raise errors.UnfitError('NOT', code='FIVE')\n"
+        "    raise errors.LogError('NOT', code='FIVE')\n"
+        "    raise errors.UnfitError('NOT', code='NOT')\n"
     )
-    everywhere = {"AT-ONCE", "TWO", "TWO-B", "THREE", "FOUR"}
-    assert set(shown("workloads/x.py", text)) == everywhere
-    assert set(shown("runtimes/x.py", text)) == {*everywhere, "FIVE"}
+    assert set(shown(text)) == {"AT-ONCE", "TWO", "TWO-B", "THREE", "FOUR", "FIVE"}
 
 
-def modules() -> Iterator[tuple[str, str]]:
-    """Path and text of each module of which something can come into a report."""
+def modules() -> Iterator[str]:
+    """The text of each module of which a problem can come into a report."""
     for file in sorted(SOURCE.rglob("*.py")):
         path = file.relative_to(SOURCE).as_posix()
         if not path.startswith(NO_REPORT):
-            yield path, file.read_text(encoding="utf-8")
+            yield file.read_text(encoding="utf-8")
 
 
-def shown(path: str, text: str) -> Iterable[str]:
+def shown(text: str) -> Iterable[str]:
     """The codes in a module that a report can show."""
     tree = ast.parse(text)
-    calls = PROBLEMS | (REFUSALS if path.startswith(STARTING) else {})
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    given = [
-        expression for call in found if called(call) in calls for expression in taken(call, calls)
-    ]
+    given = [expression for call in found if called(call) in PROBLEMS for expression in taken(call)]
     if any(called(call) in ("Problem", "add") for call in found):
         tables = [
             statement
@@ -100,8 +80,8 @@ def called(call: ast.Call) -> str:
     return ast.unparse(call.func).rpartition(".")[2]
 
 
-def taken(call: ast.Call, calls: dict[str, int | None]) -> Iterator[ast.expr]:
+def taken(call: ast.Call) -> Iterator[ast.expr]:
     """The arguments of a call in which its code stands."""
-    place = calls[called(call)]
+    place = PROBLEMS[called(call)]
     yield from (call.args[place : place + 1] if place is not None else ())
     yield from (keyword.value for keyword in call.keywords if keyword.arg == "code")

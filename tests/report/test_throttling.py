@@ -38,11 +38,11 @@ def texts(figure: Figure) -> list[str]:
     return ["".join(part.itertext()) for part in parts if part.tag.endswith("text")]
 
 
-def test_held_clocks_are_hatched_and_told_with_node_limit_and_seconds() -> None:
+def test_held_clocks_are_drawn_and_told_with_node_limit_and_seconds() -> None:
     """GPU 0 of vs002 was too hot from second 20 to 30, and at 40."""
     (figure,) = drawn(with_held(HOT))
     assert "2x8, trial 2, vs002, sw_thermal_slowdown, 20.1-40.1 s" in texts(figure)
-    assert len(re.findall('<path class="held"', figure.file())) == 3  # one in the legend
+    assert len(re.findall('<rect class="held"', figure.file())) == 3  # one in the legend
     assert figure.summary.endswith("held down: 1; drawn: 1.")
     assert "**When clocks were held down**\n\n![" in report.markdown(with_held(HOT))
 

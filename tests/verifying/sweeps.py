@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import workloads
-from orchestrator.collecting import code, fabric, logs, report_files, telemetry
+from orchestrator.collecting import fabric, logs, package, report_files, telemetry
 from orchestrator.collecting.sweep import measured
 from orchestrator.measuring import validity
 from orchestrator.model.attempt import Attempt, Outcome, TaskEnd
@@ -229,7 +229,7 @@ def _fail(sweep: Sweep, attempt: Attempt, trial: Trial, state: str, recorded: Re
         port=attempt.port,
         tasks=(),
         attempt_sha256=_seal(sweep, attempt),
-        code=code.digest(recorded.workload),
+        code=package.digest(recorded.workload),
     )
     sha256 = sweep.keep_outcome(trial.log, outcome)
     ended = replace(ended, state=state, code=problem.code, message=problem.message)
@@ -292,7 +292,7 @@ def _conclude(
         marks=telemetry.of_machines(found),
         beside=tuple(recorded.beside.get(trial.name, ())),
         attempt_sha256=_seal(sweep, attempt),
-        code=code.digest(recorded.workload),
+        code=package.digest(recorded.workload),
     )
     sha256 = sweep.keep_outcome(trial.log, outcome)
     first = found.problems[0] if found.problems else None

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -14,7 +14,7 @@ from statistics import median
 import pytest
 
 from orchestrator import errors
-from orchestrator.collecting import explained_page, explanation
+from orchestrator.collecting import explanation
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
 from orchestrator.state.store import Store
@@ -45,7 +45,7 @@ def by_hand(log: Path, batch: int) -> tuple[float | None, dict[int, int]]:
 def test_every_line_of_a_page_is_true(untouched: dict[str, Sweep], token: str) -> None:
     """Of each number of seed 003's table: one page, compared with the raw files by hand."""
     sweep = untouched["pytorch"]
-    page = explained_page.page(explanation.explained(sweep, f"{token}/amp/256"))
+    page = explanation.explain_sweep(sweep, f"{token}/amp/256").page
     assert len(page) <= 23  # and the prompt below
     nodes, gpus = int(token[0]), int(token[2])
     batch, logs = 256 * nodes * gpus, sweep.folder / "logs" / token
@@ -91,7 +91,7 @@ def test_every_line_of_a_page_is_true(untouched: dict[str, Sweep], token: str) -
     check_circumstances(sweep, page, token, shown[0])
 
 
-def check_circumstances(sweep: Sweep, page: list[str], token: str, repeat: int) -> None:
+def check_circumstances(sweep: Sweep, page: Sequence[str], token: str, repeat: int) -> None:
     """Nodes, command and transport are those of attempt.json and of NCCL's lines."""
     folder = sweep.attempt_folder(f"{token}-r50_b256_amp_{repeat}", 1)
     attempt = json.loads((folder / "attempt.json").read_text())
@@ -106,18 +106,26 @@ def check_circumstances(sweep: Sweep, page: list[str], token: str, repeat: int) 
     assert f"attempt a1 on {names}, transport {transport}" in page
 
 
-def test_marks_and_many_trials_have_room(untouched: dict[str, Sweep]) -> None:
-    """Each mark in a line; of more than twenty trials those of the median and the first ones."""
-    found = explanation.explained(untouched["marked"], "1n1g")
-    page = explained_page.page(found)
-    assert sum(line.startswith("mark ") for line in page) == len(found.result.marks) == 6
-    assert {line.split()[1] for line in page if line.startswith("> ")} == {"2", "4"}
-    many = replace(found.result, trials=found.result.trials * 4)
-    shown = [line for line in explained_page.page(replace(found, result=many)) if "  valid" in line]
-    assert len(shown) >= 20
-    assert f"  and {len(many.trials) - 20} more, which --json has" in explained_page.page(
-        replace(found, result=many)
-    )
+def test_each_mark_has_a_line(untouched: dict[str, Sweep]) -> None:
+    """Above the trials."""
+    found = explanation.explain_sweep(untouched["marked"], "1n1g")
+    marks = found.document["marks"]
+    assert isinstance(marks, list)
+    assert sum(line.startswith("mark ") for line in found.page) == len(marks) == 6
+    assert {line.split()[1] for line in found.page if line.startswith("> ")} == {"2", "4"}
+
+
+def test_of_many_trials_those_of_the_median_and_the_first_ones_are_shown(tmp_path: Path) -> None:
+    """Twenty fit on a page; the last two of 24 are the median here."""
+    others = {n: 800.0 + (n if n < 12 else 60 + n) for n in range(1, 23)}
+    keep(tmp_path, "1n1g/r50_b256_amp", {**others, 23: 830.0, 24: 831.0})
+    reading = Reading("ngc_pytorch_rn50", (25, 125), None)
+    source = explanation.Source(tmp_path, reading.resolved(), reading.window, None)
+    page = explanation.explain_logs(report_on(tmp_path, reading), source, "1x1").page
+    shown = [line.split() for line in page if "  valid" in line]
+    assert len(shown) == 20
+    assert [words[1] for words in shown if words[0] == ">"] == ["23", "24"]
+    assert "  and 4 more, which --json has" in page
 
 
 @pytest.mark.parametrize("columns", [80, 100, 120, 200])
@@ -148,9 +156,9 @@ def test_every_rule_shows_the_lines_it_stands_on(
     untouched: dict[str, Sweep], sweep: str, case: str, rule: str, count: int
 ) -> None:
     """As they stand in the raw file; by placement, benchmark's name, or trial."""
-    found = explanation.explained(untouched[sweep], case)
-    page = explained_page.page(found)
-    (derivation,) = json.loads(json.dumps(explained_page.document(found)))["derivations"]
+    found = explanation.explain_sweep(untouched[sweep], case)
+    page = found.page
+    (derivation,) = json.loads(json.dumps(found.document))["derivations"]
     assert (derivation["rule"], len(derivation["lines"])) == (rule, count)
     raw = (untouched[sweep].folder / derivation["log"]).read_text().split("\n")
     for line in derivation["lines"]:
@@ -173,7 +181,7 @@ def test_logs_that_belong_to_no_sweep_are_explained_too(
     logs = untouched["pytorch"].folder / "logs"
     words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "25:125")
     found = place.json("explain", "1n8g/amp/256", *words)
-    own = explained_page.document(explanation.explained(untouched["pytorch"], "1n8g/amp/256"))
+    own = explanation.explain_sweep(untouched["pytorch"], "1n8g/amp/256").document
     assert found["derivations"] == [
         {**it, "log": it["log"].removeprefix("logs/"), "trial": it["log"].removeprefix("logs/")}
         for it in json.loads(json.dumps(own))["derivations"]
@@ -191,11 +199,11 @@ def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> Non
     """The message lists the names that can be given."""
     sweep = untouched["pytorch"]
     with pytest.raises(errors.UsageError, match=r"NO-CASE.*there are 1x1, 1x4, 1x8,"):
-        explanation.explained(sweep, "8n8g")
+        explanation.explain_sweep(sweep, "8n8g")
     with pytest.raises(errors.UsageError, match=r"NO-CASE.*Fix: did you mean '4n8g/amp/256'"):
-        explanation.explained(sweep, "4n8g/amp/255")
+        explanation.explain_sweep(sweep, "4n8g/amp/255")
     with pytest.raises(errors.UsageError, match=r"CASE-AMBIGUOUS.* 3 cases: 1x1, 1x4, 1x8"):
-        explanation.explained(sweep, "1x*")
+        explanation.explain_sweep(sweep, "1x*")
 
 
 def test_logs_that_tell_no_case_say_so(place: Place) -> None:
@@ -256,11 +264,11 @@ def test_lines_are_of_the_log_that_gave_the_number(tmp_path: Path) -> None:
     reading = Reading("ngc_pytorch_rn50", (25, 125), None)
     report = report_on(tmp_path, reading)
     source = explanation.Source(tmp_path, reading.resolved(), reading.window, None)
-    assert explanation.of_logs(report, source, "1x1").derivations
+    assert explanation.explain_logs(report, source, "1x1").document["derivations"]
     for log in tmp_path.rglob("*.log"):
         log.write_bytes(b"one more\n" + log.read_bytes())
     with pytest.raises(errors.LocalError, match=r"LOG-CHANGED.* changed while its number was"):
-        explanation.of_logs(report, source, "1x1")
+        explanation.explain_logs(report, source, "1x1")
 
 
 def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:

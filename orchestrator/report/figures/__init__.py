@@ -1,7 +1,7 @@
 """Figures of reports as SVG: the same bytes for the same data, with titles and words beside them.
 
 ``scaling``, ``dots``, ``traces`` and ``throttling`` each draw one sort; ``figure`` has the shapes,
-``scales`` the arithmetic, ``style`` the colours. No two things differ by colour alone.
+``scales`` the arithmetic, ``style`` the colors. No two things differ by color alone.
 A new figure is a module with ``figures(page)``, and its name in ``FIGURES``.
 """
 

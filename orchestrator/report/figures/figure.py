@@ -1,17 +1,29 @@
 """A figure: its drawing, what it says in words, and its file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from orchestrator.report.figures import style
-from orchestrator.report.markup import Child, Element, Style, Value, clean, element
+from orchestrator.report.markup import Element, Value, clean, element
 
 WIDTH = 500
 """Half a screen, which a phone shows whole."""
 LINE = 14
 """Pixels from a line of small words to the next."""
-_MARKERS = 6
-_HATCH = 6
+SIGNS = (
+    "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",  # circle
+    "m-3.6-3.6h7.2v7.2h-7.2z",  # square
+    "m0-4.6l4.4 8h-8.8z",  # triangle
+    "m0 4.6l4.4-8h-8.8z",  # triangle down
+    "m-4 0h8m-4-4v8",  # plus
+    "m-4.8 0v-3.2h9.6v6.4h-9.6z",  # flat box
+    "m0-5l4.6 5l-4.6 5l-4.6-5z",  # diamond
+    "m-4-4l8 8m0-8l-8 8",  # X
+)
+"""Paths around a place: one for each series, then these two."""
+DIAMOND, CROSS = 6, 7
+Place: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +41,7 @@ class Figure:
     title: str
     summary: str
     height: float
-    shapes: tuple[Element, ...]
+    shapes: Sequence[Element]
 
     def inline(self) -> Element:
         """Return the drawing for a page that has its style."""
@@ -37,7 +49,8 @@ class Figure:
 
     def file(self) -> str:
         """Return the drawing as a file of its own."""
-        return f"{self._svg((element('style', Style(style.CSS)),), xmlns=_NAMESPACE)}"
+        css = element("style", Element(style.CSS))
+        return self._svg((css,), xmlns="http://www.w3.org/2000/svg")
 
     def _svg(self, first: Sequence[Element], **attributes: Value) -> Element:
         return element(
@@ -57,98 +70,40 @@ class Figure:
         )
 
 
-_NAMESPACE = "http://www.w3.org/2000/svg"
-
-
-def numbered(figures: Sequence[Figure]) -> Iterable[Figure]:
-    """Figures of one sort, each with a name and a title of its own; a single one as it is."""
+def numbered(figures: Sequence[Figure]) -> Iterator[Figure]:
+    """Give figures of one sort names and titles of their own; a single one stays as it is."""
     for number, figure in enumerate(figures, 1):
-        if len(figures) == 1:
-            yield figure
-            return
         name = figure.name if number == 1 else f"{figure.name}-{number}"
-        yield replace(figure, name=name, title=f"{figure.title} ({number}/{len(figures)})")
+        title = f"{figure.title} ({number}/{len(figures)})" if len(figures) > 1 else figure.title
+        yield replace(figure, name=name, title=title)
 
 
 @dataclass(slots=True)
 class Drawing:
-    """Shapes of a figure as they are added."""
+    """Shapes of a figure as they are added; ``look`` is the class that the style sheet knows."""
 
     shapes: list[Element] = field(default_factory=list)
 
-    def line(self, start: tuple[float, float], end: tuple[float, float], look: str) -> None:
-        """Add a straight line."""
-        self.shapes.append(
-            element("line", class_=look, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
-        )
+    def path(self, steps: str, look: str, title: str = "") -> None:
+        """Add a shape; those who point at it are shown its title."""
+        titles = (element("title", clean(title)),) if title else ()
+        self.shapes.append(element("path", *titles, class_=look, d=steps))
 
-    def way(self, points: Iterable[tuple[float, float]], look: str, title: str = "") -> None:
-        """Add a line through points; a single point is a dot as wide as the stroke."""
-        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        children = (element("title", title),) if title else ()
-        self.shapes.append(element("polyline", *children, class_=look, points=places))
+    def line(self, points: Iterable[Place], look: str, title: str = "") -> None:
+        """Add a line through points."""
+        self.path("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), look, title)
 
-    def spans(self, spans: Iterable[tuple[float, float, float]], look: str) -> None:
-        """Add upright lines as one shape, each by its place across and both of its ends."""
-        path = "".join(f"M{x:.1f} {low:.1f}V{high:.1f}" for x, low, high in spans)
-        if path:
-            self.shapes.append(element("path", class_=look, d=path))
+    def sign(self, place: Place, number: int, look: str, title: str = "") -> None:
+        """Add one of ``SIGNS``."""
+        self.path(f"M{place[0]:.1f} {place[1]:.1f}{SIGNS[number]}", f"point {look}", title)
 
-    def box(self, corner: tuple[float, float], size: tuple[float, float], look: str) -> None:
+    def box(self, corner: Place, size: Place, look: str) -> None:
         """Add a rectangle."""
-        x, y = corner
-        width, height = size
+        (x, y), (width, height) = corner, size
         self.shapes.append(element("rect", class_=look, x=x, y=y, width=width, height=height))
 
-    def hatched(self, corner: tuple[float, float], size: tuple[float, float], look: str) -> None:
-        """Add a rectangle of slanted lines, which differs from others without color."""
-        (x, y), (width, height) = corner, size
-        lines = []
-        for shift in range(_HATCH, int(width + height), _HATCH):
-            first = max(0.0, shift - height), min(height, shift)
-            last = min(width, shift), max(0.0, shift - width)
-            lines.append(
-                f"M{x + first[0]:.1f} {y + first[1]:.1f}L{x + last[0]:.1f} {y + last[1]:.1f}"
-            )
-        self.box(corner, size, look)
-        self.shapes.append(element("path", class_=look, d="".join(lines)))
-
-    def text(self, place: tuple[float, float], text: Child, look: str | None = None) -> None:
-        """Add words; ``place`` is where their line begins, or as ``look`` says."""
-        self.shapes.append(element("text", text, class_=look, x=place[0], y=place[1]))
-
-    def lines(self, place: tuple[float, float], lines: Iterable[str], look: str) -> None:
-        """Write words in lines below one another."""
-        for number, line in enumerate(lines):
-            self.text((place[0], place[1] + number * LINE), line, look)
-
-    def point(self, place: tuple[float, float], marker: int, look: str, title: str = "") -> None:
-        """Add a marker: circle, square, triangle, diamond, triangle down or cross."""
-        x, y = place
-        children = (element("title", clean(title)),) if title else ()
-        look = f"point {look}"
-        marker %= _MARKERS
-        if marker == 0:
-            self.shapes.append(element("circle", *children, class_=look, cx=x, cy=y, r=4))
-            return
-        offsets = _OFFSETS[marker - 1]
-        path = "M" + "L".join(f"{x + dx:.1f} {y + dy:.1f}" for dx, dy in offsets) + "Z"
-        if marker == 5:
-            path = f"M{x - 4:.1f} {y:.1f}H{x + 4:.1f}M{x:.1f} {y - 4:.1f}V{y + 4:.1f}"
-        self.shapes.append(element("path", *children, class_=look, d=path))
-
-    def cross(self, place: tuple[float, float], title: str = "") -> None:
-        """Add an X, the sign of a trial that does not count."""
-        x, y = place
-        children = (element("title", clean(title)),) if title else ()
-        path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
-        self.shapes.append(element("path", *children, class_="point out", d=path))
-
-
-_OFFSETS: tuple[tuple[tuple[float, float], ...], ...] = (
-    ((-3.6, -3.6), (3.6, -3.6), (3.6, 3.6), (-3.6, 3.6)),
-    ((0, -4.6), (4.4, 3.4), (-4.4, 3.4)),
-    ((0, -5), (4.6, 0), (0, 5), (-4.6, 0)),
-    ((0, 4.6), (4.4, -3.4), (-4.4, -3.4)),
-    (),
-)
+    def text(self, place: Place, words: str | Sequence[str], look: str | None = None) -> None:
+        """Add words, or lines of words; the first begins at ``place``, or as ``look`` says."""
+        for number, line in enumerate([words] if isinstance(words, str) else words):
+            y = place[1] + number * LINE
+            self.shapes.append(element("text", line, class_=look, x=place[0], y=y))

@@ -2,19 +2,16 @@
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 LETTER, IDEOGRAPH = 0.6, 1.0
 """Widths of a letter in its height: of letters on average, of Chinese always."""
 TEXT_PX = 13.0
-_BETWEEN = 4
-"""Pixels between two labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From values to places in a figure."""
+    """From values to pixels; values beyond an end are drawn at that end."""
 
     low: float
     high: float
@@ -22,27 +19,16 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return self.begin + share * (self.end - self.begin)
 
 
 def ticks(high: float, count: int) -> list[float]:
     """Return about ``count`` round values from 0 to the first that is not below ``high``."""
-    step = _round(high / count)
+    power = 10.0 ** math.floor(math.log10(high / count))
+    steps = (step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0))
+    step = next(step for step in steps if high / count <= step * 1.001)
     return [step * number for number in range(math.ceil(high / step - 1e-9) + 1)]
-
-
-def _round(value: float) -> float:
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(
-        step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if value <= step * power * 1.001
-    )
-
-
-def tick_text(value: float) -> str:
-    """Write a round value in few letters: 25k, 2.5, 0.05."""
-    if value >= 10_000:
-        return f"{value / 1000:g}k"
-    return f"{value:g}"
 
 
 def width(text: str) -> float:
@@ -61,16 +47,3 @@ def wrapped(text: str, pixels: float) -> list[str]:
                 lines.append("")
             lines[-1] += letter
     return [line.rstrip() for line in lines]
-
-
-def apart(labels: Sequence[tuple[float, str]], edge: float) -> list[tuple[float, str]]:
-    """Keep labels around ascending places that neither overlap nor reach over the edge."""
-    kept: list[tuple[float, str]] = []
-    last = -math.inf
-    for place, label in labels:
-        half = width(label) / 2
-        middle = min(place, edge - half)
-        if middle - half >= last + _BETWEEN:
-            kept.append((middle, label))
-            last = middle + half
-    return kept

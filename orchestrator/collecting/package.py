@@ -1,0 +1,41 @@
+"""What comes with the package: its code's sha256, and the published results."""
+
+import hashlib
+from functools import cache
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+
+from orchestrator import workloads
+from orchestrator.measuring import published
+from orchestrator.model.report import PublishedResult
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@cache
+def digest(workload: str) -> str:
+    """Return the sha256 over the package's files and a plug-in workload's module.
+
+    It tells apart versions that have one number.
+
+    Args:
+        workload: its name.
+    """
+    files = sorted([*PACKAGE.rglob("*.py"), *PACKAGE.glob("*.csv")])
+    spec = find_spec(workloads.module(workload))
+    origin = Path(spec.origin) if spec and spec.origin else PACKAGE
+    if not origin.is_relative_to(PACKAGE):
+        files.append(origin)
+    hashed = hashlib.sha256()
+    for path in files:
+        name = path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else path.name
+        content = path.read_bytes()
+        hashed.update(f"{name} {len(content)}\n".encode() + content)
+    return hashed.hexdigest()
+
+
+def published_results() -> tuple[PublishedResult, ...]:
+    """Return every published result that comes with the package."""
+    text = resources.files("orchestrator").joinpath(published.FILE).read_text("utf-8")
+    return published.parse_rows(text)
