@@ -5,9 +5,8 @@ from dataclasses import asdict
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Interval, Measurement, Result, Watched
-from orchestrator.report import machines
+from orchestrator.report import machines, verdict
 from orchestrator.report.upstream import exports
-from orchestrator.report.verdict import verdict
 
 
 def document(report: Report) -> dict[str, JSON]:
@@ -32,7 +31,7 @@ def document(report: Report) -> dict[str, JSON]:
         "environment": {name: dict(rows) for name, rows in report.environment.items()},
         "topologies": dict(report.topologies),
         "exports": list(exports(report)),
-        "verdict": verdict(report).document(),
+        "verdict": verdict.document(report),
         "cases": [_case(report, result) for result in report.results],
         "canary": _watched(report.canary) if report.canary else None,
         "logs": [_lone(lone) for lone in report.lone],

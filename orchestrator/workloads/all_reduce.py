@@ -8,7 +8,6 @@ from orchestrator.launchers import gang_env, torch
 from orchestrator.logs import LOST, NUMBER, Format, Promise, Reader, Run, Value, count, word
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Placement
 from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Published, Workload
@@ -123,7 +122,6 @@ WORKLOAD = Workload(
     rules=frozenset({"rates"}),
     published=published,
     log_prefix="all_reduce",
-    layout=Layout(throughput="busbw (GB/s)"),
     read=logs.reader(FORMAT),
     fabric=logs.fabric,
     progress=logs.progress(FORMAT),

@@ -11,7 +11,6 @@ from orchestrator import logs
 from orchestrator.launchers import gang_env, torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun
 from orchestrator.workloads import Published, Workload
@@ -112,7 +111,6 @@ WORKLOAD = Workload(
     axes=frozenset(),
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",
-    layout=Layout(throughput="samples/s(PyTorch)"),
     published=published,
     read=logs.reader(logs.DLLOGGER, (25, 125)),
     fabric=logs.fabric,

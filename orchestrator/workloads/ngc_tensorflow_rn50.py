@@ -18,7 +18,6 @@ from orchestrator.launchers import gang_env, mpirun
 from orchestrator.logs.formats.tensorflow import UNSHOWN
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.layout import Layout
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.text import Noun, Scalar
 from orchestrator.workloads import Published, Workload
@@ -208,7 +207,6 @@ WORKLOAD = Workload(
     log_prefix="r50",
     told_by_name=told_by_name,
     stem=stem,
-    layout=Layout(kind="gpus"),
     published=published,
     read=logs.reader(logs.TENSORFLOW),
     fabric=logs.fabric,

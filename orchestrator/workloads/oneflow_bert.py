@@ -97,7 +97,7 @@ WORKLOAD = Workload(
     axes=frozenset(),
     rules=frozenset({"clock", "rates"}),
     log_prefix="bert_base",
-    layout=Layout(nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
+    layout=Layout(decimals=1),
     published=lambda case: _oneflow.published(case, "bert-base"),
     read=logs.reader(logs.ONEFLOW_BERT),
     fabric=logs.fabric,

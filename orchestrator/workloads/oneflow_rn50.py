@@ -120,7 +120,7 @@ WORKLOAD = Workload(
     axes=frozenset(),
     rules=frozenset({"clock", "rates"}),
     log_prefix="rn50",
-    layout=Layout(nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
+    layout=Layout(decimals=1),
     published=published,
     read=logs.reader(logs.ONEFLOW_RN50),
     fabric=logs.fabric,
