@@ -34,11 +34,6 @@ def lines(page: Page) -> Iterable[str]:
             "加速比区间：对试验取对数后按 Welch 方法计算（允许两个用例的离散度不同），并扩展到同时"
             "包含中位数与均值之差。由正态、重尾和偏态试验的模拟可知，其覆盖率不低于所给概率。",
         )
-    if any(result.peak_memory_mib for result in report.results):
-        yield text(
-            "Memory: the largest use of any GPU that the logs show, else that the drivers report.",
-            "显存：日志所显示的各 GPU 的最大占用，日志未显示时取驱动所报告的值。",
-        )
     if report.step_flops:
         yield text(
             "TFLOP/s per GPU: counted floating-point operations of an optimizer step / (its time x"

@@ -43,12 +43,6 @@ class Page:
         """Join words, each of which explains the one before it."""
         return self.text(": ", "：").join(parts)
 
-    def codes(self, problems: Iterable[Problem]) -> str:
-        """Return the codes of problems or marks, each once, with their meanings."""
-        every = dict.fromkeys(problem.code for problem in problems)
-        between = self.text(", ", " ")  # Chinese brackets end a code by themselves
-        return between.join(codes.explained(self.language, code) for code in every)
-
     def reasons(self, problems: Iterable[Problem]) -> str:
         """Return problems or marks as they were seen, below their codes."""
         by_code: dict[str, list[str]] = {}

@@ -41,7 +41,7 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "log": ("log", "日志"),
     "sha256": ("sha256", "sha256"),
     "latency": ("latency", "延迟"),
-    "memory": ("memory", "显存"),
+    "memory": ("peak memory", "显存峰值"),
     "tflops": ("TFLOP/s per GPU", "单卡 TFLOP/s"),
     "of_peak": ("of peak", "峰值占比"),
     "measured": ("measured", "实测值"),

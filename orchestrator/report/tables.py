@@ -59,7 +59,7 @@ def _result(page: Page, result: Result) -> Row:
         rounding.share(tflops / peak) if tflops is not None and peak else "",
         "" if memory_mib is None else rounding.memory(memory_mib),
         result.transport,
-        page.codes(result.marks),
+        page.reasons(result.marks),
         *(published or [""]),
     )
 

@@ -120,7 +120,7 @@ def test_gpt_results_have_the_documents_18_rows() -> None:
         _, name, nodes, gpus, *_ = asked.split()
         latency, memory, throughput, tflops = said.split()
         assert (row["case"], row["nodes x GPUs"]) == (name, f"{nodes}x{gpus}")
-        assert (row["latency"], row["memory"]) == (f"{latency} (ms)", f"{memory} (MiB)")
+        assert (row["latency"], row["peak memory"]) == (f"{latency} (ms)", f"{memory} (MiB)")
         assert (row[UNIT], row["TFLOP/s per GPU"]) == (throughput, tflops)
     assert shown[0]["of peak"] == "39.5%"  # 49.43 of the 125 of a V100
     text = report.markdown(gpt_report())
@@ -154,7 +154,7 @@ def test_gpt_cases_without_names_or_numbers_stay_readable() -> None:
     )
     first, second = glance(found)
     settings = "AMP(BS=2, accumulation_steps=1, tensor_parallel=1, pipeline_parallel=1)"
-    keys = ("case", UNIT, "latency", "memory")
+    keys = ("case", UNIT, "latency", "peak memory")
     assert [first[key] for key in keys] == [
         *(f"1x1 {settings}", "4.92", "406.16 (ms)", "11066 (MiB)"),
     ]

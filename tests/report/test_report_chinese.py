@@ -218,7 +218,7 @@ def test_named_cases_are_chinese() -> None:
         peak_tflops={one.case: 125.0},
     )
     (glance,) = tables(section(report.markdown(found, "zh"), "用例一览"))
-    heads = ["节点数 x GPU 数", "延迟", "单卡 TFLOP/s", "峰值占比", "显存"]
+    heads = ["节点数 x GPU 数", "延迟", "单卡 TFLOP/s", "峰值占比", "显存峰值"]
     assert [head for head in glance[0] if head in heads] == heads
 
 
