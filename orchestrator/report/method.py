@@ -20,20 +20,14 @@ def lines(page: Page) -> Iterable[str]:
         "结果：有效试验的中位数，仅在打印时舍入。区间由次序统计量构成，以所给的概率覆盖真实的中位数。",
     )
     yield text(
-        "Speedup: the median over the median of the 1x1 case that is equal in everything but"
-        " placement; efficiency: speedup / world size. Both medians are unrounded, so that the last"
-        " digit can differ from a quotient of printed values.",
-        "加速比：该用例的中位数 ÷ 除节点数与卡数外完全相同的 1x1 用例的中位数；"
-        "效率：加速比 ÷ 总卡数。两个中位数均未舍入，因此末位可能与用打印值相除的结果不同。",
+        "Speedup: the median over that of the 1x1 case that is equal in everything but placement,"
+        " both unrounded; efficiency: speedup / world size. The interval of a speedup is Welch's"
+        " for the trials' logarithms, widened to medians and means; it covers at least with the"
+        " probability given.",
+        "加速比：该用例的中位数 ÷ 除节点数与卡数外完全相同的 1x1 用例的中位数，两者均未舍入；"
+        "效率：加速比 ÷ 总卡数。加速比的区间对试验取对数后按 Welch 方法计算，并扩展到同时包含"
+        "中位数与均值之差，其覆盖率不低于所给概率。",
     )
-    if any(result.speedup_interval for result in report.results):
-        yield text(
-            "Interval of a speedup: Welch's for the trials' logarithms, which allows for unequal"
-            " spreads, widened to medians and means. It covers at least with the probability given,"
-            " as simulated for normal, heavy-tailed and skewed trials.",
-            "加速比区间：对试验取对数后按 Welch 方法计算（允许两个用例的离散度不同），并扩展到同时"
-            "包含中位数与均值之差。由正态、重尾和偏态试验的模拟可知，其覆盖率不低于所给概率。",
-        )
     if report.step_flops:
         yield text(
             "TFLOP/s per GPU: counted floating-point operations of an optimizer step / (its time x"

@@ -25,7 +25,7 @@ SAME = {"head.sha256", "figure.gpus", "comma"}
 NAMES = {
     *("images/s", "sha256", "ms", "n/a", "x"),
     *("AMP", "BS", "GPU", "GPU0", "X", "TFLOP/s", "Tensor", "Core", "SHARED-MACHINE", "UNLOCKED"),
-    *("INCOMPLETE", "cuda", "amp", "dlperf-orch", "DLPerf"),
+    *("INCOMPLETE", "cuda", "amp", "dlperf-orch", "DLPerf", "Welch"),
 }
 
 

@@ -93,7 +93,7 @@ def test_the_interval_of_a_speedup_is_in_every_file() -> None:
     names = ("speedup_low", "speedup_high", "speedup_coverage")
     assert [float(row[name]) for name in names] == [*ends.values()]
     assert [csv_rows(found)[0][name] for name in names] == ["", "", ""]
-    assert "Interval of a speedup" in report.markdown(found)
+    assert "The interval of a speedup is Welch's" in report.markdown(found)
 
 
 @pytest.mark.parametrize(
