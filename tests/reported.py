@@ -11,12 +11,11 @@ from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric, Moment, Rate, TrainingLog
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import Layout, LoneLog, PublishedResult, Report
+from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Evidence, Measurement, Result
 from tests.seeds import RN50_AMP
 
 SHA256 = "0123456789abcdef" * 4
-PYTORCH = Layout(throughput="samples/s(PyTorch)")
 SEED_AMP = {placement: RN50_AMP[placement] for placement in ("1x1", "1x4", "4x8")}
 LOG = TrainingLog(
     runs=1,
@@ -110,7 +109,6 @@ def sweep(found: tuple[Result, ...], **fields: object) -> Report:
         results=found,
         lone=(),
         rule="clock",
-        layout=PYTORCH,
         log_prefix="r50",
     )
     return replace(plain, **fields)  # type: ignore[arg-type] # one field of each type
@@ -140,6 +138,12 @@ def tables(text: str) -> list[list[list[str]]]:
         for lines in blocks
         if lines
     ]
+
+
+def rows(text: str, heading: str) -> list[dict[str, str]]:
+    """The rows of the only table of a section by the heads of their columns."""
+    ((head, *cells),) = tables(section(text, heading))
+    return [dict(zip(head, row, strict=True)) for row in cells]
 
 
 def csv_rows(found: Report) -> list[dict[str, str]]:

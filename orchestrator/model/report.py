@@ -14,21 +14,14 @@ from orchestrator.model.site import Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The words and the shape of a workload's final table.
+    """How a workload's numbers are named and printed.
 
     Args:
-        kind: placements: a row a placement, a table for each batch size and precision. groups: a
-            row a case by name, in groups, with latency and memory. gpus: a row a number of GPUs, a
-            column each precision and batch size.
-        nodes, gpus, batch, throughput: heads of the columns.
+        kind: placements: cases are named by placement. groups: by names of the benchmark's own.
         decimals: of throughput, when printed.
     """
 
-    kind: Literal["placements", "groups", "gpus"] = "placements"
-    nodes: str = "node_num"
-    gpus: str = "gpu_num_per_node"
-    batch: str = "batch_size_per_device"
-    throughput: str = "throughput"
+    kind: Literal["placements", "groups"] = "placements"
     decimals: int = 2
 
 

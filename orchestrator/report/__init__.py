@@ -1,11 +1,8 @@
 """Reports of measured sweeps: JSON, CSV, DLPerf's result files, Markdown and HTML.
 
-``sections`` builds the content once, as a ``tree`` of sections, tables, lists, facts and figures;
-``as_markdown`` and ``as_html`` write it. ``headline`` and ``verdict`` say what comes first,
-``tables``, ``layouts`` and ``machines`` make the tables, ``figures/`` draws. ``phrases`` has the
-texts in English and Chinese, ``codes`` the meanings of codes. Another format is a module beside
-``as_markdown``, and a line in ``collecting/report_files``, which writes the files. Pure; messages
-of programs stay as they are.
+``sections`` builds the content once, as a ``tree``; ``as_markdown`` and ``as_html`` write it.
+A text stands where it is used, in both languages; ``phrases`` has those that are shared. Another
+format is a module beside ``as_markdown``, and a line in ``collecting/report_files``. Pure.
 """
 
 from orchestrator import words
@@ -16,7 +13,7 @@ from orchestrator.report.figures import FOLDER as FIGURES
 from orchestrator.report.figures import of_page
 from orchestrator.report.node_facts import matrix
 from orchestrator.report.page import Page
-from orchestrator.report.phrases import LANGUAGES, SHARED_MACHINE, UNLOCKED, Language, suffix
+from orchestrator.report.phrases import LANGUAGES, Language, suffix
 from orchestrator.report.results import csv_text, document
 from orchestrator.report.rounding import counted, interval_words
 from orchestrator.report.upstream import exports
@@ -24,8 +21,6 @@ from orchestrator.report.verdict import lines, sentences
 
 __all__ = [
     "LANGUAGES",
-    "SHARED_MACHINE",
-    "UNLOCKED",
     "Language",
     "counted",
     "csv_text",
@@ -50,5 +45,6 @@ def svg_files(report: Report, language: Language) -> dict[str, str]:
 
 def first_lines(report: Report) -> list[str]:
     """Return the lines before the table of a terminal: the verdict, and a line for each code."""
-    items = (f"  {words.printable(begin + rest)}" for begin, rest in lines(report, "en"))
-    return [*sentences(report), *items]
+    page = Page(report, "en")
+    items = (f"  {words.printable(begin + rest)}" for begin, rest in lines(page))
+    return [*sentences(page), *items]

@@ -34,36 +34,33 @@ def html_page(report: Report, language: Language, sources: Sources) -> str:
     page = Page(report, language)
     document = sections.document(page, sources)
     writer = _Writer(page, sources)
-    links = (
-        element("li", element("a", part.title, href=f"#{part.place}")) for part in document.sections
-    )
-    body = element(
-        "body",
-        element("a", page.say("page.skip"), class_="skip", href="#main"),
-        element(
-            "header",
-            element("h1", document.title),
-            map(writer.block, document.front),
-            element("nav", element("ul", links), aria_label=page.say("page.contents")),
-        ),
-        element("main", map(writer.block, document.sections), id="main"),
-    )
-    root = element("html", _head(page), body, lang="zh-Hans" if language == "zh" else language)
-    return f"<!DOCTYPE html>\n{root}\n"
-
-
-def _head(page: Page) -> Element:
+    parts = [block for block in document.blocks if isinstance(block, tree.Section)]
+    front = [writer.block(block) for block in document.blocks if block not in parts]
+    links = [element("li", element("a", part.title, href=f"#{part.place}")) for part in parts]
     digest = base64.b64encode(hashlib.sha256(_CSS.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return element(
+    head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=policy),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
-        element("title", f"{clean(page.report.title)} - {clean(page.report.source)}"),
+        element("title", f"{clean(report.title)} - {clean(report.source)}"),
         element("style", Element(_CSS)),
     )
+    body = element(
+        "body",
+        element("a", page.text("Skip to the result", "跳到结果"), class_="skip", href="#main"),
+        element(
+            "header",
+            element("h1", document.title),
+            front,
+            element("nav", element("ul", links), aria_label=page.text("Contents", "目录")),
+        ),
+        element("main", map(writer.block, parts), id="main"),
+    )
+    root = element("html", head, body, lang="zh-Hans" if language == "zh" else language)
+    return f"<!DOCTYPE html>\n{root}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +81,10 @@ class _Writer:
             case tree.Section():
                 return self._section(block)
             case tree.Paragraph():
-                return element("p", self._words(block.words), id=block.place or None)
-            case tree.Notes():
-                return [
-                    element("p", words, class_=f"verdict {level}", role="note")
-                    for level, words in block.sentences
-                ]
+                look = f"verdict {block.level}" if block.level else None
+                role = "note" if block.level else None
+                words = self._words(block.words)
+                return element("p", words, id=block.place or None, class_=look, role=role)
             case tree.Facts():
                 rows = (
                     element("div", element("dt", name), element("dd", self._words(words)))
@@ -98,73 +93,66 @@ class _Writer:
                 return element("dl", rows)
             case tree.Items():
                 items = (element("li", self._words(words)) for words in block.items)
-                return element("ol" if block.is_ordered else "ul", items)
+                return element("ul", items)
             case tree.Lines():
                 lines = (element("code", clean(line)) for line in block.lines)
                 if block.is_matrix:
                     return element("pre", lines, class_="matrix", tabindex=0)
                 return element("pre", lines)
             case tree.Table():
-                return self._table(block)
+                return self._table(block.without_empty_columns())
             case _:
-                return self._figure(block)
+                caption = f"{block.name}-caption"
+                return element(
+                    "figure",
+                    element("figcaption", block.title, id=caption),
+                    block.inline(),
+                    aria_labelledby=caption,
+                )
 
     def _section(self, section: tree.Section) -> Element:
         inner = replace(self, path=(*self.path, section.title))
-        drawn = [it for it in section.blocks if isinstance(it, Figure)]
-        content: list[Child] = [
-            inner.block(it) for it in section.blocks if not isinstance(it, Figure)
-        ]
-        if drawn:
-            content.append(element("div", map(inner.block, drawn), class_="pair"))
-        heading = f"h{len(self.path) + 2}"
-        return element("section", element(heading, section.title, id=section.place), content)
-
-    def _figure(self, figure: Figure) -> Element:
-        caption = f"{figure.name}-caption"
-        return element(
-            "figure",
-            element("figcaption", figure.title, id=caption),
-            figure.inline(),
-            aria_labelledby=caption,
-        )
+        drawn = [inner.block(it) for it in section.blocks if isinstance(it, Figure)]
+        heading = element(f"h{len(self.path) + 2}", section.title, id=section.place)
+        others = (inner.block(it) for it in section.blocks if not isinstance(it, Figure))
+        pair = element("div", drawn, class_="pair") if drawn else ()
+        return element("section", heading, others, pair)
 
     def _table(self, table: tree.Table) -> Element:
         """Write a table whose rows are cards on a phone; the first cell of a row is its head."""
-        looks = [_look(table.rows, column) for column in range(len(table.head))]
+        looks = [
+            _look([tree.text(row[place]) for row in table.rows], place)
+            for place in range(len(table.head))
+        ]
         heads = (
-            element("th", _breakable(title), scope="col", class_=look) if title else element("td")
+            element("th", title, scope="col", class_=look) if title else element("td")
             for title, look in zip(table.head, looks, strict=True)
         )
-        is_named = table.title in self.path
-        path = self.path if is_named else (*self.path, table.title)
+        title = self.page.with_colons(*self.path, *filter(None, [table.title]))
         return element(
             "div",
             element(
                 "table",
-                () if is_named else element("caption", table.title),
+                element("caption", table.title) if table.title else (),
                 element("thead", element("tr", heads)),
                 element("tbody", (self._row(row, looks, table.head) for row in table.rows)),
             ),
             class_="wide-content",
             role="region",
             tabindex=0,
-            aria_label=self.page.say("page.table", title=self.page.say("colon").join(path)),
+            aria_label=self.page.with_colons(self.page.text("Table", "表格"), title),
         )
 
     def _row(self, row: tree.Row, looks: Sequence[str | None], heads: Sequence[str]) -> Element:
-        tags = ("th", *("td",) * (len(row) - 1))
-        cells = (
-            element(
-                tag,
-                self._span(cell),
-                class_=look,
-                data_head=head,
-                scope="row" if tag == "th" else None,
-            )
-            for tag, cell, look, head in zip(tags, row, looks, heads, strict=True)
+        name, *cells = zip(row, looks, heads, strict=True)
+        return element(
+            "tr",
+            element("th", self._span(name[0]), class_=name[1], data_head=name[2], scope="row"),
+            (
+                element("td", self._span(cell), class_=look, data_head=head)
+                for cell, look, head in cells
+            ),
         )
-        return element("tr", cells)
 
     def _words(self, words: tree.Words) -> Iterable[Child]:
         return map(self._span, words)
@@ -174,21 +162,20 @@ class _Writer:
             return span
         source = self.sources.get(span.log)
         if source and source.path:
-            return element("a", span.text, href=link(source.path))
+            return element("a", _breakable(span.text), href=link(source.path))
         if span.anchor:
             return element("a", span.text, href=f"#{span.anchor}")
         return element(span.look, span.text) if span.look else span.text
 
 
-def _breakable(title: str) -> Child:
-    """Return a head that may break behind its underscores, such as ``gpu_num_per_node``."""
-    first, *others = re.split("(?<=_)", title)
+def _breakable(path: str) -> Child:
+    """Return a path that may break behind its slashes and underscores."""
+    first, *others = re.split("(?<=[/_])", path)
     return [first, *((element("wbr"), part) for part in others)]
 
 
-def _look(rows: Sequence[tree.Row], column: int) -> str | None:
+def _look(texts: Sequence[str], column: int) -> str | None:
     """Return how a column is set: n for numbers, w for cells that stay on one line."""
-    texts = [tree.text(row[column]) for row in rows]
     if column and texts and all(map(_NUMBER.fullmatch, texts)):
         return "n"
     return "w" if all(width(text) <= _SHORT * LETTER * TEXT_PX for text in texts) else None

@@ -17,11 +17,7 @@ _ODD = re.compile(r"[^A-Za-z0-9 _.,:#?/+=()\u4e00-\u9fff-]")
 def markdown(report: Report, language: Language = "en") -> str:
     """Write report.md."""
     page = Page(report, language)
-    document = sections.document(page, None)
-    parts = [f"# {escaped(document.title)}"]
-    for block in (*document.front, *document.sections):
-        parts += _block(page, block, document.title, 2)
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(_block(page, sections.document(page, None), 1)) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -45,37 +41,29 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _block(page: Page, block: tree.Block, title: str, depth: int) -> Iterable[str]:
-    """Yield paragraphs.
-
-    Args:
-        title: of the section around the block.
-    """
+def _block(page: Page, block: tree.Block, depth: int) -> Iterable[str]:
+    """Yield paragraphs."""
     match block:
         case tree.Section():
             yield f"{'#' * depth} {escaped(block.title)}"
             for each in block.blocks:
-                yield from _block(page, each, block.title, depth + 1)
+                yield from _block(page, each, depth + 1)
         case tree.Paragraph():
-            yield _words(block.words)
-        case tree.Notes():
-            yield "\n>\n".join(f"> **{escaped(words)}**" for _, words in block.sentences)
+            words = _words(block.words)
+            yield f"> **{words}**" if block.level else words
         case tree.Facts():
-            yield "\n".join(
-                f"- {escaped(name)}{page.say('colon')}{_words(words)}" for name, words in block.rows
-            )
+            rows = ((escaped(name), _words(words)) for name, words in block.rows)
+            yield "\n".join(f"- {page.with_colons(*row)}" for row in rows)
         case tree.Items():
-            items = map(_words, block.items)
-            yield "\n".join(
-                f"{number if block.is_ordered else '-'} {words}"
-                for number, words in ((f"{n}.", it) for n, it in enumerate(items, 1))
-            )
+            yield "\n".join(f"- {_words(words)}" for words in block.items)
         case tree.Lines():
             text = "\n".join(_ODD.sub("?", line) for line in block.lines)
             yield f"```\n{text}\n```"
         case tree.Table():
-            yield from [f"**{escaped(block.title)}**"] * (block.title != title)
-            yield table(block.head, [[tree.text(cell) for cell in row] for row in block.rows])
+            found = block.without_empty_columns()
+            if found.title:
+                yield f"**{escaped(found.title)}**"
+            yield table(found.head, [[tree.text(cell) for cell in row] for row in found.rows])
         case _:
             name = escaped(block.title)
             yield f"**{name}**"

@@ -1,9 +1,9 @@
 """The headline of a report, and what was measured, where, when and by what."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable
 
 from orchestrator import __version__, nodeset, words
-from orchestrator.model.report import Report
 from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels, rounding
 from orchestrator.report.page import Page
@@ -18,58 +18,89 @@ def sentence(page: Page) -> Words:
         return []
     result, statistics = max(found, key=lambda pair: pair[1].median)
     number = f"{rounding.throughput(report, statistics.median)} {report.unit}"
-    first = page.say("headline.best", number=number, case=labels.of_case(report, result))
+    case = labels.of_case(report, result)
+    first = page.text(f"Best: {number} with {case}", f"最佳结果：{case} 达到 {number}")
     parts = [""]
     if statistics.interval:
         ends = rounding.interval_words(statistics.interval, page.language)
-        parts.append(page.say("headline.interval", interval=ends))
+        parts.append(page.text(f"interval {ends}", f"区间 {ends}"))
     if result.speedup is not None and result.case.world_size > 1:
         speedup, share = rounding.fixed(result.speedup, 2), rounding.share(result.efficiency)
-        parts.append(page.say("headline.speedup", speedup=speedup, efficiency=share))
+        one = "GPU" if page.has_gpus else "process"
+        parts.append(
+            page.text(
+                f"{speedup} times the speed of one {one} (efficiency {share})",
+                f"加速比 {speedup}（效率 {share}）",
+            )
+        )
     if hardware := _hardware(page):
-        parts.append(page.say("headline.hardware", hardware=hardware))
-    end, trust = page.say("headline.end"), page.say(f"trust.{_trust(report, result, statistics)}")
-    return [Span(first, look="strong"), f"{page.listed(parts)}{end}{trust}"]
+        parts.append(page.text(f"on {hardware}", f"硬件 {hardware}"))
+    end = page.text(". ", "。")
+    return [
+        Span(first, look="strong"),
+        f"{page.listed(parts)}{end}{_trust(page, result, statistics)}",
+    ]
 
 
-def _trust(report: Report, result: Result, statistics: Statistics) -> str:
-    """Return the gravest reason why a number cannot simply be trusted, else ``sound``."""
+def _trust(page: Page, result: Result, statistics: Statistics) -> str:
+    """Say that a number can be trusted, or the gravest reason why it cannot."""
+    report, text = page.report, page.text
     marks = [*result.marks, *report.marks, *(mark for it in result.valid for mark in it.marks)]
-    marks += report.canary.marks if report.canary else ()
-    reasons = {
-        "shared": report.shared_machine,
-        "marked": bool(marks),
-        "lacking": statistics.n < report.planned(result),
-        "single": statistics.interval is None,
-        "others": report.incomplete > 0,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), "sound")
+    if report.shared_machine:
+        return text(
+            "Its nodes share one machine, so the number says that the tool works, not how fast a"
+            " cluster is.",
+            "各节点实为同一台机器：该数值只说明工具可以工作，不说明集群的速度。",
+        )
+    if marks or (report.canary and report.canary.marks):
+        return text(
+            "There are marks that concern this number: read them before you rely on it.",
+            "有与该数值相关的标记：使用该数值之前请先阅读。",
+        )
+    if statistics.n < report.planned(result):
+        return text(
+            "Some trials of this case do not count: read why before you rely on the number.",
+            "该用例有不计入的试验：使用该数值之前请先了解原因。",
+        )
+    if statistics.interval is None:
+        return text(
+            "It is a single trial, so its error is unknown: repeat it before you rely on it.",
+            "仅有一次试验，误差未知：使用该数值之前请重复测量。",
+        )
+    return text(
+        "All trials of this case count and nothing is marked: the number can be trusted.",
+        "该用例的全部试验均计入且没有标记：该数值可信。",
+    )
 
 
 def facts(page: Page) -> Iterable[tuple[str, Words]]:
     """Yield names with their values; what is not known is left out."""
-    report = page.report
-    yield page.say("headline.what"), [_what(page)]
+    report, text = page.report, page.text
+    what = [text(f"workload {report.workload}", f"测试程序 {report.workload}")]
+    if report.experiment:
+        what.append(text(f"playbook {report.experiment}", f"测试方案 {report.experiment}"))
+    yield text("What", "内容"), [page.listed(what)]
     if report.cluster:
-        hardware = _hardware(page)
-        where = page.say("colon").join(filter(None, (report.cluster, hardware)))
-        yield page.say("headline.where"), [where]
-    yield page.say("headline.source"), [report.source]
-    if report.created:
-        yield page.say("headline.when"), [words.moment(report.created)]
-    elif report.began_ns:
-        yield page.say("headline.when"), [_began(page)]
-    if took := _took(page):
-        yield page.say("headline.took"), [took]
+        where = filter(None, (report.cluster, _hardware(page)))
+        yield text("Where", "地点"), [page.with_colons(*where)]
+    yield text("Measured from", "数据来自"), [report.source]
+    if report.created or report.began_ns:
+        when = words.moment(report.created) if report.created else _began(page)
+        yield text("When", "时间"), [when]
+    if took := page.listed(_took(page)):
+        yield text("Duration", "用时"), [took]
     if report.image:
-        digest = report.image_digest or page.say("method.no_digest")
-        yield page.say("headline.image"), [page.listed((report.image, digest))]
-    yield page.say("headline.version"), [_version(page)]
+        digest = report.image_digest or text("digest unknown", "摘要未知")
+        yield text("Image", "镜像"), [page.listed((report.image, digest))]
+    tool = f"dlperf-orch {report.written_by or __version__}"
+    if report.written_by not in ("", __version__):
+        tool += text(f"; this report by {__version__}", f"；本报告由 {__version__} 生成")
+    yield text("Tool", "工具"), [tool]
     if report.commands:
         spans: list[Span | str] = []
         for command in report.commands:
-            spans += [page.say("comma"), Span(command, look="code")]
-        yield page.say("headline.command"), spans[1:]
+            spans += [page.listed(("", "")), Span(command, look="code")]
+        yield text("Command", "命令"), spans[1:]
 
 
 def _hardware(page: Page) -> str:
@@ -81,31 +112,22 @@ def _hardware(page: Page) -> str:
     return page.listed([nodeset.fold(list(every)), *filter(None, models)])
 
 
-def _took(page: Page) -> str:
-    """Return how long trials ran, and how many seconds of that were measured."""
-    measured = [it for it in page.report.trials if it.state == "valid" and it.measured_s]
-    parts = []
+def _took(page: Page) -> Iterable[str]:
+    """Say how long trials ran, and how many seconds of that were measured."""
     if page.report.ran_s is not None:
-        parts.append(page.say("headline.ran", duration=_duration(page, page.report.ran_s)))
-    if measured:
-        total = rounding.fixed(sum(it.measured_s or 0 for it in measured), 1)
-        parts.append(page.say("headline.measured", seconds=total, count=len(measured)))
-    return page.listed(parts)
-
-
-def _what(page: Page) -> str:
-    report = page.report
-    parts = [report.title, page.say("headline.workload", workload=report.workload)]
-    if report.experiment:
-        parts.append(page.say("headline.playbook", playbook=report.experiment))
-    return page.say("comma").join(parts)
-
-
-def _duration(page: Page, seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, more = divmod(minutes, 60)
-    key = "hours" if hours else "minutes"
-    return page.say(f"duration.{key}", hours=hours, more=more, minutes=minutes, seconds=rest)
+        minutes, seconds = divmod(int(page.report.ran_s), 60)
+        hours, more = divmod(minutes, 60)
+        ran = page.text(f"{minutes} min {seconds} s", f"{minutes} 分 {seconds} 秒")
+        if hours:
+            ran = page.text(f"{hours} h {more} min", f"{hours} 小时 {more} 分")
+        yield page.text(f"trials ran for {ran}", f"试验运行共 {ran}")
+    windows = [it.measured_s for it in page.report.trials if it.state == "valid" and it.measured_s]
+    if windows:
+        seconds_measured, count = rounding.fixed(sum(windows), 1), len(windows)
+        yield page.text(
+            f"measured windows of {count} valid trials: {seconds_measured} s",
+            f"{count} 次有效试验的测量窗口共 {seconds_measured} 秒",
+        )
 
 
 def _began(page: Page) -> str:
@@ -113,17 +135,12 @@ def _began(page: Page) -> str:
     every = page.report.began_ns
     known = [began_ns for began_ns in every if began_ns is not None]
     if not known:
-        return page.say("headline.no_clock")
-    first, last = (words.by_clock(began_ns) for began_ns in (min(known), max(known)))
-    began = page.say("headline.began", first=first)
-    if first != last:
-        began = page.say("headline.began.between", first=first, last=last)
-    lacking = len(every) - len(known)
-    return began + page.say("headline.began.some", count=lacking) if lacking else began
-
-
-def _version(page: Page) -> str:
-    ran = page.report.written_by
-    if not ran or ran == __version__:
-        return f"dlperf-orch {__version__}"
-    return page.say("headline.versions", ran=ran, reported=__version__)
+        return page.text("not known: no log tells it", "未知：没有日志说明时间")
+    ends = dict.fromkeys(words.by_clock(began_ns) for began_ns in (min(known), max(known)))
+    first, chinese = " to ".join(ends), " 至 ".join(ends)
+    began = page.text(
+        f"first steps of the logs at {first}, by their own clocks",
+        f"日志自身的时钟：首次迭代于 {chinese}",
+    )
+    lacking = page.text("; logs that do not tell it: ", "；未说明的日志份数：")
+    return began + (f"{lacking}{len(every) - len(known)}" if None in every else "")

@@ -1,4 +1,5 @@
 """One report in one language: what every table, figure and sentence of it takes its words from."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,11 +16,18 @@ class Page:
     report: Report
     language: phrases.Language
 
+    def text(self, english: str, chinese: str) -> str:
+        """Return the text in the language of the page."""
+        return english if self.language == "en" else chinese
+
     def say(self, key: str, **values: str | int | float) -> str:
-        """Return the text of a key, with processes instead of GPUs if no case has GPUs."""
-        processes = f"{key}.processes"
-        is_other = processes in phrases.TEXTS and not self.has_gpus
-        return phrases.text(self.language, processes if is_other else key, **values)
+        """Return the text of a key; ``{gpus}`` in it is what the cases run on."""
+        gpus = self.text("GPUs", " GPU 数") if self.has_gpus else self.text("processes", "进程数")
+        return phrases.text(self.language, key, gpus=gpus, **values)
+
+    def word(self, word: str) -> str:
+        """Return a state, a rule, or the name of a fact in the language of the page."""
+        return self.text(word, phrases.WORDS.get(word, word))
 
     @property
     def has_gpus(self) -> bool:
@@ -27,21 +35,25 @@ class Page:
         devices = {result.case.device for result in self.report.results}
         return devices != {"cpu"}
 
-    def say_or(self, key: str, otherwise: str) -> str:
-        """Return the text of a key, or ``otherwise`` if there is no such key."""
-        return phrases.text_or(self.language, key, otherwise)
-
     def listed(self, parts: Iterable[str]) -> str:
         """Join names as this language does."""
         return self.say("comma").join(parts)
 
-    def codes(self, problems: Iterable[Problem]) -> str:
-        """Return the codes of problems or marks, each once, with their meanings."""
-        every = dict.fromkeys(problem.code for problem in problems)
-        between = (
-            ", " if self.language == "en" else " "
-        )  # Chinese brackets end a code by themselves
-        return between.join(codes.explained(self.language, code) for code in every)
+    def with_colons(self, *parts: str) -> str:
+        """Join words, each of which explains the one before it."""
+        return self.text(": ", "：").join(parts)
+
+    def reasons(self, problems: Iterable[Problem]) -> str:
+        """Return problems or marks as they were seen, below their codes."""
+        by_code: dict[str, list[str]] = {}
+        for problem in problems:
+            by_code.setdefault(codes.explained(self.language, problem.code), []).append(
+                problem.message
+            )
+        semicolon = self.text("; ", "；")
+        return semicolon.join(
+            self.with_colons(code, semicolon.join(seen)) for code, seen in by_code.items()
+        )
 
     def heads(self, *keys: str) -> tuple[str, ...]:
         """Return heads of columns."""

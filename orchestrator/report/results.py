@@ -10,9 +10,9 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Interval, Measurement, Result, Watched
 from orchestrator.model.telemetry import MachineState
+from orchestrator.report import verdict
 from orchestrator.report.markup import clean
 from orchestrator.report.upstream import exports
-from orchestrator.report.verdict import verdict
 
 Cell = str | int | float
 
@@ -39,7 +39,7 @@ def document(report: Report) -> dict[str, JSON]:
         "environment": {name: dict(rows) for name, rows in report.environment.items()},
         "topologies": dict(report.topologies),
         "exports": list(exports(report)),
-        "verdict": verdict(report).document(),
+        "verdict": verdict.document(report),
         "cases": [_case(report, result) for result in report.results],
         "canary": _watched(report.canary) if report.canary else None,
         "logs": [_lone(lone) for lone in report.lone],

@@ -1,16 +1,15 @@
 """Builds the sections of a report, once for every format; a new one is a line in ``_sections``."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable, Mapping
+from dataclasses import astuple
 
-from orchestrator import nodeset
-from orchestrator.model.problem import Problem
-from orchestrator.model.report import LogSource
-from orchestrator.model.result import NOT_NEEDED, Measurement
+from orchestrator import nodeset, words
+from orchestrator.model.report import LogSource, Report
 from orchestrator.report import (
     figures,
     headline,
     labels,
-    layouts,
     machines,
     method,
     node_facts,
@@ -19,67 +18,84 @@ from orchestrator.report import (
     verdict,
 )
 from orchestrator.report.page import Page
-from orchestrator.report.tree import Block, Section, Span, section
+from orchestrator.report.tree import Block, Section, Span
 
 Sources = Mapping[str, LogSource]
 """Where a page finds its logs, by their paths in the report."""
 
 
-def document(page: Page, sources: Sources | None) -> tree.Document:
+def document(page: Page, sources: Sources | None) -> Section:
     """Build a report.
 
     Args:
         sources: None for a format that shows no lines of logs.
     """
     report = page.report
-    level = verdict.verdict(report).level
-    first, *others = verdict.sentences(report, page.language)
-    notes = tree.Notes([(level, first), *(("marked", sentence) for sentence in others)])
-    front: list[Block] = [notes]
+    first, *others = verdict.sentences(page)
+    front: list[Block] = [tree.Paragraph([first], level=verdict.level(report))]
+    front += [tree.Paragraph([said], level="marked") for said in others]
     if best := headline.sentence(page):
         front.append(tree.Paragraph(best))
-    front.append(tree.Facts(list(headline.facts(page))))
-    return tree.Document(report.title, front, tuple(_sections(page, sources)))
+    front.append(tree.Facts([*headline.facts(page)]))
+    return Section("", report.title, [*front, *_sections(page, sources)])
 
 
 def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
     """Yield those that have something to show."""
-    report = page.report
-    found: Iterable[tuple[str, str, Iterable[Block]]] = (
-        ("know", "know", _know(page)),
-        ("result", "glance", _glance(page)),
-        ("lone", "lone", _lone(page)),
-        ("figures", "figures", figures.of_page(page)),
-        ("published", "published", [tables.published(page)] if report.published else ()),
-        ("canary", "canary", _canary(page)),
-        ("machines", "machines", _machines(page)),
-        ("nodes", "nodes_compared", _node_speeds(page)),
-        *((key, key, blocks) for key, blocks in layouts.sections(page)),
-        ("evidence", "evidence", [tables.evidence(page)] if report.trials else ()),
-        ("not-counted", "not_counted", _listed(page, _not_counted(page))),
-        ("marks", "marks", _listed(page, verdict.marks(report))),
-        ("environment", "environment", _environment(page)),
-        ("findings", "findings", _findings(page) if report.environment else ()),
-        ("method", "method", [tree.Items([*method.lines(page)])]),
+    report, text = page.report, page.text
+    published = [tables.published(page)] if report.published else ()
+    speeds = [tables.node_speeds(page)] if report.node_speeds else ()
+    trials = [tables.trials(page)] if report.trials else ()
+    evidence = [tables.evidence(page)] if any(it.evidence for it in report.trials) else ()
+    lines = _lines(page, sources) if sources is not None else ()
+    found: tuple[tuple[str, str, Iterable[Block]], ...] = (
+        ("know", text("What a reader must know", "读者须知"), _know(page)),
+        ("result", text("Cases at a glance", "用例一览"), _glance(page)),
+        ("lone", text("Logs", "日志"), _lone(page)),
+        ("figures", text("Figures", "图"), figures.of_page(page)),
+        ("published", text("Published results", "已公布的结果"), published),
+        ("machines", text("State of the machines", "机器状态"), _machines(page)),
+        ("nodes", text("Nodes beside one another", "各节点比较"), speeds),
+        ("trials", text("All trials", "全部试验"), trials),
+        ("evidence", text("Evidence of each trial", "各次试验的证据"), evidence),
+        ("environment", text("Environment", "测试环境"), _environment(page)),
+        (
+            "method",
+            text("How it was measured", "测试说明"),
+            [tree.Items([[line] for line in method.lines(page)])],
+        ),
+        ("lines", text("Lines that the numbers stand on", "各数值所依据的日志行"), lines),
     )
-    for place, key, blocks in found:
-        yield from section(place, page.say(key), blocks)
-    if sources is not None:
-        yield from section("lines", page.say("lines"), _lines(page, sources))
+    for place, title, blocks in found:
+        if shown := tuple(blocks):
+            yield Section(place, title, shown)
 
 
 def _know(page: Page) -> Iterable[Block]:
-    lines = verdict.lines(page.report, page.language)
-    if lines:
-        yield tree.Items([(Span(begin, look="strong"), rest) for begin, rest in lines])
-    else:
-        yield tree.Paragraph([page.say("nothing")])
+    lines = [(Span(begin, look="strong"), rest) for begin, rest in verdict.lines(page)]
+    nothing = page.text(
+        "Nothing: no trial is left out, and nothing is marked.",
+        "无：没有被排除的试验，也没有标记。",
+    )
+    yield tree.Items(lines) if lines else tree.Paragraph([nothing])
 
 
 def _glance(page: Page) -> Iterable[Block]:
-    if page.report.results:
-        yield tree.Paragraph([page.say("unit", unit=page.report.unit)])
-        yield tables.glance(page)
+    report = page.report
+    if report.results:
+        said = page.text(
+            f"Throughput in {report.unit}; of each case the median over its valid trials.",
+            f"吞吐率单位为 {report.unit}；每个用例取其有效试验的中位数。",
+        )
+        yield tree.Paragraph([said])
+        yield tables.results(page)
+        groups = [group for group in labels.series(report) if group[0].case not in report.names]
+        names = [labels.of_settings(report, group[0].case) for group in groups]
+        if len(groups) == 1:
+            names = [page.text("All cases", "全部用例")]
+        series = [[labels.of_series(page, group)] for group in groups]
+        if groups:
+            yield tree.Facts([*zip(names, series, strict=True)])
 
 
 def _lone(page: Page) -> Iterable[Block]:
@@ -87,15 +103,12 @@ def _lone(page: Page) -> Iterable[Block]:
     lone = page.report.lone
     if lone:
         yield tables.lone(page)
-        yield tree.Items(
-            [(Span(it.path, log=it.path), f", sha256 {it.log.sha256[:12]}") for it in lone], True
+        yield tree.Facts(
+            [
+                (str(number), (Span(it.path, log=it.path), f", sha256 {it.log.sha256[:12]}"))
+                for number, it in enumerate(lone, 1)
+            ]
         )
-
-
-def _canary(page: Page) -> Iterable[Block]:
-    if watched := page.report.canary:
-        yield tree.Paragraph([tables.canary_words(page, watched)])
-        yield tables.canary(page, watched)
 
 
 def _machines(page: Page) -> Iterable[Block]:
@@ -104,50 +117,67 @@ def _machines(page: Page) -> Iterable[Block]:
         yield from states
 
 
-def _node_speeds(page: Page) -> Iterable[Block]:
-    if page.report.node_speeds:
-        yield tree.Paragraph([page.say("node_speeds")])
-        yield tables.node_speeds(page)
+def _environment(page: Page) -> Iterable[Block]:
+    """Yield the facts of nodes, what checks found of them, and how their devices are connected."""
+    report = page.report
+    groups = _alike(report)
+    if groups:
+        keys = dict.fromkeys(key for facts in groups.values() for key in facts)
+        cells = [(page.word(key), *(it.get(key, "") for it in groups.values())) for key in keys]
+        yield tree.Table("", ("", *groups), cells)
+    if report.findings:
+        head = page.heads("severity", "code", "node", "seen", "expected", "fix")
+        rows = [astuple(finding) for finding in report.findings]
+        yield tree.Table(page.text("Findings of provisioning", "环境检查的发现"), head, rows)
+    elif groups:
+        nothing = "No check found anything to object to."
+        yield tree.Paragraph([page.text(nothing, "各项检查均未发现问题。")])
+    for drawn, nodes in node_facts.by_topology(report.topologies).items():
+        if not drawn:
+            continue
+        names = nodeset.fold(nodes)
+        command = Span("nvidia-smi topo -m", look="code")
+        yield tree.Paragraph([command, page.text(f" on {names}:", f"（节点 {names}）：")])
+        yield tree.Lines(drawn.splitlines(), is_matrix=True)
 
 
-def _listed(page: Page, reasons: Iterable[tuple[str, Problem]]) -> Iterable[Block]:
-    """Yield a list of where a problem was seen, its code, and the message as it was."""
-    colon = page.say("colon")
-    items = [[colon.join((where, page.codes([it]), it.message))] for where, it in reasons]
-    if items:
-        yield tree.Items(items)
-
-
-def _not_counted(page: Page) -> Iterable[tuple[str, Problem]]:
-    for trial in page.report.trials:
-        if trial.state not in ("valid", "planned", NOT_NEEDED):
-            yield from ((trial.trial, problem) for problem in (*trial.problems, *trial.marks))
-    for lone in page.report.lone:
-        yield from ((lone.path, problem) for problem in lone.problems)
+def _alike(report: Report) -> Mapping[str, Mapping[str, str]]:
+    """Fold nodes that differ in their hostnames alone; their facts by their folded names."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for node, facts in report.environment.items():
+        shown = {key: value for key, value in facts.items() if key != "hostname"}
+        mib = shown.get("memory", "").removesuffix(" MiB")
+        if mib.isdecimal():  # results.json has it as it is
+            shown["memory"] = words.size(int(mib) << 20)
+        groups.setdefault(tuple(shown.items()), []).append(node)
+    found: dict[str, Mapping[str, str]] = {}
+    for same, nodes in groups.items():
+        names = [report.environment[node].get("hostname", "") for node in nodes]
+        own = {"hostname": nodeset.fold([*filter(None, names)])} if any(names) else {}
+        found[nodeset.fold(nodes)] = {**own, **dict(same)}
+    return found
 
 
 def _lines(page: Page, sources: Sources) -> Iterable[Block]:
     """Yield the lines of logs that numbers stand on, in a section for each case."""
     report = page.report
-    for result in report.results:
-        place = tables.case_anchor(page, result)
-        blocks = (it for trial in result.trials for it in _proof(page, place, trial, sources))
-        title = labels.of_case(report, result)
-        yield Section(place, title, [*blocks] or [tree.Paragraph([page.say("no_log")])])
-    if watched := report.canary:
-        blocks = (
-            it for trial in watched.trials for it in _proof(page, tables.CANARY, trial, sources)
-        )
-        yield from section(tables.CANARY + "-lines", page.say("canary"), blocks)
+    found: dict[str, tuple[str, list[Block]]] = {
+        tables.case_anchor(page, result): (labels.of_case(report, result), [])
+        for result in report.results
+    }
+    if report.canary:
+        found["canary"] = page.text("Canary", "监测用例"), []
+    for _, place, trial in tables.every_trial(page):
+        if trial.evidence:
+            name = Span(trial.trial, look="strong")
+            found[place][1].append(tree.Paragraph([name], f"{place}-{trial.repeat}"))
+            found[place][1].extend(_log(page, trial.evidence.log, trial.evidence.sha256, sources))
+    no_log = page.text("No trial of this case has a log.", "该用例没有日志。")
+    for place, (title, blocks) in found.items():
+        yield Section(place, title, blocks or [tree.Paragraph([no_log])])
     for number, lone in enumerate(report.lone, 1):
         lines = _log(page, lone.path, lone.log.sha256, sources)
-        yield Section(tables.lone_anchor(number), lone.path, [*lines])
-
-
-def _proof(page: Page, place: str, trial: Measurement, sources: Sources) -> Iterable[Block]:
-    if trial.evidence:
-        yield tree.Paragraph([Span(trial.trial, look="strong")], tables.trial_anchor(place, trial))
-        yield from _log(page, trial.evidence.log, trial.evidence.sha256, sources)
+        yield Section(f"log-{number}", lone.path, [*lines])
 
 
 def _log(page: Page, path: str, sha256: str, sources: Sources) -> Iterable[Block]:
@@ -155,36 +185,8 @@ def _log(page: Page, path: str, sha256: str, sources: Sources) -> Iterable[Block
     where: list[Span | str] = [Span(path, log=path)]
     if source.lines:
         numbers = page.listed(str(number) for number, _ in source.lines)
-        where.append(f"{page.say('comma')}{page.say('page.lines')}{page.say('colon')}{numbers}")
-    yield tree.Paragraph([*where, f"{page.say('comma')}sha256 ", Span(sha256, look="code")])
+        lines = page.with_colons(page.text("lines in the log", "日志中的行"), numbers)
+        where.append(page.listed(("", lines)))
+    yield tree.Paragraph([*where, page.listed(("", "sha256 ")), Span(sha256, look="code")])
     if source.lines:
         yield tree.Lines([f"{number}: {text}" for number, text in source.lines])
-
-
-def _environment(page: Page) -> Iterable[Block]:
-    if not page.report.environment:
-        return
-    groups = tables.alike(page.report.environment)
-    if len(groups) == 1:
-        ((nodes, facts),) = groups
-        names = nodeset.fold(nodes)
-        yield tree.Paragraph([page.say("nodes", count=len(nodes), names=names)])
-        yield tree.Facts([(page.say_or(f"fact.{key}", key), [it]) for key, it in facts.items()])
-    else:
-        yield tables.environment(page, groups)
-    for text, same in node_facts.by_topology(page.report.topologies).items():
-        if text:
-            names = nodeset.fold(same)
-            yield tree.Paragraph(method.with_code(page, "topology", {"names": names}))
-            yield tree.Lines(text.splitlines(), is_matrix=True)
-
-
-def _findings(page: Page) -> Iterable[Block]:
-    """Yield what checks found of the nodes, or that they found nothing."""
-    found = page.report.findings
-    if found:
-        head = page.heads("code", "severity", "node", "seen", "expected", "fix")
-        rows = [(it.code, it.severity, it.node, it.seen, it.expected, it.fix) for it in found]
-        yield tree.Table(page.say("findings"), head, rows)
-    else:
-        yield tree.Paragraph([page.say("no_findings")])

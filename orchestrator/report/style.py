@@ -57,7 +57,7 @@ section>.wide-content :is(th,td){display:flex;justify-content:space-between;gap:
 min-width:0;padding:.1rem 0;border:0;white-space:normal;grid-column:1/-1}
 section>.wide-content .n{grid-column:auto}section>.wide-content td:empty{display:none}
 section>.wide-content :is(th,td)::before{content:attr(data-head);color:var(--soft);
-font-weight:400;text-align:left;min-width:4rem}}
+font-weight:400;text-align:left;min-width:4rem;overflow-wrap:normal}}
 @media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}
 a{color:inherit;text-decoration:none}h2,h3,figcaption{break-after:avoid}
 section>p{break-after:avoid}.wide-content,p,pre,figure,tr{break-inside:avoid}

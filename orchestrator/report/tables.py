@@ -1,24 +1,21 @@
 """Tables of a report as values, the same for every format.
 
-A number is formatted here or in ``layouts`` and ``machines``, once. A column of ours in which
-nobody has anything is left out.
+A number is formatted here or in ``machines``, once.
 """
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
-from orchestrator import nodeset, words
+from orchestrator import nodeset
 from orchestrator.model.report import PublishedResult
-from orchestrator.model.result import Measurement, Result, Watched
+from orchestrator.model.result import Measurement, Result
 from orchestrator.report import codes, labels, rounding
 from orchestrator.report.markup import anchor
 from orchestrator.report.page import Page
 from orchestrator.report.tree import Row, Span, Table
 
-TRIAL = ("trial", "state", "codes")
-EVIDENCE = ("transport", "nodes_used", "measured_s", "log", "sha256")
-CANARY = "canary"
-OWN = "hostname"
-"""A fact that differs between nodes that are alike."""
+Named = tuple[Span | str, str, Measurement]
+"""The name of a case, the place of its trials in report.html, and one of them."""
 
 
 def case_anchor(page: Page, result: Result) -> str:
@@ -27,96 +24,102 @@ def case_anchor(page: Page, result: Result) -> str:
     return f"{anchor(labels.of_case(page.report, result))}-{place + 1}"
 
 
-def trial_anchor(place: str, trial: Measurement) -> str:
-    """Return the place in report.html of the lines of a trial of the case at ``place``."""
-    return f"{place}-{trial.repeat}"
-
-
-def lone_anchor(number: int) -> str:
-    """Return the place in report.html of the lines of a log that belongs to no case."""
-    return f"log-{number}"
-
-
 def case_span(page: Page, result: Result) -> Span:
     """Return the name of a case, which leads to its trials."""
     return Span(labels.of_case(page.report, result), case_anchor(page, result))
 
 
-def throughput_span(page: Page, place: str, trial: Measurement) -> Span:
-    """Return the number of a trial, which leads to its lines where there are any."""
-    number = rounding.throughput(page.report, trial.throughput)
-    return Span(number, trial_anchor(place, trial) if trial.evidence else "")
-
-
-def trial_cells(page: Page, trial: Measurement) -> tuple[str, str, str]:
-    """Return repeat, state and codes of a trial: the cells of ``TRIAL``."""
-    state = page.say_or(f"state.{trial.state}", trial.state)
-    return str(trial.repeat), state, page.codes((*trial.problems, *trial.marks))
-
-
-def glance(page: Page) -> Table:
+def results(page: Page) -> Table:
     """Build the table with a row for each case that says all that its number is worth."""
-    report = page.report
-    keys = ("interval", "spread", "speedup", "efficiency", "trials", "memory", "transport")
-    head = (*page.heads("case"), report.unit, *page.heads(*keys, "marks", "published"))
-    rows = [_sure(page, result) for result in report.results]
-    return Table(page.say("glance"), head, rows).without_empty_columns()
+    keys = ("interval", "spread", "speedup", "efficiency", "trials", "placement", "latency")
+    more = ("tflops", "of_peak", "memory", "transport", "marks", "published")
+    head = (*page.heads("case"), page.report.unit, *page.heads(*keys, *more))
+    return Table("", head, [_result(page, result) for result in page.report.results])
 
 
-def _sure(page: Page, result: Result) -> Row:
+def _result(page: Page, result: Result) -> Row:
     report, found = page.report, result.statistics
-    first = next(iter(report.published_for(result)), None)
-    published = f"{_printed(first)}, {rounding.signed(first.difference(result))}" if first else ""
+    published = [
+        f"{_printed(row)}, {rounding.signed(row.difference(result))}"
+        for row in report.published_for(result)[:1]
+    ]
+    tflops, peak = report.tflops_per_gpu(result), report.peak_tflops.get(result.case)
+    latency_s, memory_mib = result.latency_s, result.peak_memory_mib
     return (
         case_span(page, result),
-        rounding.throughput(report, result.median),
+        Span(rounding.throughput(report, result.median), case_anchor(page, result)),
         rounding.interval_words(found.interval if found else None, page.language),
         rounding.share(found.spread if found else None),
-        _with_interval(page, result),
+        _speedup(page, result),
         rounding.share(result.efficiency),
         rounding.of_trials(report, result),
-        rounding.memory(result.peak_memory_mib) if result.peak_memory_mib else "",
+        result.case.placement if result.case in report.names else "",
+        "" if latency_s is None else f"{rounding.short(latency_s * 1000, 3)} (ms)",
+        "" if tflops is None else rounding.fixed(tflops, 2),
+        rounding.share(tflops / peak) if tflops is not None and peak else "",
+        "" if memory_mib is None else rounding.memory(memory_mib),
         result.transport,
-        page.codes(result.marks),
-        published,
+        page.reasons(result.marks),
+        *(published or [""]),
     )
 
 
-def _with_interval(page: Page, result: Result) -> str:
+def _speedup(page: Page, result: Result) -> str:
+    """Return a speedup with its interval, or what it lacks."""
+    if result.speedup is None:
+        lacking = page.text("n/a (no valid 1x1)", "n/a（无有效的 1x1）")
+        return lacking if result.statistics else rounding.NONE
     interval = result.speedup_interval
     ends = [rounding.interval_words(interval, page.language)] if interval else []
-    return page.listed([speedup(page, result), *ends])
+    return page.listed([rounding.fixed(result.speedup, 2), *ends])
 
 
-def speedup(page: Page, result: Result) -> str:
-    """Return a speedup, or what it lacks."""
-    if result.speedup is None:
-        return page.say("no_baseline") if result.statistics else rounding.NONE
-    return rounding.fixed(result.speedup, 2)
+def every_trial(page: Page) -> Iterable[Named]:
+    """Yield the trials of all cases, then those of the canary."""
+    for result in page.report.results:
+        for trial in result.trials:
+            yield case_span(page, result), case_anchor(page, result), trial
+    if watched := page.report.canary:
+        for place, trial in zip(watched.places, watched.trials, strict=True):
+            name = page.text(f"canary, {place}", f"监测用例，{page.word(place)}")
+            yield name, "canary", trial
+
+
+def trials(page: Page) -> Table:
+    """Build the table of every trial, whose number leads to its lines where there are any."""
+    rows = [
+        (
+            case,
+            str(it.repeat),
+            Span(
+                rounding.throughput(page.report, it.throughput),
+                f"{place}-{it.repeat}" if it.evidence else "",
+            ),
+            page.word(it.state),
+            nodeset.fold(it.nodes),
+            it.transport,
+            page.reasons((*it.problems, *it.marks)),
+        )
+        for case, place, it in every_trial(page)
+    ]
+    head = (*page.heads("case", "trial"), page.report.unit)
+    return Table("", (*head, *page.heads("state", "nodes", "transport", "reasons")), rows)
 
 
 def evidence(page: Page) -> Table:
-    """Build the table of what the number of every trial rests on."""
-    rows = [
-        (case_span(page, result), str(trial.repeat), *_evidence(trial))
-        for result in page.report.results
-        for trial in result.trials
+    """Build the table of the logs that the numbers of trials rest on."""
+    rows: list[Row] = [
+        (
+            case,
+            str(it.repeat),
+            "" if it.measured_s is None else rounding.fixed(it.measured_s, 1),
+            Span(it.evidence.log, log=it.evidence.log),
+            it.evidence.sha256[:12],
+        )
+        for case, _, it in every_trial(page)
+        if it.evidence
     ]
-    return Table(
-        page.say("evidence"), page.heads("case", "trial", *EVIDENCE), rows
-    ).without_empty_columns()
-
-
-def _evidence(trial: Measurement) -> Row:
-    """Return the cells of ``EVIDENCE``."""
-    log = trial.evidence.log if trial.evidence else ""
-    return (
-        trial.transport,
-        nodeset.fold(trial.nodes),
-        "" if trial.measured_s is None else rounding.fixed(trial.measured_s, 1),
-        Span(log, log=log),
-        trial.evidence.sha256[:12] if trial.evidence else "",
-    )
+    return Table("", page.heads("case", "trial", "measured_s", "log", "sha256"), rows)
 
 
 def published(page: Page) -> Table:
@@ -135,9 +138,8 @@ def published(page: Page) -> Table:
         for result in report.results
         for row in report.published_for(result)
     ]
-    keys = ("precision", "measured", "published", "difference", "source")
-    head = (*page.heads("case"), report.layout.batch, *page.heads(*keys))
-    return Table(page.say("published"), head, rows)
+    keys = ("case", "batch", "precision", "measured", "published", "difference", "source")
+    return Table("", page.heads(*keys), rows)
 
 
 def _printed(published: PublishedResult) -> str:
@@ -147,50 +149,24 @@ def _printed(published: PublishedResult) -> str:
 
 def lone(page: Page) -> Table:
     """Build the table of logs that belong to no case, by their numbers in a list below it."""
-    rows: list[Row] = [
-        (
-            *(
-                str(each.log.config.get(key, "?"))
-                for key in ("world_size", "micro_batch_size", "precision")
-            ),
-            Span(rounding.fixed(each.throughput, 2), lone_anchor(number)),
-            rounding.fixed(each.log.rate.mean if each.log.rate else None, 2),
-            page.say(f"rule.{each.log.rule}")
-            + (f" {each.log.window[0]}-{each.log.window[1]}" if each.log.window else ""),
-            each.log.fabric.label,
-            page.codes(each.problems),
-            Span(str(number), lone_anchor(number)),
+    rows: list[Row] = []
+    for number, each in enumerate(page.report.lone, 1):
+        log = each.log
+        settings = ("world_size", "micro_batch_size", "precision")
+        window = f" {log.window[0]}-{log.window[1]}" if log.window else ""
+        rows.append(
+            (
+                Span(str(number), f"log-{number}"),
+                *(str(log.config.get(key, "?")) for key in settings),
+                Span(rounding.fixed(each.throughput, 2), f"log-{number}"),
+                rounding.fixed(log.rate.mean if log.rate else None, 2),
+                page.word(log.rule) + window,
+                log.fabric.label,
+                page.reasons(each.problems),
+            )
         )
-        for number, each in enumerate(page.report.lone, 1)
-    ]
-    head = ("world_size", "batch_size_per_device", *page.heads("precision"), page.report.unit)
-    further = page.heads("mean_rate", "rule", "transport", "problems", "log")
-    return Table(page.say("lone"), (*head, *further), rows).without_empty_columns()
-
-
-def canary(page: Page, watched: Watched) -> Table:
-    """Build the table of a sweep's canary: one case at its start, middle and end."""
-    first = next((trial.throughput for trial in watched.trials if trial.throughput), None)
-    rows: list[Row] = [
-        (
-            page.say(f"place.{place}"),
-            throughput_span(page, CANARY, trial),
-            rounding.signed(trial.throughput / first - 1 if first and trial.throughput else None),
-            *trial_cells(page, trial)[1:],
-            *_evidence(trial),
-        )
-        for place, trial in zip(watched.places, watched.trials, strict=True)
-    ]
-    head = (*page.heads("place"), page.report.layout.throughput, *page.heads("to_first"))
-    heads = (*head, *page.heads(*TRIAL[1:], *EVIDENCE))
-    return Table(page.say("canary"), heads, rows).without_empty_columns()
-
-
-def canary_words(page: Page, watched: Watched) -> str:
-    """Say what the canary is, and when its differences are marked."""
-    cases = [result.case for result in page.report.results]
-    case = labels.among([*cases, watched.case], watched.case)
-    return page.say("watched", case=case, bound=watched.bound)
+    head = (*page.heads("log", "ranks", "batch", "precision"), page.report.unit)
+    return Table("", (*head, *page.heads("mean_rate", "rule", "transport", "reasons")), rows)
 
 
 def node_speeds(page: Page) -> Table:
@@ -200,40 +176,4 @@ def node_speeds(page: Page) -> Table:
         (it.node, str(it.trials), f"{it.speed:.3f}", slow if it.is_slow else "")
         for it in page.report.node_speeds
     ]
-    head = page.heads("node", "trials", "speed", "marks")
-    return Table(page.say("nodes_compared"), head, rows).without_empty_columns()
-
-
-def alike(
-    rows: Mapping[str, Mapping[str, str]],
-) -> Sequence[tuple[tuple[str, ...], Mapping[str, str]]]:
-    """Group nodes whose facts are equal; what differs between such nodes is folded."""
-    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for node, facts in rows.items():
-        same = tuple((key, _human(key, value)) for key, value in facts.items() if key != OWN)
-        groups.setdefault(same, []).append(node)
-    return [
-        (tuple(nodes), {**_folded(rows, nodes), **dict(same)}) for same, nodes in groups.items()
-    ]
-
-
-def environment(page: Page, groups: Sequence[tuple[tuple[str, ...], Mapping[str, str]]]) -> Table:
-    """Build the table of facts, a column for each group of nodes that are alike."""
-    keys = dict.fromkeys(key for _, facts in groups for key in facts)
-    rows = [
-        (page.say_or(f"fact.{key}", key), *(facts.get(key, "") for _, facts in groups))
-        for key in keys
-    ]
-    head = ("", *(nodeset.fold(nodes) for nodes, _ in groups))
-    return Table(page.say("environment"), head, rows)
-
-
-def _human(key: str, value: str) -> str:
-    """Return a fact for a person; results.json has its MiB as they are."""
-    mib = value.removesuffix(" MiB")
-    return words.size(int(mib) << 20) if key == "memory" and mib.isdecimal() else value
-
-
-def _folded(rows: Mapping[str, Mapping[str, str]], nodes: Iterable[str]) -> dict[str, str]:
-    names = [rows[node][OWN] for node in nodes if OWN in rows[node]]
-    return {OWN: nodeset.fold(names)} if names else {}
+    return Table("", page.heads("node", "trials", "speed", "marks"), rows)

@@ -1,12 +1,10 @@
 """The content of a report as a tree of sections; ``as_markdown`` and ``as_html`` write it."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from orchestrator.report.figures.figure import Figure
-
-Look: TypeAlias = Literal["", "code", "strong"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +19,7 @@ class Span:
     text: str
     anchor: str = ""
     log: str = ""
-    look: Look = ""
+    look: Literal["", "code", "strong"] = ""
 
 
 Words: TypeAlias = Sequence[Span | str]
@@ -30,17 +28,15 @@ Row: TypeAlias = Sequence[Span | str]
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; other places of the page may lead to ``place``."""
+    """A paragraph; other places of the page may lead to ``place``.
+
+    Args:
+        level: of a verdict; such a paragraph stands out.
+    """
 
     words: Words
     place: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """Sentences that stand out, each with the level of a verdict."""
-
-    sentences: Sequence[tuple[str, str]]
+    level: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +48,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list, with numbers from 1 if it is ordered."""
+    """A list."""
 
     items: Sequence[Words]
-    is_ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +63,10 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Heads and cells; a row in which only the first cell has text is the title of a group.
+    """Heads and cells.
 
     Args:
-        title: a caption where the section is called otherwise.
+        title: a caption; empty where that of the section says it.
     """
 
     title: str
@@ -91,7 +86,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it.
+    """A heading and what stands below it; the outermost one is the report.
 
     Args:
         place: its name among the places of a page, unlike any other.
@@ -102,24 +97,9 @@ class Section:
     blocks: Sequence["Block"]
 
 
-Block: TypeAlias = Paragraph | Notes | Facts | Items | Lines | Table | Figure | Section
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A whole report: title, what comes before the first heading, and sections."""
-
-    title: str
-    front: Sequence[Block]
-    sections: Sequence[Section] = field(default=())
+Block: TypeAlias = Paragraph | Facts | Items | Lines | Table | Figure | Section
 
 
 def text(span: Span | str) -> str:
     """Return the words of a span."""
     return span if isinstance(span, str) else span.text
-
-
-def section(place: str, title: str, blocks: Iterable[Block]) -> Iterable[Section]:
-    """Yield a section unless it is empty."""
-    if found := tuple(blocks):
-        yield Section(place, title, found)

@@ -2,6 +2,7 @@
 
 One rule for the terminal, report.md, report.html and results.json.
 """
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from typing import Literal
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
-from orchestrator.model.result import NOT_NEEDED, Result
-from orchestrator.report import codes, labels, phrases
+from orchestrator.model.result import NOT_NEEDED
+from orchestrator.report import codes, labels
+from orchestrator.report.page import Page
 
 NAMED = 3
 """Trials that are named beside a code; the others are counted."""
@@ -35,112 +37,96 @@ class Known:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The share of a report that counts, and its known problems, the gravest first.
+def document(report: Report) -> dict[str, JSON]:
+    """Return the verdict for results.json; logs that belong to no case are among the trials."""
+    total = sum(trial.state != NOT_NEEDED for trial in report.trials) + len(report.lone)
+    return {
+        "level": level(report),
+        "trials_valid": total - report.incomplete,
+        "trials": total,
+        "cases_with_result": sum(result.statistics is not None for result in report.results),
+        "cases": len(report.results),
+        "known": [
+            {"code": item.code, "counts": item.counts, "where": list(item.where)}
+            for item in known(report)
+        ],
+    }
 
-    Args:
-        valid, trials: how many trials count, of all; logs that belong to no case are among them.
-        results, cases: how many cases have a result, of all.
+
+def level(report: Report) -> Level:
+    """Return how much of a report counts."""
+    counting = [trial for trial in report.trials if trial.state == "valid"]
+    if not counting and all(lone.problems for lone in report.lone):
+        return "empty"
+    if report.incomplete:
+        return "incomplete"
+    return "marked" if known(report) else "complete"
+
+
+def known(report: Report) -> list[Known]:
+    """Group what is known by codes: problems before marks, then what concerns most.
+
+    What marks the whole sweep concerns every trial.
     """
-
-    level: Level
-    valid: int
-    trials: int
-    results: int
-    cases: int
-    known: tuple[Known, ...]
-
-    def document(self) -> dict[str, JSON]:
-        """Return the verdict for results.json."""
-        return {
-            "level": self.level,
-            "trials_valid": self.valid,
-            "trials": self.trials,
-            "cases_with_result": self.results,
-            "cases": self.cases,
-            "known": [
-                {"code": item.code, "counts": item.counts, "where": list(item.where)}
-                for item in self.known
-            ],
-        }
-
-
-def verdict(report: Report) -> Verdict:
-    """Judge how much of a report counts."""
-    trials = [trial for trial in report.trials if trial.state != NOT_NEEDED]
-    total = len(trials) + len(report.lone)
-    valid = total - report.incomplete
-    known = tuple(sorted(_group_problems(report), key=lambda item: _rank(report, item)))
-    level: Level = "complete"
-    if not valid:
-        level = "empty"
-    elif report.incomplete:
-        level = "incomplete"
-    elif known:
-        level = "marked"
-    results = sum(result.statistics is not None for result in report.results)
-    return Verdict(level, valid, total, results, len(report.results), known)
-
-
-def sentences(report: Report, language: phrases.Language = "en") -> list[str]:
-    """Say the verdict, and what holds for the whole report."""
-    found = verdict(report)
-    kind = ("both" if report.lone else "trials") if report.results else "logs"
-    count = phrases.text(language, f"verdict.{kind}", valid=found.valid, all=found.trials)
-    cases = {"results": found.results, "cases": found.cases}
-    level = "NO RESULT" if found.level == "empty" else found.level.upper()
-    first = f"{level}{phrases.text(language, 'colon')}{count}"
-    if found.level == "marked":
-        first += phrases.text(language, "verdict.marked")
-    if report.results:
-        first += phrases.text(language, "verdict.cases", **cases)
-    said = [first]
-    if report.shared_machine:
-        said.append(phrases.text(language, "shared_machine"))
-    if report.image and not report.image_digest:
-        said.append(phrases.text(language, "unlocked"))
-    return said
-
-
-def lines(report: Report, language: phrases.Language) -> list[tuple[str, str]]:
-    """Return a line for each code, in two parts: the code, then where it was and what was seen."""
-    return [_line(item, language) for item in verdict(report).known]
-
-
-def _line(item: Known, language: phrases.Language) -> tuple[str, str]:
-    comma, colon = (phrases.text(language, key) for key in ("comma", "colon"))
-    first, *others = item.where
-    rest = colon.join(("", first, item.message))
-    if others:
-        where = comma.join(others[: NAMED - 1])
-        if (more := len(item.where) - NAMED) > 0:
-            where += phrases.text(language, "verdict.more", count=more)
-        rest += phrases.text(language, "verdict.also", where=where)
-    key = "verdict.mark" if item.counts else "verdict.out"
-    return phrases.text(language, key, code=codes.explained(language, item.code)), rest
-
-
-def _rank(report: Report, item: Known) -> tuple[bool, bool, int]:
-    """Rank problems before marks, marks of the whole sweep first, then by number of trials."""
-    is_whole = item.where == (_place(report),)
-    return item.counts, not is_whole, -len(item.where)
-
-
-def _place(report: Report) -> str:
-    return report.cluster or report.source
-
-
-def _group_problems(report: Report) -> Iterable[Known]:
-    for counts in (False, True):
+    found: list[Known] = []
+    for counts, seen in ((False, problems(report)), (True, marks(report))):
         by_code: dict[str, list[tuple[str, str]]] = {}
-        for where, problem in marks(report) if counts else _problems(report):
+        for where, problem in seen:
             by_code.setdefault(problem.code, []).append((where, problem.message))
-        for code, seen in by_code.items():
-            yield Known(code, counts, tuple(dict.fromkeys(name for name, _ in seen)), seen[0][1])
+        for code, every in by_code.items():
+            names = tuple(dict.fromkeys(name for name, _ in every))
+            found.append(Known(code, counts, names, every[0][1]))
+    return sorted(found, key=lambda it: (it.counts, it.where != (_place(report),), -len(it.where)))
 
 
-def _problems(report: Report) -> Iterable[tuple[str, Problem]]:
+def sentences(page: Page) -> Iterable[str]:
+    """Say the verdict, and what holds for the whole report."""
+    report, text, found = page.report, page.text, document(page.report)
+    what = text("trials", "试验")
+    if report.lone:
+        both = text("trials and lone logs", "试验和单独的日志")
+        what = both if report.results else text("logs", "日志")
+    valid, total = found["trials_valid"], found["trials"]
+    said = text(f"{valid} of {total} {what} count", f"{total} 个{what}中有 {valid} 个计入结果")
+    if found["level"] == "marked":
+        said += text(", some with marks", "，其中有带标记的")
+    if report.results:
+        results, cases = found["cases_with_result"], found["cases"]
+        said += text(
+            f"; {results} of {cases} cases have a result.",
+            f"；{cases} 个用例中有 {results} 个有结果。",
+        )
+    first = "NO RESULT" if found["level"] == "empty" else level(report).upper()
+    yield page.with_colons(first, said)
+    if report.shared_machine:
+        yield text(
+            "SHARED-MACHINE: nodes of this cluster are one machine. Speedup and efficiency here"
+            " show that the tool works, not how anything scales.",
+            "SHARED-MACHINE：本集群的多个节点是同一台机器。此处的加速比和效率只说明工具可以工作，"
+            "不说明任何扩展能力。",
+        )
+    if report.image and not report.image_digest:
+        unlocked = "UNLOCKED: the image has no known digest."
+        yield text(unlocked, "UNLOCKED：镜像没有已知的摘要。")
+
+
+def lines(page: Page) -> Iterable[tuple[str, str]]:
+    """Yield a line for each code, in two parts: the code, then where it was and what was seen."""
+    for item in known(page.report):
+        code = codes.explained(page.language, item.code)
+        kind = page.text("mark", "标记") if item.counts else page.text("does not count", "不计入")
+        first, *others = item.where
+        rest = page.with_colons("", first, item.message)
+        if others:
+            where = page.listed(others[: NAMED - 1])
+            if (more := len(item.where) - NAMED) > 0:
+                where += page.text(f" and {more} more", f" 等另外 {more} 个")
+            rest += page.text(f"; also {where}", f"；另有 {where}")
+        yield page.with_colons(kind, code), rest
+
+
+def problems(report: Report) -> Iterable[tuple[str, Problem]]:
+    """Yield the problems of trials and logs that do not count, with their names."""
     for trial in report.trials:
         for problem in trial.problems if not trial.counts_or_rests else ():
             yield trial.trial, problem
@@ -156,15 +142,15 @@ def marks(report: Report) -> Iterable[tuple[str, Problem]]:
     for mark in report.canary.marks if report.canary else ():
         yield "canary", mark
     for result in report.results:
-        yield from _marks_of(report, result)
+        of_trials = set()
+        for trial in result.valid:
+            for mark in trial.marks:
+                of_trials.add(mark.code)
+                yield trial.trial, mark
+        for mark in result.marks:
+            if mark.code not in of_trials:
+                yield labels.of_case(report, result), mark
 
 
-def _marks_of(report: Report, result: Result) -> Iterable[tuple[str, Problem]]:
-    codes_of_trials = set()
-    for trial in result.trials:
-        for mark in trial.marks if trial.state == "valid" else ():
-            codes_of_trials.add(mark.code)
-            yield trial.trial, mark
-    for mark in result.marks:
-        if mark.code not in codes_of_trials:
-            yield labels.of_case(report, result), mark
+def _place(report: Report) -> str:
+    return report.cluster or report.source

@@ -9,7 +9,6 @@ from orchestrator.logs import LOST, NUMBER, Format, Promise, Reader, Run, count,
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
-from orchestrator.model.report import Layout
 from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Published, Workload
 
@@ -117,7 +116,6 @@ WORKLOAD = Workload(
     rules=frozenset({"rates"}),
     published=published,
     log_prefix="all_reduce",
-    layout=Layout(throughput="busbw (GB/s)"),
     read=logs.reader(FORMAT),
     fabric=logs.fabric,
     progress=logs.progress(FORMAT),

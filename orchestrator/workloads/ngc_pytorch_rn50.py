@@ -13,7 +13,6 @@ from orchestrator.launchers import gang_env, torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
-from orchestrator.model.report import Layout
 from orchestrator.model.text import Noun
 from orchestrator.workloads import Published, Workload
 
@@ -104,7 +103,6 @@ WORKLOAD = Workload(
     data=data,
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",
-    layout=Layout(throughput="samples/s(PyTorch)"),
     published=published,
     read=logs.reader(logs.DLLOGGER, (25, 125)),
     fabric=logs.fabric,

@@ -19,7 +19,6 @@ from orchestrator.logs.formats.tensorflow import UNSHOWN
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
-from orchestrator.model.report import Layout
 from orchestrator.model.text import Noun, Scalar
 from orchestrator.workloads import Published, Workload
 
@@ -174,7 +173,6 @@ WORKLOAD = Workload(
     log_prefix="r50",
     told_by_name=told_by_name,
     stem=stem,
-    layout=Layout(kind="gpus"),
     published=published,
     read=logs.reader(logs.TENSORFLOW),
     fabric=logs.fabric,

@@ -184,7 +184,7 @@ WORKLOAD = Workload(
     told_by_name=told_by_name,
     stem=stem,
     case_name=case_name,
-    layout=Layout(kind="groups", throughput="throughput(sample/sec)"),
+    layout=Layout(kind="groups"),
     step_flops=step_flops,
     published=published,
     read=logs.reader(logs.ONEFLOW_GPT),

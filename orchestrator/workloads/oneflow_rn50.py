@@ -94,7 +94,7 @@ WORKLOAD = Workload(
     unsupported=partial(_oneflow.unsupported, base=1),
     rules=frozenset({"clock", "rates"}),
     log_prefix="rn50",
-    layout=Layout(nodes="num_nodes", gpus="gpu_num_per_node", decimals=1),
+    layout=Layout(decimals=1),
     published=published,
     read=logs.reader(logs.ONEFLOW_RN50),
     fabric=logs.fabric,

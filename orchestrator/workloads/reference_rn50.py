@@ -10,7 +10,6 @@ from orchestrator.launchers import gang_env, torch
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement, Seat
-from orchestrator.model.report import Layout
 from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Workload
 
@@ -93,7 +92,6 @@ WORKLOAD = Workload(
     axes=frozenset({"accumulation_steps"}),
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",
-    layout=Layout(throughput="samples/s(PyTorch)"),
     read=logs.reader(logs.DLLOGGER, (25, 125)),
     fabric=logs.fabric,
     progress=logs.progress(logs.DLLOGGER),

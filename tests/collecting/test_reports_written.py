@@ -65,8 +65,8 @@ def test_a_report_in_chinese_stands_beside_the_english_one(place: Place) -> None
     for path in own:
         assert (zh / path).read_bytes() == (en / path).read_bytes()
     text = (en / "report.zh.md").read_text(encoding="utf-8")
-    assert "## 测试用例" in text
-    assert "## Test Cases" in (en / "report.md").read_text(encoding="utf-8")
+    assert "## 用例一览" in text
+    assert "## Cases at a glance" in (en / "report.md").read_text(encoding="utf-8")
     figures = re.findall(r"\((figures/[^)]+)\)", text)
     assert figures
     assert all(name.endswith(".zh.svg") and (en / name).is_file() for name in figures)
@@ -122,9 +122,10 @@ def test_chinese_reports_say_what_a_code_means(place: Place) -> None:
     words = ("collect", "--logs", str(CUT), "--workload", "ngc_pytorch_rn50")
     place.must(*words, "--out", str(out), "--lang", "zh", code=3)
     text = (out / "report.zh.md").read_text(encoding="utf-8").replace("\\", "")
-    assert f"- {CUT.name}：SHORT-RUN（程序自行提前结束）：have 63 of 99 steps" in text
-    (row,) = (line for line in text.splitlines() if line.startswith("| 8 | 256 | amp |"))
-    assert "| 时钟 25-125 | SHORT-RUN（程序自行提前结束） GAP（窗口内有异常慢的迭代） " in row
+    assert f"- 1：{CUT.name}" in text
+    (row,) = (line for line in text.splitlines() if line.startswith("| 1 | 8 | 256 | amp |"))
+    assert "| 时钟 25-125 | SHORT-RUN（程序自行提前结束）：have 63 of 99 steps" in row
+    assert "；GAP（窗口内有异常慢的迭代）：" in row
 
 
 def test_result_files_of_an_earlier_report_do_not_stay(place: Place) -> None:
@@ -190,12 +191,12 @@ def test_a_report_of_logs_says_when_they_begin_as_far_as_they_tell(tmp_path: Pat
         (tmp_path / log.name).write_bytes(log.read_bytes())
     first, last = "2020-12-16 07:21:56", "2022-11-24 04:01:45"
     text = markdown(report_on(tmp_path, tensorflow))
-    assert f"- When: first steps of the logs from {first} to {last}, by their own clocks\n" in text
+    assert f"- When: first steps of the logs at {first} to {last}, by their own clocks\n" in text
     (tmp_path / "empty.txt").write_text("nothing\n")
     text = markdown(report_on(tmp_path, tensorflow))
     assert f" to {last}, by their own clocks; logs that do not tell it: 1\n" in text
     text = markdown(report_on(tmp_path / log.name, tensorflow))
-    assert f"- When: first step of the logs at {last}, by their own clocks\n" in text
+    assert f"- When: first steps of the logs at {last}, by their own clocks\n" in text
     text = markdown(report_on(GPT, Reading("oneflow_gpt", window=None, rule=None)))
     assert "- When: not known: no log tells it\n" in text
 

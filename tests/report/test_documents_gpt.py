@@ -1,6 +1,5 @@
-"""The tables of seed 002 on GPT, made again from what it prints of its trials."""
+"""The numbers of seed 002 on GPT, made again from what it prints of its trials."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from orchestrator import report
@@ -9,7 +8,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Evidence, Result
 from orchestrator.workloads import oneflow_gpt
-from tests.reported import LOG, SHA256, section, sweep, tables, trial
+from tests.reported import LOG, SHA256, rows, sweep, trial
 
 # Seed 002, "Test Case": one space for each border between two cells.
 GPT_CASES = """\
@@ -56,6 +55,9 @@ GPT_RESULTS = """\
 """
 
 
+UNIT = oneflow_gpt.WORKLOAD.unit
+
+
 def gpt() -> tuple[Result, ...]:
     """The 18 cases of seed 002, each measured once with its printed latency and memory."""
     found = []
@@ -94,7 +96,7 @@ def gpt_report() -> Report:
     found, workload = gpt(), oneflow_gpt.WORKLOAD
     return sweep(
         found,
-        layout=replace(workload.layout, throughput="throughput(sample/sec)"),
+        layout=workload.layout,
         names={result.case: oneflow_gpt.case_name(result.case) for result in found},
         step_flops={result.case: oneflow_gpt.step_flops(result.case) for result in found},
         peak_tflops={result.case: 125.0 for result in found},
@@ -104,99 +106,58 @@ def gpt_report() -> Report:
     )
 
 
-def grouped(table: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Rows of a table in groups, each with its group in its first cell."""
-    rows, title = [], ""
-    for first, *rest in table[1:]:
-        title = first or title
-        if not first:
-            rows.append([title, *(cell.replace("\\_", "_") for cell in rest)])
-    return rows
-
-
-def test_gpt_cases_have_the_documents_14_columns() -> None:
-    """Seed 002, "Test Case": 18 cases in four groups, by name, with all that they ask for."""
-    (table,) = tables(section(report.markdown(gpt_report()), "Test Cases"))
-    assert table[0] == [
-        *("group", "case", "num-nodes", "num-gpus-per-node", "data-parallel-size"),
-        *("tensor-model-parallel-size", "pipeline-model-parallel-size", "micro-batch-size"),
-        *("micro-batch-size-times-data-parallel-size", "num-accumulation-steps"),
-        *("global-batch-size", "hidden-size", "num-attention-heads", "num-layers"),
-    ]
-    assert grouped(table) == [line.split() for line in GPT_CASES.splitlines()]
-    assert [row for row in table[1:] if row[0]] == [
-        [group, *[""] * 13] for group in ("DP", "MP", "2D", "PP")
-    ]
+def glance(found: Report) -> list[dict[str, str]]:
+    """The rows of cases, without escapes."""
+    return rows(report.markdown(found).replace("\\", ""), "Cases at a glance")
 
 
 def test_gpt_results_have_the_documents_18_rows() -> None:
     """Seed 002, "Test Result": from the latency the throughput, each as printed."""
+    shown = glance(gpt_report())
+    for row, asked, said in zip(
+        shown, GPT_CASES.splitlines(), GPT_RESULTS.splitlines(), strict=True
+    ):
+        _, name, nodes, gpus, *_ = asked.split()
+        latency, memory, throughput, tflops = said.split()
+        assert (row["case"], row["nodes x GPUs"]) == (name, f"{nodes}x{gpus}")
+        assert (row["latency"], row["peak memory"]) == (f"{latency} (ms)", f"{memory} (MiB)")
+        assert (row[UNIT], row["TFLOP/s per GPU"]) == (throughput, tflops)
+    assert shown[0]["of peak"] == "39.5%"  # 49.43 of the 125 of a V100
     text = report.markdown(gpt_report())
-    (table,) = tables(section(text, "Test Results"))
-    assert table[0] == [
-        *("group", "case", "latency", "memory", "throughput(sample/sec)", "TFLOP/s per GPU"),
-        "of peak",
-    ]
-    names = [line.split()[:2] for line in GPT_CASES.splitlines()]
-    printed = [line.split() for line in GPT_RESULTS.splitlines()]
-    assert [row[:6] for row in grouped(table)] == [
-        [*name, f"{latency} (ms)", f"{memory} (MiB)", throughput, tflops]
-        for name, (latency, memory, throughput, tflops) in zip(names, printed, strict=True)
-    ]
-    assert grouped(table)[0][6] == "39.5%"  # 49.43 of the 125 of a V100
     assert "publishes, without sparsity: 125 (AMP)." in text
     assert "over the rows that the program prints from step 60 to 100" in text
+    assert "All cases" not in text
 
 
 def test_gpt_logs_stand_with_their_cases() -> None:
-    """Seed 002, "Test Logs": by group; two cases of one shape have two logs, not one."""
-    text = report.markdown(gpt_report())
-    (table,) = tables(section(text, "Test Logs"))
-    assert table[0] == ["group", "case", "log"]
-    logs = {name: log for _, name, log in grouped(table)}
+    """Seed 002, "Test Logs": two cases of one shape have two logs, not one."""
+    every = rows(report.markdown(gpt_report()).replace("\\", ""), "Evidence of each trial")
+    logs = {row["case"]: row["log"] for row in every}
     assert len(set(logs.values())) == len(logs) == 18
     assert (
         "pretrain_gpt_1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16"
         in logs["2D_8x1x1_16_1536x16"]
     )
-    (every,) = tables(section(text, "All Results"))
-    assert grouped(every)[16] == [
-        *("PP", "2D_PP_2x4x4_512_2304x24", "13117.188 (ms)", "11958 (MiB)", "39.03", "1", "valid"),
-        "",
-    ]
-    (evidence,) = tables(section(text, "Evidence of each trial"))
-    name = "2D_PP_2x4x4_512_2304x24"
-    assert [name, "1", logs[name], "0123456789ab"] in [
-        [cell.replace("\\_", "_") for cell in row] for row in evidence
-    ]
 
 
-def test_gpt_groups_without_names_or_numbers_stay_readable() -> None:
+def test_gpt_cases_without_names_or_numbers_stay_readable() -> None:
     """A folder of logs may not tell names; a failed case has no number; no peak, no share of it."""
     said = gpt_report()
     one, *_, last = said.results
     bare = replace(one.case, params=())
     failed = medians.result(last.case, [trial(last.case, 1, None)])
-    unnamed = replace(one, case=bare)
-    named = replace(last.case, params=())
     found = replace(
         said,
-        results=(unnamed, failed, replace(one, case=named)),
-        names={last.case: "2D_PP_2x8x2_512_2304x24", named: "2D_PP_2x8x2_512_2304x24"},
+        results=(replace(one, case=bare), failed),
+        names={last.case: "2D_PP_2x8x2_512_2304x24"},
         peak_tflops={},
     )
-    text = report.markdown(found)
+    first, second = glance(found)
     settings = "AMP(BS=2, accumulation_steps=1, tensor_parallel=1, pipeline_parallel=1)"
-    (table,) = tables(section(text, "Test Results"))
-    assert [row[:6] for row in grouped(table)] == [
-        ["-", f"1x1 {settings}", "406.16 (ms)", "11066 (MiB)", "4.92", "n/a"],
-        ["PP", "2D_PP_2x8x2_512_2304x24", "n/a", "n/a", "n/a", "n/a"],
-        ["PP", "2D_PP_2x8x2_512_2304x24", "406.16 (ms)", "11066 (MiB)", "4.92", "n/a"],
+    keys = ("case", UNIT, "latency", "peak memory")
+    assert [first[key] for key in keys] == [
+        *(f"1x1 {settings}", "4.92", "406.16 (ms)", "11066 (MiB)"),
     ]
-    assert "of peak" not in text
-    (cases,) = tables(section(text, "Test Cases"))
-    assert grouped(cases)[0][-3:] == ["n/a", "n/a", "n/a"]
+    assert [second[key] for key in keys] == ["2D_PP_2x8x2_512_2304x24", "n/a", "", ""]
+    assert "of peak" not in first
     assert "TFLOP/s" not in report.markdown(replace(found, step_flops={}))
-    failing = replace(said, results=(failed,))
-    (table,) = tables(section(report.markdown(failing), "Test Results"))
-    assert grouped(table)[0][5:7] == ["n/a", "n/a"]

@@ -31,6 +31,15 @@ from tests.reported import sweep
 from tests.verifying import honest, sweeps
 
 Row = Mapping[str, str]
+SECTIONS = {
+    "glance": ("Cases at a glance", "用例一览"),
+    "trials": ("All trials", "全部试验"),
+    "evidence": ("Evidence of each trial", "各次试验的证据"),
+    "published": ("Published results", "已公布的结果"),
+    "machines": ("State of the machines", "机器状态"),
+    "nodes": ("Nodes beside one another", "各节点比较"),
+    "lone": ("Logs", "日志"),
+}
 
 
 @dataclass(frozen=True)
@@ -47,11 +56,10 @@ class Shown:
         return phrases.text(self.language, key)
 
     def rows(self, key: str) -> list[Row]:
-        """The rows of every table of a section by the heads of their columns, without groups."""
+        """The rows of every table of a section by the heads of their columns."""
         found: list[Row] = []
-        for head, *rows in self.tables.get(self.say(key), ()):
-            grouped = head[0] == self.say("head.group")
-            found += [dict(zip(head, row, strict=True)) for row in rows if not grouped or row[1]]
+        for head, *rows in self.tables.get(SECTIONS[key][self.language == "zh"], ()):
+            found += [dict(zip(head, row, strict=True)) for row in rows]
         return found
 
     def column(self, section: str, head: str) -> list[str]:
@@ -115,10 +123,8 @@ def check(document: Mapping[str, Any], shown: Shown) -> None:
     """Compare every section of a page with results.json."""
     glance(document, shown)
     trials(document, shown)
-    named_cases(document, shown)
     published(document, shown)
     machines(document, shown)
-    canary(document, shown)
     lone(document, shown)
     first_lines(document, shown)
 
@@ -134,7 +140,7 @@ def glance(document: Mapping[str, Any], shown: Shown) -> None:
         assert row[shown.say("head.trials")] == counts
         speedup = fixed(case["speedup"], 2)
         if case["speedup"] is None and is_measured:
-            speedup = shown.say("no_baseline")
+            speedup = "n/a (no valid 1x1)" if shown.language == "en" else "n/a（无有效的 1x1）"
         if case["speedup_interval"]:
             speedup += shown.say("comma") + shown.interval(case["speedup_interval"])
         expected = {
@@ -144,6 +150,8 @@ def glance(document: Mapping[str, Any], shown: Shown) -> None:
             "efficiency": share(case["efficiency"]),
             "transport": case["transport"] or "-",
             "memory": f"{case['peak_memory_mib']:.0f} (MiB)" if case["peak_memory_mib"] else "",
+            "latency": latency(case["latency_s"]),
+            "tflops": "" if case["tflops_per_gpu"] is None else fixed(case["tflops_per_gpu"], 2),
         }
         for key, cell in expected.items():
             assert row.get(shown.say(f"head.{key}"), "-") in (cell, cell or "-"), key
@@ -158,68 +166,37 @@ def glance(document: Mapping[str, Any], shown: Shown) -> None:
             assert cell == ""
 
 
+def latency(seconds: float | None) -> str:
+    """Milliseconds without zeros at their end, empty where there are none."""
+    if seconds is None:
+        return ""
+    return f"{f'{seconds * 1000:.3f}'.rstrip('0').rstrip('.')} (ms)"
+
+
 def trials(document: Mapping[str, Any], shown: Shown) -> None:
-    """Every trial: its number, state, seconds, nodes, log and digest."""
-    cases = document["cases"]
-    flat = [trial for case in cases for trial in case["trials"]]
-    evidence = shown.rows("evidence")
-    assert len(evidence) == len(flat)
-    for row, trial in zip(evidence, flat, strict=True):
+    """Every trial: its number, state, seconds, nodes, log and digest; the canary's at the end."""
+    watched = document["canary"]
+    every = [trial for case in document["cases"] for trial in case["trials"]]
+    every += watched["trials"] if watched else []
+    rows = shown.rows("trials")
+    assert len(rows) == len(every)
+    for row, trial in zip(rows, every, strict=True):
+        assert row[shown.say("head.trial")] == str(trial["repeat"])
+        assert row[document["unit"]] == shown.rate(trial["throughput"])
+        said = row.get(shown.say("head.reasons"), "")
+        assert all(it["code"] in said for it in (*trial["problems"], *trial["marks"]))
+        state = trial["state"]
+        state = state if shown.language == "en" else phrases.WORDS[state]
+        assert row[shown.say("head.state")] == state
+    logged = [trial for trial in every if trial["log"]]
+    for row, trial in zip(shown.rows("evidence"), logged, strict=True):
         seconds = "" if trial["measured_s"] is None else f"{trial['measured_s']:.1f}"
         assert row.get(shown.say("head.measured_s"), "") == seconds
-        assert row.get("sha256", "") == (trial["sha256"] or "")[:12]
-        assert row.get(shown.say("head.log"), "") == (trial["log"] or "")
+        assert row["sha256"] == trial["sha256"][:12]
+        assert row[shown.say("head.log")] == trial["log"]
         assert row[shown.say("head.trial")] == str(trial["repeat"])
-    by_series: dict[str, list[Mapping[str, Any]]] = {}
-    for case in cases:
-        settings = {**case["case"]}
-        for name in ("nodes", "gpus_per_node", "placement", "world_size", "data_parallel"):
-            settings.pop(name, None)
-        settings.pop("global_batch_size", None)
-        key = json.dumps(settings, sort_keys=True)
-        by_series.setdefault("" if shown.layout.kind == "groups" else key, []).append(case)
-    ordered = [case for series in by_series.values() for case in series]
-    if shown.layout.kind == "groups":
-        ordered = in_groups(shown, cases)
-    rows = shown.rows("all")
-    expected = [trial for case in ordered for trial in case["trials"]]
-    assert [row[shown.layout.throughput] for row in rows] == [
-        shown.rate(trial["throughput"]) for trial in expected
-    ]
-    assert [row[shown.say("head.trial")] for row in rows] == [str(it["repeat"]) for it in expected]
-    for row, trial in zip(rows, expected, strict=True):
-        codes = row[shown.say("head.codes")]
-        assert all(it["code"] in codes for it in (*trial["problems"], *trial["marks"]))
-        assert row[shown.say("head.state")] == shown.say(f"state.{trial['state']}")
-
-
-def in_groups(shown: Shown, cases: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The cases in the order of the table of named cases."""
-    names = [row[shown.say("head.case")] for row in shown.rows("results")]
-    left = [*zip((row[shown.say("head.case")] for row in shown.rows("glance")), cases, strict=True)]
-    found = []
-    for name in names:
-        place = next(n for n, (other, _) in enumerate(left) if other == name)
-        found.append(left.pop(place)[1])
-    assert left == []
-    return found
-
-
-def named_cases(document: Mapping[str, Any], shown: Shown) -> None:
-    """GPT: latency, memory and TFLOP/s of each case."""
-    if shown.layout.kind != "groups":
-        return
-    rows = shown.rows("results")
-    for row, case in zip(rows, in_groups(shown, document["cases"]), strict=True):
-        latency = "n/a"
-        if case["latency_s"] is not None:
-            milliseconds = f"{case['latency_s'] * 1000:.3f}".rstrip("0").rstrip(".")
-            latency = f"{milliseconds} (ms)"
-        assert row[shown.say("head.latency")] == latency
-        memory = "n/a" if case["memory_mib"] is None else f"{case['memory_mib']} (MiB)"
-        assert row[shown.say("head.memory")] == memory
-        assert row[shown.layout.throughput] == shown.rate(case["median"])
-        assert row.get(shown.say("head.tflops"), "n/a") == fixed(case["tflops_per_gpu"], 2)
+    if watched:
+        assert f"{watched['bound']:.1%}" in shown.text
 
 
 def published(document: Mapping[str, Any], shown: Shown) -> None:
@@ -269,19 +246,9 @@ def machines(document: Mapping[str, Any], shown: Shown) -> None:
             assert cell == shown.say("not_observed")
         else:
             assert float(cell) == pytest.approx(joules, abs=0.0005)
-    rows = shown.rows("nodes_compared")
+    rows = shown.rows("nodes")
     speeds = [(row[shown.say("head.trials")], row[shown.say("head.speed")]) for row in rows]
     assert speeds == [(str(it["trials"]), f"{it['speed']:.3f}") for it in document["node_speeds"]]
-
-
-def canary(document: Mapping[str, Any], shown: Shown) -> None:
-    """The case that was measured now and again."""
-    watched = document["canary"]
-    cells = [row[shown.layout.throughput] for row in shown.rows("canary")]
-    expected = watched["trials"] if watched else []
-    assert cells == [shown.rate(trial["throughput"]) for trial in expected]
-    if watched:
-        assert f"{watched['bound']:.1%}" in shown.text
 
 
 def lone(document: Mapping[str, Any], shown: Shown) -> None:
@@ -291,11 +258,8 @@ def lone(document: Mapping[str, Any], shown: Shown) -> None:
     for row, log in zip(rows, document["logs"], strict=True):
         assert row[document["unit"]] == fixed(log["throughput"], 2)
         assert row[shown.say("head.mean_rate")] == fixed(log["rate"] and log["rate"]["mean"], 2)
-        for head, key in (
-            ("world_size", "world_size"),
-            ("batch_size_per_device", "micro_batch_size"),
-        ):
-            assert row[head] == str(log["config"].get(key, "?"))
+        for head, key in (("ranks", "world_size"), ("batch", "micro_batch_size")):
+            assert row[shown.say(f"head.{head}")] == str(log["config"].get(key, "?"))
 
 
 def first_lines(document: Mapping[str, Any], shown: Shown) -> None:
@@ -309,7 +273,7 @@ def first_lines(document: Mapping[str, Any], shown: Shown) -> None:
     if medians:
         assert {said["cases_with_result"], said["cases"]} <= set(numbers)
         best = max(medians, key=lambda case: case["median"])
-        sentence = shown.text[: shown.text.index(shown.say("headline.what"))]
+        sentence = shown.text[: shown.text.index("What" if shown.language == "en" else "内容")]
         assert f"{shown.rate(best['median'])} {document['unit']}" in sentence
         if best["interval"]:
             assert shown.interval(best["interval"]) in sentence
@@ -364,7 +328,7 @@ def _varied(draw: random.Random, found: Result) -> Result:
 @pytest.mark.parametrize("language", report.LANGUAGES)
 @pytest.mark.parametrize("seed", range(60))
 def test_every_number_stands_where_the_page_says(seed: int, language: Language) -> None:
-    """Of drawn reports: placements, GPT's groups and numbers of GPUs, sweeps and folders."""
+    """Of drawn reports: placements and GPT's names, sweeps and folders."""
     found = varied(seed)
     document = json.loads(json.dumps(report.document(found)))
     check(document, of_markdown(report.markdown(found, language), language, found.layout))

@@ -99,7 +99,7 @@ def test_the_peak_of_memory_is_that_of_logs_else_that_of_drivers() -> None:
     """In the row of a case, and in results.json beside what logs show."""
     found = observed(replace(STATE, memory_peak_mib=15900.0), replace(STATE, memory_peak_mib=None))
     (glance,) = tables(section(report.markdown(found), "Cases at a glance"))
-    assert dict(zip(*glance, strict=True))["memory"] == "15900 (MiB)"
+    assert dict(zip(*glance, strict=True))["peak memory"] == "15900 (MiB)"
     (case,) = json.loads(json.dumps(report.document(found)))["cases"]
     assert (case["memory_mib"], case["peak_memory_mib"]) == (None, 15900.0)
     (result,) = found.results

@@ -19,7 +19,7 @@ from tests.report.test_machines import STATE
 from tests.reported import LOG, PUBLISHED, folder, results, sweep, tables
 
 Rows = tuple[tuple[str, ...], ...]
-KINDS: tuple[Literal["placements", "groups", "gpus"], ...] = ("placements", "groups", "gpus")
+KINDS: tuple[Literal["placements", "groups"], ...] = ("placements", "groups")
 NUMBER = re.compile(r"(?<![\w.])[-+]?[0-9]+(?:\.[0-9]+)?(?![\w.])")
 
 

@@ -22,7 +22,7 @@ def measured(**layout: object) -> Report:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("kind", ["placements", "groups", "gpus"])
+@pytest.mark.parametrize("kind", ["placements", "groups"])
 def test_pages_have_2x8_before_4x8(kind: str, language: Language) -> None:
     """Every table and drawing of report.md and report.html, in both languages."""
     found = measured(kind=kind)

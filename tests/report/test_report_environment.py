@@ -5,17 +5,18 @@ from tests.reported import SEED_AMP, results, section, sweep, tables
 
 
 def test_nodes_that_are_alike_are_said_once() -> None:
-    """As the documents do it: how many there are, then each fact on a line, hostnames folded."""
+    """A column for all of them, hostnames folded; another one for a node that differs."""
     alike = {"GPUs": "Tesla V100-SXM2-16GB x 8", "memory": "386000 MiB"}
     nodes = {f"vs00{n}": {"hostname": f"VS00{n}", **alike} for n in range(1, 5)}
-    text = section(report.markdown(sweep(results(SEED_AMP), environment=nodes)), "Test Environment")
-    assert text.strip().splitlines() == [
-        *("All tests ran on vs\\[001-004\\] (nodes: 4):", ""),
-        *("- hostname: VS\\[001-004\\]", "- GPUs: Tesla V100-SXM2-16GB x 8"),
-        "- memory: 377 GiB",
+    text = section(report.markdown(sweep(results(SEED_AMP), environment=nodes)), "Environment")
+    assert tables(text)[0] == [
+        ["", "vs\\[001-004\\]"],
+        ["hostname", "VS\\[001-004\\]"],
+        ["GPUs", "Tesla V100-SXM2-16GB x 8"],
+        ["memory", "377 GiB"],
     ]
     nodes["vs003"] |= {"memory": "257000 MiB"}
-    text = section(report.markdown(sweep(results(SEED_AMP), environment=nodes)), "Test Environment")
+    text = section(report.markdown(sweep(results(SEED_AMP), environment=nodes)), "Environment")
     assert tables(text)[0] == [
         ["", "vs\\[001-002,004\\]", "vs003"],
         ["hostname", "VS\\[001-002,004\\]", "VS003"],
@@ -29,7 +30,7 @@ def test_topologies_that_are_alike_are_shown_once() -> None:
     near = report.matrix({"GPU0": {"GPU1": "NV2"}, "GPU1": {"GPU0": "NV2"}}, {})
     far = report.matrix({"GPU0": {"GPU1": "SYS"}, "GPU1": {"GPU0": "SYS"}}, {})
     wired = {"vs001": near, "vs002": far, "vs003": near, "vs004": ""}
-    text = section(report.markdown(sweep(results(SEED_AMP), topologies=wired)), "Test Environment")
+    text = section(report.markdown(sweep(results(SEED_AMP), topologies=wired)), "Environment")
     one, other = text.split("`nvidia-smi topo -m`")[1:]
     assert one.startswith(
         " on vs\\[001,003\\]:\n\n```\n        GPU0    GPU1\nGPU0     X      NV2\n"

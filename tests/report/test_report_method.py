@@ -10,8 +10,9 @@ from orchestrator.measuring import medians, settling
 from orchestrator.model.experiment import Method, Repeats
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED
-from tests.reported import SEED_AMP, csv_rows, results, section, sweep, tables, trial
+from tests.reported import SEED_AMP, csv_rows, results, rows, section, sweep, trial
 
+TRIALS = "All trials"
 UNTIL = Method(repeats=Repeats(min=3, max=5, until_interval="1%"), iterations=121, window=(20, 120))
 
 
@@ -35,19 +36,18 @@ def settled() -> Report:
 
 
 def test_a_drift_stands_at_the_top_and_with_its_measurements() -> None:
-    """Before the tables, in words; and in a section of its own with logs and sha256."""
+    """Before the tables, in words; its trials, with logs and sha256, behind those of the cases."""
     found = watched(802.9, 790.0, 780.0)
     text = report.markdown(found)
     assert text.index(
         "DRIFT (the machines changed during the sweep)**: canary: 2.9% between"
-    ) < text.index("## Final Result")
-    (rows,) = tables(section(text, "Canary"))
-    assert rows[0][:3] == ["measured at", "samples/s(PyTorch)", "difference from the first"]
-    assert [row[:4] for row in rows[1:]] == [
-        ["start", "802.90", "+0.0%", "valid"],
-        ["middle", "790.00", "-1.6%", "valid"],
-        ["end", "780.00", "-2.9%", "valid"],
+    ) < text.index("## Cases at a glance")
+    assert [(row["case"], row["images/s"], row["state"]) for row in rows(text, TRIALS)[-3:]] == [
+        *(("canary, start", "802.90", "valid"), ("canary, middle", "790.00", "valid")),
+        ("canary, end", "780.00", "valid"),
     ]
+    assert "- Canary: 1x1 is measured several times and counts in no median." in text
+    assert "more than 2.0%, the larger of" in text
     chinese = report.markdown(found, "zh")
     assert "DRIFT（机器状态在测试过程中有变化）" in chinese  # noqa: RUF001 - Chinese punctuation
     document = json.loads(json.dumps(report.document(found)))["canary"]
@@ -60,10 +60,10 @@ def test_a_canary_that_failed_is_lacking() -> None:
     """It is one of what is missing or does not count, with its reason."""
     found = watched(802.9, None)
     assert found.incomplete == 1
-    (rows,) = tables(section(report.markdown(found), "Canary"))
-    assert rows[2][:3] == ["middle", "n/a", "n/a"]
+    last = rows(report.markdown(found), TRIALS)[-1]
+    assert (last["case"], last["images/s"]) == ("canary, middle", "n/a")
     without = sweep(results(SEED_AMP))
-    assert "## Canary" not in report.markdown(without)
+    assert "anary" not in report.markdown(without)
     assert report.document(without)["canary"] is None
 
 
@@ -74,10 +74,9 @@ def test_a_settled_case_lacks_nothing() -> None:
     text = report.markdown(found)
     assert "INCOMPLETE" not in text
     assert "3 to 5 trials of each case: no more once the interval" in text
-    (glance,) = tables(section(text, "Cases at a glance"))
-    assert "3/3" in glance[1]
-    (rows,) = tables(section(text, "All Results"))
-    assert [row[5] for row in rows[1:]] == ["valid"] * 3 + ["not-needed"] * 2
+    (glance,) = rows(text, "Cases at a glance")
+    assert glance["trials"] == "3/3"
+    assert [row["state"] for row in rows(text, TRIALS)] == ["valid"] * 3 + ["not-needed"] * 2
     (case,) = json.loads(json.dumps(report.document(found)))["cases"]
     assert (case["settled"], case["trials_planned"], case["trials_valid"]) == (True, 3, 3)
     assert "无需运行" in report.markdown(found, "zh")
@@ -95,7 +94,7 @@ def test_the_interval_of_a_speedup_is_in_every_file() -> None:
     names = ("speedup_low", "speedup_high", "speedup_coverage")
     assert [float(row[name]) for name in names] == [*ends.values()]
     assert [csv_rows(found)[0][name] for name in names] == ["", "", ""]
-    assert "Interval of a speedup" in report.markdown(found)
+    assert "The interval of a speedup is Welch's" in report.markdown(found)
 
 
 @pytest.mark.parametrize(
@@ -115,14 +114,14 @@ def test_the_interval_of_a_speedup_is_in_every_file() -> None:
 def test_method_says_by_which_rule_was_measured(fields: dict[str, object], words: str) -> None:
     """In one sentence, with the window where the rule has one."""
     text = report.markdown(sweep(results(SEED_AMP), **fields))
-    assert words in section(text, "Test Descriptions")
+    assert words in section(text, "How it was measured")
     assert text.count("Throughput of a") == 1
 
 
 def test_variables_that_were_added_stand_in_the_method() -> None:
     """As they were given, in the order of their names."""
     found = replace(sweep(results(SEED_AMP)), added_env={"B_LAST": "2", "A_FIRST": "x y"})
-    described = section(report.markdown(found), "Test Descriptions")
+    described = section(report.markdown(found), "How it was measured")
     assert r"A\_FIRST=x y, B\_LAST=2" in described
-    plain = section(report.markdown(sweep(results(SEED_AMP))), "Test Descriptions")
+    plain = section(report.markdown(sweep(results(SEED_AMP))), "How it was measured")
     assert "FIRST" not in plain

@@ -9,7 +9,8 @@ import pytest
 from orchestrator import report
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report
-from orchestrator.report import phrases, verdict
+from orchestrator.report import verdict
+from orchestrator.report.page import Page
 from tests.reported import LOG, SEED_AMP, folder, results, sweep
 
 GAP = Problem("GAP", "line 90: 3.1 s")
@@ -78,7 +79,7 @@ def test_many_trials_of_one_code_are_one_line() -> None:
     """What was seen stands beside the trial that it is of; two more are named, others counted."""
     (one,) = results({"1x1": [800.0] * 9})
     trials = tuple(replace(trial, marks=(GAP,)) for trial in one.trials)
-    ((begin, rest),) = verdict.lines(sweep((replace(one, trials=trials),)), "en")
+    ((begin, rest),) = verdict.lines(Page(sweep((replace(one, trials=trials),)), "en"))
     assert begin + rest == (
         "mark: GAP (an iteration in the window was unusually slow):"
         f" 1n1g-r50_b256_amp_1: {GAP.message};"
@@ -91,7 +92,7 @@ def test_what_marks_the_whole_sweep_is_the_first_mark() -> None:
     one, two, *_ = results(SEED_AMP)
     trials = tuple(replace(trial, marks=(GAP,)) for trial in two.trials)
     found = sweep((one, replace(two, trials=trials)), marks=(Problem("SLOW-NODE", "vs003"),))
-    assert [known.code for known in verdict.verdict(found).known] == ["SLOW-NODE", "GAP"]
+    assert [known.code for known in verdict.known(found)] == ["SLOW-NODE", "GAP"]
 
 
 @pytest.mark.parametrize(
@@ -105,13 +106,14 @@ def test_what_marks_the_whole_sweep_is_the_first_mark() -> None:
 )
 def test_the_first_sentence_says_how_much_counts(found: Report, begins: str) -> None:
     """Of trials, of logs that belong to no case, and of cases."""
-    assert verdict.sentences(found)[0].startswith(begins)
+    assert next(iter(verdict.sentences(Page(found, "en")))).startswith(begins)
 
 
 def test_marks_alone_are_said_in_the_first_word() -> None:
     """A reader who stops there knows that there is more."""
     one, *_ = results(SEED_AMP)
     found = sweep((replace(one, marks=(GAP,)),))
-    assert verdict.sentences(found)[0].startswith("MARKED: 5 of 5 trials count, some with marks;")
-    assert verdict.sentences(found, "zh")[0].startswith("MARKED：5 个试验中有 5 个")
-    assert set(phrases.LANGUAGES) == {"en", "zh"}
+    assert next(iter(verdict.sentences(Page(found, "en")))).startswith(
+        "MARKED: 5 of 5 trials count, some with marks;"
+    )
+    assert next(iter(verdict.sentences(Page(found, "zh")))).startswith("MARKED：5 个试验中有 5 个")

@@ -33,7 +33,7 @@ def test_sweep_runs_every_trial_and_leaves_nothing_running(place: Place) -> None
     assert document["cases"][1]["case"]["world_size"] == 4
     assert place.pids() == []
     report = (place.sweep() / "report.md").read_text()
-    assert report.index("SHARED-MACHINE") < report.index("## Final Result")
+    assert report.index("SHARED-MACHINE") < report.index("## Cases at a glance")
     names = sorted(str(path.relative_to(place.sweep())) for path in place.sweep().rglob("*.log"))
     assert "logs/2n2g/toy_b4_fp32_1.log" in names
     assert "attempts/2n2g-toy_b4_fp32_1/a1/r1.log" in names
