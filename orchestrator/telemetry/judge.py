@@ -6,7 +6,7 @@ in ``docs/state-of-machines.md``.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import fmean, median
 
 from orchestrator import words
@@ -174,8 +174,8 @@ def energy(
             return None
         used += known
     joules = sum(amount for amount, _ in used)
-    source = "counter" if all(by_counter for _, by_counter in used) else "power"
-    return Energy(joules, joules / (throughput * nodes[0][1].seconds), source)
+    per_sample = joules / (throughput * nodes[0][1].seconds)
+    return Energy(joules, per_sample, "counter" if all(it for _, it in used) else "power")
 
 
 def find_held(
@@ -208,11 +208,9 @@ def find_held(
 
 
 def by_gpu(moments: Sequence[GpuMoment]) -> Sequence[Sequence[GpuMoment]]:
-    """The moments of each GPU."""
-    by_index: dict[int, list[GpuMoment]] = {}
-    for moment in moments:
-        by_index.setdefault(moment.index, []).append(moment)
-    return [*by_index.values()]
+    """The moments of each GPU, in order of time as they came."""
+    ordered = sorted(moments, key=lambda moment: moment.index)
+    return [[*own] for _, own in groupby(ordered, key=lambda moment: moment.index)]
 
 
 def _joules(moments: Sequence[GpuMoment], seconds: float) -> tuple[float, bool] | None:

@@ -50,6 +50,4 @@ def _print(
     voice: Voice, page: Sequence[str], number: float | None, document: Mapping[str, JSON]
 ) -> int:
     voice.sentences(page)
-    code = 3 if number is None else 0
-    voice.document({"exit_code": code, **document})
-    return code
+    return voice.finish(document, code=3 if number is None else 0)
