@@ -1,18 +1,17 @@
 """Rules over facts of nodes, each finding an error or a warning. Pure.
 
-A new check is a function here that yields ``Finding``; its code belongs into ``docs/codes-*.md``.
+A new check is a function here that yields ``Finding``; its code, severity and remedy belong into
+``model/findings.toml``.
 """
 
 from collections.abc import Iterator
 
 from orchestrator.checks.data import digests, states
-from orchestrator.checks.engine import docker
 from orchestrator.checks.fabric import adapters, distances, gids, openable
-from orchestrator.checks.gpu import gpus
+from orchestrator.checks.gpu import gpus, nvlinks
 from orchestrator.checks.health import health
 from orchestrator.checks.inside import container
-from orchestrator.checks.links import lanes, nvlinks
-from orchestrator.checks.machine import Demands, host
+from orchestrator.checks.machine import Demands, docker, host
 from orchestrator.checks.network import interfaces, reachable
 from orchestrator.checks.nodes import alike, since, together
 from orchestrator.model.cluster import Cluster
@@ -34,7 +33,6 @@ __all__ = (
     "health",
     "host",
     "interfaces",
-    "lanes",
     "nvlinks",
     "openable",
     "reachable",
@@ -54,7 +52,6 @@ def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) ->
     yield from gids(node, answer.gids)
     if not isinstance(answer.gpu, Silent):  # one program that fails is one finding
         yield from distances(node, answer.topology)
-        yield from lanes(node, answer.gpu)
         yield from nvlinks(node, answer.gpu, answer.nvlinks, answer.nvlink_errors)
     yield from health(node, answer.health)
     yield from docker(node, answer.docker, cluster.container)

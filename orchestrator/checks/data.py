@@ -23,22 +23,15 @@ def states(node: Node, data: Mapping[str, DataState], where: str = "") -> Iterat
     for name, state in data.items():
         path = node.data.get(name, "?")
         if state == "hung":
-            yield found(
-                "MOUNT-HUNG",
-                node.name,
-                f"{where}{path}: no answer in {first_look.LIMIT_S} s",
-                f"data set {name}",
-            )
+            seen = f"{where}{path}: no answer in {first_look.LIMIT_S} s"
+            yield found("MOUNT-HUNG", node.name, seen, f"data set {name}")
         elif state != "present":
-            yield found(
-                "DATA-MISSING",
-                node.name,
-                f"{where}{path}: {state}",
-                f"data set {name}, readable for user {node.user}{confined}",
-                f"`find {path} ! -perm -o+r` lists what others cannot read; chmod -R o+rX {path}"
-                if state == "unreadable"
-                else "put the data set there, or correct the inventory",
-            )
+            fix = "put the data set there, or correct the inventory"
+            if state == "unreadable":
+                find = f"`find {path} ! -perm -o+r` lists what others cannot read"
+                fix = f"{find}; chmod -R o+rX {path}"
+            needed = f"data set {name}, readable for user {node.user}{confined}"
+            yield found("DATA-MISSING", node.name, f"{where}{path}: {state}", needed, fix)
 
 
 def digests(name: str, by_node: Mapping[str, DataDigest]) -> Iterator[Finding]:
@@ -47,33 +40,17 @@ def digests(name: str, by_node: Mapping[str, DataDigest]) -> Iterator[Finding]:
     Args:
         by_node: digests by node name, in rank order.
     """
-    for odd in deviants({node: _content(digest) for node, digest in by_node.items()}):
-        yield found(
-            "DATA-DIFF",
-            odd.node,
-            f"{by_node[odd.node].path}: {odd.seen}",
-            f"{odd.expected}",
-            f"copy data set {name} again, with rsync --checksum",
-        )
-    for node, digest in by_node.items():
-        counted = (digest.train_files, digest.train_folders)
-        whole = (None, IMAGENET_FILES), (None, IMAGENET_FOLDERS)
-        if _is_imagenet(name) and not all(
-            count in allowed for count, allowed in zip(counted, whole, strict=True)
-        ):
-            yield found(
-                "DATA-INCOMPLETE",
-                node,
-                f"{digest.train_files} files in {digest.train_folders} folders"
-                f" of {digest.path}/train",
-                f"{IMAGENET_FILES} in {IMAGENET_FOLDERS}",
-            )
-
-
-def _is_imagenet(name: str) -> bool:
-    """Return True for ImageNet as single image files, False for record files."""
-    return "imagenet" in name.casefold() and not name.endswith("record")
-
-
-def _content(digest: DataDigest) -> str:
-    return f"{digest.files} files, {digest.size_bytes} bytes, digest {digest.digest[:16]}"
+    contents = {
+        node: f"{held.files} files, {held.size_bytes} bytes, digest {held.digest[:16]}"
+        for node, held in by_node.items()
+    }
+    for node, seen, expected in deviants(contents):
+        fix = f"copy data set {name} again, with rsync --checksum"
+        yield found("DATA-DIFF", node, f"{by_node[node].path}: {seen}", expected, fix)
+    if "imagenet" not in name.casefold() or name.endswith("record"):  # records have other counts
+        return
+    for node, held in by_node.items():
+        files, folders = held.train_files, held.train_folders
+        if files not in (None, IMAGENET_FILES) or folders not in (None, IMAGENET_FOLDERS):
+            seen = f"{files} files in {folders} folders of {held.path}/train"
+            yield found("DATA-INCOMPLETE", node, seen, f"{IMAGENET_FILES} in {IMAGENET_FOLDERS}")

@@ -1,57 +1,66 @@
-"""Rules about the NVIDIA driver of a node and its GPUs."""
+"""Rules about the NVIDIA driver of a node and its GPUs: health, PCIe lanes, NVLinks."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from orchestrator import words
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
 from orchestrator.model.findings import found
+from orchestrator.model.health import NvlinkErrors
 from orchestrator.model.node import Gpus, Node
 from orchestrator.model.site import Finding
+from orchestrator.model.telemetry import HARMFUL
 
 MOST_ROWS_REMAPPED = 512
-# Idle, clocks that somebody set and the software power cap are normal on a sound GPU.
-_HARMFUL = frozenset(
-    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
-)
-_RESET = "end the programs on it, then reset it (nvidia-smi --gpu-reset -i {})"
-_RECOVERIES = {
-    "Reset": _RESET,
-    "Reboot": "reboot the node",
-    "Drain P2P": "end the programs that exchange data with it",
-    "Drain and Reset": _RESET,
-}
 # A fabric's state, status, and its health: bandwidth, no unhealthy route, and the like.
 _SOUND = frozenset({"Completed", "Success", "Healthy", "Full", "False", "None", "Connected"})
-# What nvidia-smi says in place of an answer, or our name of its exit status.
+# Our name of how nvidia-smi ended, then its words in place of an answer; the first match counts.
 _SILENT = (
-    ("NVIDIA driver", "GPU-NO-DRIVER", "install the NVIDIA driver, or correct the inventory"),
-    ("version mismatch|module differ", "GPU-DRIVER-MISMATCH", "reboot the node after the update"),
-    ("GPU is lost|device handle", "GPU-LOST", "look for Xid 79 in dmesg; reboot or reseat the GPU"),
-    ("requires a reset|must be reset", "GPU-RECOVERY", "reset the GPUs or reboot the node"),
-    ("No devices were found", "GPU-COUNT", "look for GPUs that fell off the bus (Xid 79 in dmesg)"),
+    ("^HUNG ", "GPU-QUERY-HUNG"),
+    ("^ABSENT |NVIDIA driver", "GPU-NO-DRIVER"),
+    ("version mismatch|module differ", "GPU-DRIVER-MISMATCH"),
+    ("GPU is lost|device handle", "GPU-LOST"),
+    ("requires a reset|must be reset", "GPU-RECOVERY"),
+    ("No devices were found", "GPU-COUNT"),
+    ("", "GPU-QUERY-FAILED"),
 )
 
 
 def gpus(
     node: Node, facts: DriverFacts | Silent | None, *, driver: str | None = None
 ) -> Iterator[Finding]:
-    """Findings about the driver, about GPU count and model, and about the GPUs in use.
+    """Find what is wrong with the driver, with GPU count and model, and with the GPUs in use.
 
     Args:
         driver: the oldest driver that the images run on.
     """
+    if facts is None:
+        return
     if isinstance(facts, Silent):
-        yield _silent(node, facts)
-    elif facts is not None:
-        yield from _driver(node, facts, driver)
-        yield from _declared(node, node.gpus or Gpus(), facts)
-        used = node.usable_gpus or [gpu.index for gpu in facts.gpus]
-        for gpu in facts.gpus:
-            if gpu.index in used:
-                yield from _gpu(node, gpu)
-        yield from _fabric(node, [gpu for gpu in facts.gpus if gpu.index in used])
+        seen = f"{facts.code} {facts.message}"
+        code = next(code for pattern, code in _SILENT if re.search(pattern, seen))
+        seen = facts.message or "no answer in 20 s"
+        yield found(code, node.name, seen, "an answer of nvidia-smi -q -x")
+        return
+    for problem in facts.problems:
+        if problem.code == "GPU-WARNING":
+            yield found(problem.code, node.name, problem.message)
+        else:
+            needed, fix = "an answer that can be read", "see `dlperf-orch inspect gpu`"
+            yield found(problem.code, node.name, problem.message, needed, fix, severity="error")
+    if driver is not None and facts.driver is not None and older(facts.driver, driver):
+        needed = f"at least {driver}, for the images"
+        yield found("GPU-DRIVER-OLD", node.name, f"driver {facts.driver}", needed)
+    declared = node.gpus or Gpus()
+    if declared.count is not None and declared.count != len(facts.gpus):
+        there, needed = (words.count(count, "GPU") for count in (len(facts.gpus), declared.count))
+        yield found("GPU-COUNT", node.name, there, needed)
+    for model, count in Counter(gpu.model for gpu in facts.gpus).items():
+        if declared.model not in (None, model):
+            yield found("GPU-MODEL", node.name, f"{count} x {model}", f"{declared.model}")
+    yield from _broken(node, facts)
 
 
 def older(version: str, needed: str) -> bool:
@@ -59,138 +68,119 @@ def older(version: str, needed: str) -> bool:
     return words.version_key(version) < words.version_key(needed)
 
 
-def _silent(node: Node, silent: Silent) -> Finding:
-    known = (entry[1:] for entry in _SILENT if re.search(entry[0], silent.message))
-    code, fix = next(known, ("GPU-QUERY-FAILED", "run `nvidia-smi -q -x` on the node"))
-    if silent.code == "HUNG":
-        code, fix = "GPU-QUERY-HUNG", "look for Xid in dmesg; a hung driver needs a reboot"
-    elif silent.code == "ABSENT":
-        _, code, fix = _SILENT[0]
-    seen = silent.message or "no answer in 20 s"
-    return found(code, node.name, seen, "an answer of nvidia-smi -q -x", fix, severity="error")
+def nvlinks(
+    node: Node,
+    facts: DriverFacts | Silent | None,
+    active: Mapping[int, tuple[bool, ...]] | Silent | None,
+    errors: tuple[NvlinkErrors, ...] | Silent | None,
+) -> Iterator[Finding]:
+    """Find GPUs in use whose NVLinks are down, or have counted any error, as Meta's gcm does."""
+    used = _indexes(node, facts) if isinstance(facts, DriverFacts) else set()
+    if active and not isinstance(active, Silent):
+        usual = Counter(sum(up) for up in active.values()).most_common(1)[0][0]
+        needed = f"{usual} active, as on most GPUs of the node"
+        for gpu, up in active.items():
+            if gpu in used and sum(up) < min(usual, len(up)):
+                down = ", ".join(str(link) for link, is_up in enumerate(up) if not is_up)
+                seen = f"GPU {gpu}: NVLinks {down} are inactive"
+                yield found("NVLINK-DOWN", node.name, seen, needed)
+    if errors and not isinstance(errors, Silent):
+        for gpu, links in groupby(errors, key=lambda link: link.gpu):
+            counts = [
+                f"link {link.link}: {', '.join(f'{name} {n}' for name, n in link.counts.items())}"
+                for link in links
+            ]
+            if gpu in used:
+                yield found("NVLINK-ERRORS", node.name, f"GPU {gpu}: {'; '.join(counts)}")
 
 
-def _driver(node: Node, facts: DriverFacts, needed: str | None) -> Iterator[Finding]:
-    for problem in facts.problems:
-        warned = problem.code == "GPU-WARNING"
-        fix = "ask the vendor of the GPU" if warned else "see `dlperf-orch inspect gpu`"
-        yield found(
-            problem.code,
-            node.name,
-            problem.message,
-            "no warning" if warned else "an answer that can be read",
-            fix,
-            severity="warning" if warned else "error",
-        )
-    if needed is not None and facts.driver is not None and older(facts.driver, needed):
-        yield found(
-            "GPU-DRIVER-OLD",
-            node.name,
-            f"driver {facts.driver}",
-            f"at least {needed}, for the images",
-        )
+def _indexes(node: Node, facts: DriverFacts) -> set[int]:
+    return {*(node.usable_gpus or [gpu.index for gpu in facts.gpus])}
 
 
-def _declared(node: Node, declared: Gpus, facts: DriverFacts) -> Iterator[Finding]:
-    if declared.count not in (None, len(facts.gpus)):
-        yield found(
-            "GPU-COUNT",
-            node.name,
-            words.count(len(facts.gpus), "GPU"),
-            words.count(declared.count, "GPU"),
-            "look for a GPU that fell off the bus (dmesg: Xid 79), or correct the inventory",
-        )
-    for model, count in Counter(gpu.model for gpu in facts.gpus).items():
-        if declared.model not in (None, model):
-            yield found("GPU-MODEL", node.name, f"{count} x {model}", f"{declared.model}")
+def _broken(node: Node, facts: DriverFacts) -> Iterator[Finding]:
+    """Find faults of GPUs in use; GPUs with the same fault are one finding."""
+    used = _indexes(node, facts)
+    by_fault: dict[tuple[str, str], list[str]] = {}
+    for gpu in facts.gpus:
+        if gpu.index in used:
+            alike = [other for other in facts.gpus if other.model == gpu.model]
+            for fault in (*_faults(gpu), *_lanes(gpu, alike)):
+                by_fault.setdefault(fault, []).append(str(gpu.index))
+    for (code, seen), indexes in by_fault.items():
+        yield found(code, node.name, f"GPU {', '.join(indexes)}: {seen}")
 
 
-def _gpu(node: Node, gpu: GpuFacts) -> Iterator[Finding]:
-    at = f"GPU {gpu.index}"
-    yield from _memory(node, gpu, at)
-    if gpu.recovery_action not in (None, "None"):
-        fix = _RECOVERIES.get(
-            gpu.recovery_action, "do what the driver asks for, or reboot the node"
-        )
-        yield found(
-            "GPU-RECOVERY",
-            node.name,
-            f"{at}: the driver asks for: {gpu.recovery_action}",
-            "no recovery",
-            fix.format(gpu.index),
-        )
-    if gpu.mig:
-        yield found("GPU-MIG", node.name, f"{at}: MIG is on", "off")
-    if gpu.persistence is False:
-        yield found("GPU-PERSISTENCE", node.name, f"{at}: persistence mode is off", "on")
-    yield from _clocks_and_processes(node, gpu, at)
+def _faults(gpu: GpuFacts) -> Iterator[tuple[str, str]]:
+    """Yield the code of each fault of a GPU, and what was seen.
 
-
-def _fabric(node: Node, gpus: Sequence[GpuFacts]) -> Iterator[Finding]:
-    """Until a GPU is registered with the fabric, every CUDA program on it ends with error 802."""
-    by_words: dict[str, list[str]] = {}
-    for gpu in gpus:
-        if gpu.fabric and (seen := _unsound(gpu.fabric)):
-            by_words.setdefault(seen, []).append(str(gpu.index))
-    for seen, indexes in by_words.items():
-        yield found(
-            "GPU-FABRIC",
-            node.name,
-            f"GPU {', '.join(indexes)}: fabric {seen}",
-            "state Completed, status Success, no error of its health",
-        )
-
-
-def _unsound(fabric: Mapping[str, str]) -> str:
-    """A status counts once the registration is completed (NVML, nvmlGpuFabricInfo_t)."""
-    is_done = fabric.get("state") == "Completed"
-    words = {name: word for name, word in fabric.items() if is_done or name != "status"}
-    wrong = [f"{name} {word}" for name, word in words.items() if word not in _SOUND]
-    return ", ".join(wrong).replace("_", " ")
-
-
-def _memory(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:
-    """Errors that can spoil a run now; one of DRAM whose row was remapped long ago cannot.
+    Memory errors are those that can spoil a run now; one of DRAM whose row was remapped long ago
+    cannot.
 
     Source: NVIDIA, GPU Memory Error Management; Azure's health checks gate SRAM over the GPU's
     life and more than 512 remapped rows, Meta's gcm what was counted since the driver was loaded,
     both whether a remapping is pending or failed.
     """
     volatile, sram = gpu.ecc_volatile_uncorrected, gpu.ecc_sram_uncorrected
-    rows = gpu.rows_remapped or 0
-    replace = "take the GPU out of `gpus.use`, or have it replaced"
-    reset = "reset the GPU (`nvidia-smi -r`) or reboot the node"
-    seen_and_fix = (
-        (
-            volatile and f"{volatile} uncorrected memory errors since the driver was loaded",
-            f"{reset}; if they come back, {replace}",
-        ),
-        (sram and f"{sram} uncorrected SRAM errors over its life", replace),
-        (gpu.row_remap_pending and "a row remapping is pending", reset),
-        (gpu.row_remap_failed and "a row remapping has failed", replace),
-        (rows > MOST_ROWS_REMAPPED and f"{rows} rows remapped for uncorrected errors", replace),
-        (gpu.page_retirement_pending and "a page retirement is pending", reset),
-    )
-    for seen, fix in seen_and_fix:
-        if seen:
-            yield found("GPU-ECC", node.name, f"{at}: {seen}", "none", fix)
-
-
-def _clocks_and_processes(node: Node, gpu: GpuFacts, at: str) -> Iterator[Finding]:
-    slowed = [reason for reason in gpu.throttle_reasons or () if reason in _HARMFUL]
-    if slowed:
-        yield found(
-            "GPU-THROTTLED",
-            node.name,
-            f"{at}: clocks held down by {', '.join(slowed)}",
-            "full clocks",
-        )
+    rows, action = gpu.rows_remapped or 0, gpu.recovery_action
+    fabric = gpu.fabric or {}
+    # A status counts once the registration is completed (NVML, nvmlGpuFabricInfo_t).
+    ignored = set() if fabric.get("state") == "Completed" else {"status"}
+    unsound = [
+        f"{name} {word}".replace("_", " ")
+        for name, word in fabric.items()
+        if word not in _SOUND and name not in ignored
+    ]
+    slowed = [reason for reason in gpu.throttle_reasons or () if reason in HARMFUL]
+    for code, is_wrong, seen in (
+        ("GPU-ECC", volatile, f"{volatile} uncorrected memory errors since the driver was loaded"),
+        ("GPU-ECC", sram, f"{sram} uncorrected SRAM errors over its life"),
+        ("GPU-ECC", gpu.row_remap_pending, "a row remapping is pending"),
+        ("GPU-ECC", gpu.row_remap_failed, "a row remapping has failed"),
+        ("GPU-ECC", rows > MOST_ROWS_REMAPPED, f"{rows} rows remapped for uncorrected errors"),
+        ("GPU-ECC", gpu.page_retirement_pending, "a page retirement is pending"),
+        ("GPU-RECOVERY", action not in (None, "None"), f"the driver asks for: {action}"),
+        ("GPU-FABRIC", unsound, f"fabric {', '.join(unsound)}"),
+        ("GPU-MIG", gpu.mig, "MIG is on"),
+        ("GPU-PERSISTENCE", gpu.persistence is False, "persistence mode is off"),
+        ("GPU-THROTTLED", slowed, f"clocks held down by {', '.join(slowed)}"),
+    ):
+        if is_wrong:
+            yield code, seen
     for process in gpu.processes or ():
         mib = process.memory_mib
         used = "some memory" if mib is None else words.size(mib << 20)
-        yield found(
-            "GPU-BUSY",
-            node.name,
-            f"{at}: process {process.pid} ({process.name}) uses {used}",
-            "no other process",
-        )
+        yield "GPU-BUSY", f"process {process.pid} ({process.name}) uses {used}"
+
+
+def _lanes(gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[tuple[str, str]]:
+    """Yield fewer or slower PCIe lanes than a GPU has, or than others of its model.
+
+    An idle GPU may use fewer and slower lanes to save power, which is no fault (nvidia-smi(1)). A
+    virtual machine sees a PCIe of its own, and can have been given half of a card's lanes: there
+    only GPUs of one model are compared.
+    """
+    widths = (other.pcie_width for other in alike if not _saves_power(other))
+    most = _usual(widths) if gpu.virtual else gpu.pcie_width_max or 0
+    if gpu.pcie_width is not None and gpu.pcie_width < most and not _saves_power(gpu):
+        yield "PCIE-WIDTH", f"uses {gpu.pcie_width} of {most} PCIe lanes"
+    able, used = gpu.pcie_generation_max, gpu.pcie_generation
+    both_ends = min(gpu.pcie_generation_gpu or 0, gpu.pcie_generation_slot or 0)
+    most = _usual(other.pcie_generation_max for other in alike)
+    most = most if gpu.virtual else max(most, both_ends)
+    in_p0 = _usual(other.pcie_generation for other in alike if other.performance_state == "P0")
+    if able is not None and able < most:
+        yield "PCIE-SPEED", f"reaches PCIe generation {able} of {most}"
+    elif gpu.performance_state == "P0" and used is not None and used < in_p0:
+        yield "PCIE-SPEED", f"uses PCIe generation {used} of {in_p0} in state P0"
+
+
+def _saves_power(gpu: GpuFacts) -> bool:
+    used, able = gpu.pcie_generation, gpu.pcie_generation_max
+    return used is not None and able is not None and used < able
+
+
+def _usual(values: Iterable[int | None]) -> int:
+    """Return the most frequent known value, the largest of equally frequent ones, 0 for none."""
+    counts = Counter(value for value in values if value is not None)
+    return max(counts, key=lambda value: (counts[value], value), default=0)

@@ -17,7 +17,6 @@ from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
 
 XID_WINDOW_S = 2 * 3600
-_SWITCH_FIX = "reset all GPUs and NVSwitches or reboot the node; see the fabric manager's log"
 FLAPPING = 5
 FLAP_WINDOW_S = 24 * 3600
 MOST_ERRORS = 10
@@ -29,25 +28,22 @@ def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
     if facts is None or isinstance(facts, Silent):
         return
     yield from _xids(node, facts.xids or ())
-    yield from _flaps(node, facts)
+    declared = {hca.name for hca in node.hcas}
+    spare = {hca.name for hca in facts.hcas} - declared
+    late = [down.name for down in facts.link_downs or () if down.age_s <= FLAP_WINDOW_S]
+    downs = Counter(name for name in late if name not in spare).most_common()
+    often = [f"{name} {words.count(n, 'time')}" for name, n in downs if n >= FLAPPING]
+    if often:
+        seen = f"links went down within {FLAP_WINDOW_S // 3600} hours: {', '.join(often)}"
+        yield found("LINK-FLAPS", node.name, seen, f"fewer than {FLAPPING} times each")
     slow = {name: count for name, count in facts.governors.items() if name != "performance"}
     if slow:
-        seen = ", ".join(f"{count} with {name}" for name, count in sorted(slow.items()))
-        yield found(
-            "CPU-GOVERNOR",
-            node.name,
-            f"{sum(slow.values())} of {sum(facts.governors.values())} CPUs are governed: {seen}",
-            "performance",
-        )
+        cpus = f"{sum(slow.values())} of {sum(facts.governors.values())} CPUs"
+        named = ", ".join(f"{count} with {name}" for name, count in sorted(slow.items()))
+        yield found("CPU-GOVERNOR", node.name, f"{cpus} are governed: {named}")
     if facts.swap_used_mib is not None and facts.swap_used_mib > MOST_SWAP_MIB:
-        seen, needed = words.sizes(facts.swap_used_mib << 20, MOST_SWAP_MIB << 20)
-        yield found(
-            "SWAP",
-            node.name,
-            f"{seen} of memory lie in swap",
-            f"at most {needed}",
-        )
-    declared = {hca.name for hca in node.hcas}
+        swap, needed = words.sizes(facts.swap_used_mib << 20, MOST_SWAP_MIB << 20)
+        yield found("SWAP", node.name, f"{swap} of memory lie in swap", f"at most {needed}")
     for hca in facts.hcas:
         if hca.name in declared:
             yield from _hca(node, hca)
@@ -77,11 +73,11 @@ def _xids(node: Node, logged: Sequence[Xid]) -> list[Finding]:
 
 def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
     """A line that says Fatal counts since the node's start, an urgent number for two hours."""
-    meaning = xids.explain(xid.number)
-    urgent = meaning.urgent and xid.fatal is None and (xid.age_s or 0) <= XID_WINDOW_S
-    is_error = not is_recovered and (xid.fatal or (urgent and not xid.of_switch))
-    fix = _SWITCH_FIX if xid.of_switch else f"{meaning.words}: {meaning.fix}"
-    if is_error and xid.fatal:
+    meaning, fix, is_urgent = xids.explain(xid.number)
+    is_fresh = is_urgent and xid.fatal is None and (xid.age_s or 0) <= XID_WINDOW_S
+    is_error = not is_recovered and (xid.fatal or (is_fresh and not xid.of_switch))
+    fix = "" if xid.of_switch else f"{meaning}: {fix}"
+    if is_error and xid.fatal and fix:
         fix += "; after a reset alone, clear the kernel's log (dmesg -C)"
     since = "the driver asks for no recovery" if is_recovered else "no reset or reboot logged"
     ago = "its time is not logged" if xid.age_s is None else f"{xid.age_s / 60:.0f} minutes ago"
@@ -95,40 +91,14 @@ def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
     )
 
 
-def _flaps(node: Node, facts: HealthFacts) -> Iterator[Finding]:
-    spare = {hca.name for hca in facts.hcas} - {hca.name for hca in node.hcas}
-    downs = Counter(
-        down.name
-        for down in facts.link_downs or ()
-        if down.age_s <= FLAP_WINDOW_S and down.name not in spare
-    )
-    often = [(name, count) for name, count in downs.most_common() if count >= FLAPPING]
-    if often:
-        seen = ", ".join(f"{name} {words.count(count, 'time')}" for name, count in often)
-        yield found(
-            "LINK-FLAPS",
-            node.name,
-            f"links went down within {FLAP_WINDOW_S // 3600} hours: {seen}",
-            f"fewer than {FLAPPING} times each",
-        )
-
-
 def _hca(node: Node, hca: HcaHealth) -> Iterator[Finding]:
     narrow = hca.width is not None and hca.most_width is not None and hca.width < hca.most_width
     slow = hca.speed is not None and hca.most_speed is not None and hca.speed < hca.most_speed
     if narrow or slow:
-        yield found(
-            "PCIE-WIDTH" if narrow else "PCIE-SPEED",
-            node.name,
-            f"{hca.name} uses {hca.width} PCIe lanes at {hca.speed} GT/s",
-            f"{hca.most_width} at {hca.most_speed} GT/s",
-            "reseat the card, or put it into a slot that has them",
-        )
-    many = {name: count for name, count in hca.counters.items() if count > MOST_ERRORS}
+        code = "PCIE-WIDTH" if narrow else "PCIE-SPEED"
+        seen = f"{hca.name} uses {hca.width} PCIe lanes at {hca.speed} GT/s"
+        yield found(code, node.name, seen, f"{hca.most_width} at {hca.most_speed} GT/s")
+    many = [f"{name} {count}" for name, count in hca.counters.items() if count > MOST_ERRORS]
     if many:
-        yield found(
-            "IB-ERRORS",
-            node.name,
-            f"{hca.name}: {', '.join(f'{name} {count}' for name, count in many.items())}",
-            f"at most {MOST_ERRORS} of each since they were cleared",
-        )
+        needed = f"at most {MOST_ERRORS} of each since they were cleared"
+        yield found("IB-ERRORS", node.name, f"{hca.name}: {', '.join(many)}", needed)

@@ -1,12 +1,14 @@
-"""Rules about a machine itself: disk, limits, load, modules, the environment."""
+"""Rules about a machine itself: disk, limits, load, modules, proxies, and its Docker engine."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orchestrator import words
+from orchestrator.checks.gpu import older
+from orchestrator.model.facts import Silent
 from orchestrator.model.findings import found
-from orchestrator.model.node import Node
-from orchestrator.model.site import Finding, HostFacts
+from orchestrator.model.node import Container, Node
+from orchestrator.model.site import REMEDIES, DockerFacts, Finding, HostFacts
 
 LEAST_DISK_MIB = 1024
 LEAST_OPEN_FILES = 256
@@ -33,90 +35,93 @@ class Demands:
 
 def host(node: Node, facts: HostFacts, demands: Demands) -> Iterator[Finding]:
     """Find what is wrong with modules, disk, limits, load, interface and proxies of a node."""
-    for module in facts.missing_modules:
-        yield _missing(node, module, demands)
-    yield from _room(node, facts)
-    yield from _load(node, facts)
-    if node.interface is not None and node.interface not in facts.interfaces:
-        yield found(
-            "INTERFACE-MISSING",
-            node.name,
-            f"interfaces {', '.join(facts.interfaces) or 'none'}",
-            node.interface,
-        )
-    yield from _proxies(node, facts) if node.has_engine else _limits(node, facts)
-
-
-def _missing(node: Node, module: str, demands: Demands) -> Finding:
     checkout = f", or from a checkout: pip install '.[{demands.extra}]'" if demands.extra else ""
-    return found(
-        "MODULE-MISSING",
-        node.name,
-        f"no Python module {module}",
-        f"{module} importable",
-        f"{demands.install} {module}{checkout}",
-        severity="error" if demands.is_certain else "warning",
-    )
-
-
-def _room(node: Node, facts: HostFacts) -> Iterator[Finding]:
-    """Disk and open files, which attempts take on every node."""
-    if facts.free_disk_mib < LEAST_DISK_MIB:
-        seen, needed = words.sizes(facts.free_disk_mib << 20, LEAST_DISK_MIB << 20)
+    for module in facts.missing_modules:
         yield found(
-            "DISK-FULL",
+            "MODULE-MISSING",
             node.name,
-            f"{seen} free where attempts lie",
-            f"at least {needed}",
-            "free some disk, or choose another folder with "
-            + ("--state" if node.shares_files else "`folder:` in the inventory"),
+            f"no Python module {module}",
+            f"{module} importable",
+            f"{demands.install} {module}{checkout}",
+            severity="error" if demands.is_certain else "warning",
         )
+    way = "--state" if node.shares_files else "`folder:` in the inventory"
+    fix = f"free some disk, or choose another folder with {way}"
+    yield from _room(node, facts.free_disk_mib, "where attempts lie", fix)
     if facts.open_files is not None and facts.open_files < LEAST_OPEN_FILES:
-        yield found(
-            "LIMITS",
-            node.name,
-            f"{facts.open_files} open files allowed",
-            f"at least {LEAST_OPEN_FILES}",
-            f"ulimit -n {LEAST_OPEN_FILES}",
-        )
-
-
-def _load(node: Node, facts: HostFacts) -> Iterator[Finding]:
+        seen, needed = f"{facts.open_files} open files allowed", f"at least {LEAST_OPEN_FILES}"
+        yield found("LIMITS", node.name, seen, needed)
     if facts.load > facts.cpus * BUSY_SHARE:
-        yield found(
-            "BUSY",
-            node.name,
-            f"load {facts.load:g} on {facts.cpus} CPUs",
-            f"below {facts.cpus * BUSY_SHARE:g}",
-        )
+        needed = f"below {facts.cpus * BUSY_SHARE:g}"
+        yield found("BUSY", node.name, f"load {facts.load:g} on {facts.cpus} CPUs", needed)
+    if node.interface is not None and node.interface not in facts.interfaces:
+        seen = f"interfaces {', '.join(facts.interfaces) or 'none'}"
+        yield found("INTERFACE-MISSING", node.name, seen, node.interface)
+    if not node.has_engine:
+        yield from _limits(node, facts)
+    elif facts.proxies:
+        yield found("PROXY", node.name, f"{', '.join(facts.proxies)} set for its user")
 
 
-def _proxies(node: Node, facts: HostFacts) -> Iterator[Finding]:
+def docker(
+    node: Node, facts: DockerFacts | Silent | None, container: Container
+) -> Iterator[Finding]:
+    """Find what is wrong with the engine; nothing where ``facts`` is None: it was not asked."""
+    if facts is None:
+        return
+    if isinstance(facts, Silent):
+        code, fix = REMEDIES.get(facts.code, ("DOCKER-API", "run `docker info` on the node"))
+        if node.sudo and facts.code == "ABSENT" and "sudo" in facts.message:
+            fix = "install sudo on the node, or leave out `sudo: true`"
+        seen = f"{facts.message or 'no answer in 10 s'} (user {node.user})"
+        needed, fix = "an answer of docker info", fix.format(user=node.user)
+        yield found(code, node.name, seen, needed, fix, severity="error")
+        return
+    fix = "remove images that nobody uses, or move this folder to a larger disk"
+    yield from _room(node, facts.free_mib, f"at {facts.root_dir}, where images go", fix)
+    yield from _gpu_access(node, facts, container.gpu_access)
+    driver = facts.logging_driver
+    is_bounded = driver == "json-file" and "max-size" in (facts.log_opts or ())
+    if driver not in ("local", "journald") and not is_bounded:
+        yield found("DOCKER-LOGS", node.name, f"log driver {driver}, max-size not set")
+    for name, version, safe, hole in (
+        ("NVIDIA Container Toolkit", facts.toolkit, "1.17.8", "CVE-2025-23266"),
+        ("runc", facts.runc, "1.1.12", "CVE-2024-21626"),
+    ):
+        if version is not None and older(version.partition("+")[0], safe):
+            needed = f"at least {safe}, or a build that fixes {hole}"
+            yield found("TOOLKIT-OLD", node.name, f"{name} {version}", needed)
     if facts.proxies:
-        yield found(
-            "PROXY",
-            node.name,
-            f"{', '.join(facts.proxies)} set for its user",
-            "no proxy between nodes, nor to the registry of the inventory",
-            "unset them, or name the nodes and the registry in no_proxy",
-        )
+        yield found("PROXY", node.name, f"the engine has {', '.join(facts.proxies)} set")
+
+
+def _room(node: Node, free_mib: int | None, where: str, fix: str) -> Iterator[Finding]:
+    if free_mib is None or free_mib < LEAST_DISK_MIB:
+        free, needed = words.sizes((free_mib or 0) << 20, LEAST_DISK_MIB << 20)
+        free = "unknown space" if free_mib is None else free
+        yield found("DISK-FULL", node.name, f"{free} free {where}", f"at least {needed}", fix)
 
 
 def _limits(node: Node, facts: HostFacts) -> Iterator[Finding]:
-    """Limits that programs need from the machine itself where they run in no container."""
+    """Find limits of the machine itself that programs run into where they run in no container."""
     if node.hcas and facts.memlock_kib is not None:
-        yield found(
-            "MEMLOCK",
-            node.name,
-            f"{facts.memlock_kib} KiB of memory may be locked",
-            "unlimited, for InfiniBand",
-            "raise memlock in /etc/security/limits.conf",
-        )
+        yield found("MEMLOCK", node.name, f"{facts.memlock_kib} KiB of memory may be locked")
     if node.gpus is not None and facts.shm_mib < LEAST_SHM_MIB:
-        yield found(
-            "SHM-SMALL",
-            node.name,
-            f"{words.size(facts.shm_mib << 20)} of shared memory",
-            f"at least {words.size(LEAST_SHM_MIB << 20)}",
-            "mount -o remount,size=16g /dev/shm",
-        )
+        seen = f"{words.size(facts.shm_mib << 20)} of shared memory"
+        yield found("SHM-SMALL", node.name, seen, f"at least {words.size(LEAST_SHM_MIB << 20)}")
+
+
+def _gpu_access(node: Node, facts: DockerFacts, access: str) -> Iterator[Finding]:
+    if node.gpus is None:
+        return
+    if access == "none":
+        needed = "GPU access for containers, since the inventory declares GPUs"
+        seen, fix = "container.gpu_access is none", "leave out gpu_access, or leave out gpus"
+        yield found("GPU-RUNTIME", node.name, seen, needed, fix, severity="warning")
+    elif access not in facts.gpu_ways and not (access == "auto" and facts.gpu_ways):
+        hook = "installed" if facts.gpu_hook else "missing"
+        seen = f"runtimes {', '.join(facts.runtimes)}; NVIDIA's hook for --gpus {hook};"
+        seen += f" CDI {'ready' if facts.cdi else 'without NVIDIA'}"
+        any_way = "one of CDI, runtime nvidia, --gpus"
+        needed = any_way if access == "auto" else f"gpu_access {access}"
+        yield found("GPU-RUNTIME", node.name, seen, needed)

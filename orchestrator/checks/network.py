@@ -16,29 +16,18 @@ _VIRTUAL = ("veth*", "docker*", "br-*", "virbr*", "tun*", "tap*", "flannel*", "c
 def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
     """Findings where ranks may not use the network that the inventory means."""
     if node.interface is None:
-        yield from _virtual(cluster, node, facts)
-        return
-    if node.interface not in facts.interfaces:
-        return
-    if facts.addresses is None:
-        yield found(
-            "NET-UNPROVEN",
-            node.name,
-            f"no program that says which addresses {node.interface} has",
-            f"{node.address} on it",
-        )
-        return
-    carried = facts.addresses.get(node.interface, ())
-    named_here = any(
-        entry.interface is not None for entry in cluster.nodes if entry.name == node.name
-    )
-    if not _carries(carried, node.address, any_will_do=named_here):
-        yield found(
-            "NET-IFACE",
-            node.name,
-            f"{node.interface} has {', '.join(carried) or 'no address'}",
-            "an address" if named_here else node.address,
-        )
+        if len(cluster.nodes) > 1 and not node.is_here:
+            yield from _unnamed(node, facts)
+    elif node.interface in facts.interfaces and facts.addresses is None:
+        seen = f"no program that says which addresses {node.interface} has"
+        yield found("NET-UNPROVEN", node.name, seen, f"{node.address} on it")
+    elif node.interface in facts.interfaces and facts.addresses is not None:
+        carried = facts.addresses.get(node.interface, ())
+        named = {entry.name for entry in cluster.nodes if entry.interface is not None}
+        any_will_do = node.name in named  # addresses for ssh and for ranks may differ on purpose
+        if not (carried if any_will_do else _carries(carried, node.address)):
+            seen = f"{node.interface} has {', '.join(carried) or 'no address'}"
+            yield found("NET-IFACE", node.name, seen, "an address" if any_will_do else node.address)
 
 
 def reachable(
@@ -52,36 +41,23 @@ def reachable(
     """
     for node, heard in listeners.items():
         if heard.state == "busy":
-            yield found(
-                "PORT-BUSY",
-                node,
-                f"port {port} is in use",
-                "a free port",
-                f"find its owner with `ss -ltnp 'sport = :{port}'`",
-                severity="error",
-            )
+            fix = f"find its owner with `ss -ltnp 'sport = :{port}'`"
+            seen = f"port {port} is in use"
+            yield found("PORT-BUSY", node, seen, "a free port", fix, severity="error")
         elif heard.state != "open":
-            yield _unproven(node, f"cannot listen on port {port}: {heard.reason}")
+            yield found("NET-UNPROVEN", node, f"cannot listen on port {port}: {heard.reason}")
     reached = {listener for (_, listener), heard in calls.items() if heard.state != "blocked"}
     for (caller, listener), heard in calls.items():
         if heard.state == "unproven":
-            yield _unproven(caller, f"cannot call {listener}: {heard.reason}")
+            yield found("NET-UNPROVEN", caller, f"cannot call {listener}: {heard.reason}")
         elif heard.state != "open":
-            yield found(
-                "NET-BLOCKED",
-                listener if listener not in reached and len(listeners) > 2 else caller,
-                f"{caller}->{listener}:{port}: {heard.reason}",
-                "a connection",
-            )
+            is_deaf = listener not in reached and len(listeners) > 2
+            seen = f"{caller}->{listener}:{port}: {heard.reason}"
+            yield found("NET-BLOCKED", listener if is_deaf else caller, seen)
 
 
-def _unproven(node: str, seen: str) -> Finding:
-    return found("NET-UNPROVEN", node, seen, "a connection between nodes")
-
-
-def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
-    if len(cluster.nodes) == 1 or node.is_here:
-        return
+def _unnamed(node: Node, facts: HostFacts) -> Iterator[Finding]:
+    """Find what NCCL and gloo may pick between machines where no interface is named."""
     own, means = ip(node.address), ip(facts.own_addresses[0]) if facts.own_addresses else None
     if means is not None and means.is_loopback and not (own and own.is_loopback):
         yield found(
@@ -94,22 +70,18 @@ def _virtual(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding
     held = facts.addresses if facts.addresses is not None else dict.fromkeys(facts.interfaces, ())
     picked = [
         name
-        for name, addresses in held.items()
+        for name, addresses in sorted(held.items())
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in _VIRTUAL)
-        and not _carries(addresses, node.address, any_will_do=False)
+        and not _carries(addresses, node.address)
     ]
     if picked:
-        yield found(
-            "NET-VIRTUAL",
-            node.name,
-            f"virtual interfaces {', '.join(sorted(picked))}, which NCCL and gloo may pick",
-            "an interface named in the inventory",
-        )
+        seen = f"virtual interfaces {', '.join(picked)}, which NCCL and gloo may pick"
+        yield found("NET-VIRTUAL", node.name, seen)
 
 
-def _carries(addresses: Sequence[str], address: str, *, any_will_do: bool) -> bool:
+def _carries(addresses: Sequence[str], address: str) -> bool:
     node_ip = ip(address)
-    if any_will_do or node_ip is None:  # a name stands for an address that only a resolver knows
+    if node_ip is None:  # a name stands for an address that only a resolver knows
         return bool(addresses)
     held = [own for address in addresses if (own := ip(address))]
     return node_ip in held or (node_ip.is_loopback and any(own.is_loopback for own in held))

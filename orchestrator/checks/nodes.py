@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from orchestrator import words
 from orchestrator.model.cluster import Cluster
@@ -13,17 +12,10 @@ MOST_SKEW_S, WORST_SKEW_S = 1.0, 30.0
 LEAST_SHARE = 0.95  # two machines of one kind report memory that differs by less
 
 
-@dataclass(frozen=True, slots=True)
-class Odd:
-    """A node whose value differs from most nodes' value."""
+def deviants(reported: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield node, value and expected value where it is not the most frequent one.
 
-    node: str
-    seen: str
-    expected: str
-
-
-def deviants(reported: Mapping[str, str]) -> Iterator[Odd]:
-    """Nodes whose value is not the most frequent one; of a tie, the first node's value counts.
+    Of a tie, the first node's value is expected.
 
     Args:
         reported: values by node name, in rank order.
@@ -34,7 +26,7 @@ def deviants(reported: Mapping[str, str]) -> Iterator[Odd]:
     others = f" and {len(holders) - 1} more" if len(holders) > 1 else ""
     for node, word in reported.items():
         if word != most:
-            yield Odd(node, word, f"{most}, as on {holders[0]}{others}")
+            yield node, word, f"{most}, as on {holders[0]}{others}"
 
 
 def together(
@@ -46,18 +38,12 @@ def together(
         facts: by node name; nodes that gave none are left out.
         answered_s: by node name, this machine's clock when the node answered.
     """
-    for node in cluster.members:
-        if node.name not in facts:
-            continue
-        skew = facts[node.name].clock_s - answered_s[node.name]
+    for name in (node.name for node in cluster.members):
+        skew = facts[name].clock_s - answered_s[name] if name in facts else 0.0
         if abs(skew) > MOST_SKEW_S:
-            yield found(
-                "CLOCK-SKEW",
-                node.name,
-                f"its clock is {skew:+.1f} s from this machine's",
-                f"within {MOST_SKEW_S:g} s",
-                severity="error" if abs(skew) > WORST_SKEW_S else "warning",
-            )
+            seen = f"its clock is {skew:+.1f} s from this machine's"
+            severity: Severity = "error" if abs(skew) > WORST_SKEW_S else "warning"
+            yield found("CLOCK-SKEW", name, seen, f"within {MOST_SKEW_S:g} s", severity=severity)
 
 
 def alike(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
@@ -67,106 +53,67 @@ def alike(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]
         nodes: those that answered, by name, in rank order.
     """
     yield from _gpus(cluster, nodes)
-    yield from _machines(nodes)
-    yield from _wiring(nodes)
+    for fact, by_node in {
+        "system": {name: facts.host.system for name, facts in nodes.items()},
+        "kernel": {name: facts.host.kernel for name, facts in nodes.items()},
+        "CPU": {name: f"{f.host.cpus} x {f.host.cpu_model}" for name, f in nodes.items()},
+        "Docker": {name: f.docker.server_version for name, f in nodes.items() if f.docker},
+    }.items():
+        named = {name: f"{fact} {word}" for name, word in by_node.items()}
+        yield from _differing("HETEROGENEOUS", named)
+    most_mib = max((facts.host.memory_mib for facts in nodes.values()), default=0)
+    most = f"{words.size(most_mib << 20)}, as on the node with most"
+    for name, facts in nodes.items():
+        if facts.host.memory_mib < most_mib * LEAST_SHARE:
+            seen = f"{words.size(facts.host.memory_mib << 20)} of memory"
+            yield found("HETEROGENEOUS", name, seen, most)
+    wirings = {name: _wiring(facts) for name, facts in nodes.items()}
+    known = {name: f"wiring {digest[:16]}" for name, digest in wirings.items() if digest}
+    yield from _differing("TOPO-DIFF", known)
     yield from _adapters(cluster, nodes)
 
 
 def since(before: Site, now: Mapping[str, NodeFacts]) -> Iterator[Finding]:
     """Changes of wiring, and lost GPUs, since the provisioning ``before``."""
-    for name, facts in now.items():
-        old = before.nodes.get(name)
-        if old is None:
+    for name, new in now.items():
+        if (old := before.nodes.get(name)) is None:
             continue
-        wiring = {_wiring_of(old), _wiring_of(facts)}
+        wiring = {_wiring(old), _wiring(new)}
         if None not in wiring and len(wiring) > 1:
-            yield found(
-                "TOPO-CHANGED",
-                name,
-                "GPUs and adapters are connected in another way",
-                f"as on {before.observed_at}",
-            )
-        gone = set(_bus_ids(old)) - set(_bus_ids(facts)) if facts.gpu else set()
-        for bus_id in sorted(gone):
-            yield found("GPU-GONE", name, f"no GPU at {bus_id}", f"one, as on {before.observed_at}")
+            seen = "GPUs and adapters are connected in another way"
+            yield found("TOPO-CHANGED", name, seen, f"as on {before.observed_at}")
+        if old.gpu and new.gpu:
+            for bus_id in sorted({*filter(None, old.gpu.bus_ids)} - {*new.gpu.bus_ids}):
+                seen, needed = f"no GPU at {bus_id}", f"one, as on {before.observed_at}"
+                yield found("GPU-GONE", name, seen, needed)
 
 
-def _wiring_of(facts: NodeFacts) -> str | None:
+def _wiring(facts: NodeFacts) -> str | None:
     return facts.topology.digest if facts.topology else None
 
 
-def _bus_ids(facts: NodeFacts) -> list[str]:
-    return [bus_id for bus_id in (facts.gpu.bus_ids if facts.gpu else ()) if bus_id]
-
-
 def _gpus(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    members = {node.name: node for node in cluster.members}
     gpus = {name: facts.gpu for name, facts in nodes.items() if facts.gpu}
     drivers = {name: f"driver {gpu.driver}" for name, gpu in gpus.items()}
-    yield from _differing("error", "HETEROGENEOUS", drivers, "install one driver everywhere")
-    models = {name: _counted(gpu.models) for name, gpu in gpus.items()}
-    for odd in deviants(models):
-        # An inventory that names this node's model wants it to be another.
-        declared = members[odd.node].gpus
-        meant = declared is not None and declared.model is not None
-        yield found(
-            "HETEROGENEOUS",
-            odd.node,
-            odd.seen,
-            odd.expected,
-            "measure like with like, or declare each node's model in the inventory",
-            severity="warning" if meant else "error",
-        )
-    limits = {name: _watts(gpu.power_limits_w) for name, gpu in gpus.items()}
-    same_models = len(set(models.values())) < 2
-    fix = "set one power limit everywhere (nvidia-smi -pl)"
-    yield from _differing("warning", "GPU-POWER", limits if same_models else {}, fix)
-    bios = {name: f"VBIOS {_once(gpu.vbios)}" for name, gpu in gpus.items() if any(gpu.vbios)}
-    fix = "bring all GPUs to one VBIOS, or mention it with the result"
-    yield from _differing("warning", "GPU-VBIOS", bios if same_models else {}, fix)
-
-
-def _counted(models: tuple[str, ...]) -> str:
-    return ", ".join(f"{count} x {model}" for model, count in Counter(models).items()) or "no GPU"
-
-
-def _once(values: tuple[str | None, ...]) -> str:
-    return ", ".join(sorted({value for value in values if value}))
-
-
-def _watts(limits: tuple[float | None, ...]) -> str:
-    return f"power limits {', '.join(str(limit) for limit in limits) or 'unknown'} W"
-
-
-def _machines(nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    facts_alike = {
-        "system": {name: facts.host.system for name, facts in nodes.items()},
-        "kernel": {name: facts.host.kernel for name, facts in nodes.items()},
-        "CPU": {name: f"{f.host.cpus} x {f.host.cpu_model}" for name, f in nodes.items()},
-        "Docker": {name: f.docker.server_version for name, f in nodes.items() if f.docker},
+    yield from _differing("HETEROGENEOUS", drivers, "error")
+    models = {
+        name: ", ".join(f"{n} x {model}" for model, n in Counter(gpu.models).items()) or "no GPU"
+        for name, gpu in gpus.items()
     }
-    for fact, by_node in facts_alike.items():
-        named = {name: f"{fact} {word}" for name, word in by_node.items()}
-        fix = "bring the nodes to one state, or mention it with the result"
-        yield from _differing("warning", "HETEROGENEOUS", named, fix)
-    most_mib = max((facts.host.memory_mib for facts in nodes.values()), default=0)
-    for name, facts in nodes.items():
-        if facts.host.memory_mib < most_mib * LEAST_SHARE:
-            yield found(
-                "HETEROGENEOUS",
-                name,
-                f"{words.size(facts.host.memory_mib << 20)} of memory",
-                f"{words.size(most_mib << 20)}, as on the node with most",
-                "look for a memory module that has failed",
-                severity="warning",
-            )
-
-
-def _wiring(nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    wirings = {name: _wiring_of(facts) for name, facts in nodes.items()}
-    digests = {name: f"wiring {digest[:16]}" for name, digest in wirings.items() if digest}
-    fix = "compare `nvidia-smi topo -m` of both; a link may be down or a card in another slot"
-    yield from _differing("warning", "TOPO-DIFF", digests, fix)
+    # An inventory that names a node's model wants it to be another.
+    wanted = {node.name for node in cluster.members if node.gpus and node.gpus.model is not None}
+    for name, seen, expected in deviants(models):
+        severity: Severity = "warning" if name in wanted else "error"
+        yield found("HETEROGENEOUS", name, seen, expected, severity=severity)
+    if len({*models.values()}) < 2:
+        limits = {
+            name: f"power limits {', '.join(map(str, gpu.power_limits_w)) or 'unknown'} W"
+            for name, gpu in gpus.items()
+        }
+        yield from _differing("GPU-POWER", limits)
+        bios = {name: sorted({*filter(None, gpu.vbios)}) for name, gpu in gpus.items()}
+        known = {name: f"VBIOS {', '.join(words)}" for name, words in bios.items() if words}
+        yield from _differing("GPU-VBIOS", known)
 
 
 def _adapters(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
@@ -182,14 +129,12 @@ def _adapters(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Find
         if ports:
             named = sorted({f"{port.name} {port.type} {port.firmware}" for port in ports})
             firmware[node.name] = f"firmware of {', '.join(named)}"
-    fix = "repair or leave out the node: a gang hangs if only some nodes have InfiniBand"
-    yield from _differing("error", "IB-PARITY", active, fix)
-    fix = "bring all adapters to one firmware"
-    yield from _differing("warning", "IB-FIRMWARE", firmware, fix)
+    yield from _differing("IB-PARITY", active)
+    yield from _differing("IB-FIRMWARE", firmware)
 
 
 def _differing(
-    severity: Severity, code: str, reported: Mapping[str, str], fix: str
+    code: str, reported: Mapping[str, str], severity: Severity | None = None
 ) -> Iterator[Finding]:
-    for odd in deviants(reported):
-        yield found(code, odd.node, odd.seen, odd.expected, fix, severity=severity)
+    for node, seen, expected in deviants(reported):
+        yield found(code, node, seen, expected, severity=severity)

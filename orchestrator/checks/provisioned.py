@@ -9,20 +9,16 @@ from orchestrator.model.site import Finding, ImageRecord
 
 def blocks_images(findings: Sequence[Finding]) -> bool:
     """Return True if an error rules images out: Docker does not work, or a disk is full."""
-    return any(
-        finding.severity == "error"
-        and (finding.code == "DISK-FULL" or finding.code.startswith("DOCKER-"))
-        for finding in findings
-    )
+    codes = [finding.code for finding in findings if finding.severity == "error"]
+    return any(code == "DISK-FULL" or code.startswith("DOCKER-") for code in codes)
 
 
 def unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
     """The finding that keeps sweeps off a cluster whose provisioning did not finish."""
-    seen, fix = "findings that left no room for images", "mend what they name"
-    if failures:
-        seen, fix = f"{failures[0].code}: {failures[0].cause}", failures[0].fix or "mend that"
-    needed = "a provisioning that came to its end"
-    return found("NOT-PROVISIONED", "all", seen, needed, fix)
+    if not failures:
+        return found("NOT-PROVISIONED", "all", "findings that left no room for images")
+    seen, fix = f"{failures[0].code}: {failures[0].cause}", failures[0].fix
+    return found("NOT-PROVISIONED", "all", seen, fix=fix)
 
 
 def unprepared(error: errors.UnfitError) -> Finding:
@@ -34,5 +30,4 @@ def unprepared(error: errors.UnfitError) -> Finding:
 def unlocked(record: ImageRecord) -> Finding:
     """An image whose base may be another one tomorrow."""
     seen = f"{record.base} was {record.base_digest[:19]} when it was resolved"
-    needed, fix = "a digest in the lock beside the inventory", "provision --lock"
-    return found("UNLOCKED", "all", seen, needed, fix)
+    return found("UNLOCKED", "all", seen)

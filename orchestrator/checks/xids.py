@@ -5,8 +5,6 @@ It names no action for 162 to 172: 167, 169, 171 and 172 are treated as 158, 62 
 they share. Azure's node health checks refuse a node for the numbers of _BY_AZURE too.
 """
 
-from dataclasses import dataclass
-
 RECOVERY = 154  # "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
 _BY_AZURE = frozenset({56, 57, 58, 63, 65, 68, 69, 73, 80, 81, 92})
 _RESTART = "run the program again; if it comes back with other programs, have the GPU checked"
@@ -64,24 +62,14 @@ _CATALOG = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """A number's meaning and remedy; ``urgent`` where the GPU is not fit until it was applied."""
-
-    words: str
-    fix: str
-    urgent: bool
+_BY_NUMBER = {number: entry[:2] for entry in _CATALOG for number in entry[2]}
 
 
-_BY_NUMBER = {
-    number: Meaning(words, fix, urgent=fix in _URGENT or number in _BY_AZURE)
-    for fix, words, numbers in _CATALOG
-    for number in numbers
-}
+def explain(number: int) -> tuple[str, str, bool]:
+    """Return a number's meaning and remedy, and True if the GPU is unfit until that was applied.
 
-
-def explain(number: int) -> Meaning:
-    """Return what a number means; one that the catalog does not explain is never invented."""
-    fix = "see the driver's documentation of Xid errors"
-    unknown = Meaning(f"unknown Xid {number}", fix, urgent=number in _BY_AZURE)
-    return _BY_NUMBER.get(number, unknown)
+    A number that the catalog does not explain is never invented.
+    """
+    unknown = ("see the driver's documentation of Xid errors", f"unknown Xid {number}")
+    fix, meaning = _BY_NUMBER.get(number, unknown)
+    return meaning, fix, fix in _URGENT or number in _BY_AZURE

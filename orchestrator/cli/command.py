@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -32,9 +33,9 @@ def typed() -> str:
     return shlex.join(("dlperf-orch", *sys.argv[1:]))
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """The options that every command has.
+@dataclass
+class Face:
+    """The options that every command has, and its output.
 
     Args:
         logged: whether remote commands are written to the debug log.
@@ -45,6 +46,13 @@ class Shared:
     verbose: bool
     logged: bool
 
+    @cached_property
+    def voice(self) -> "Voice":
+        """The output."""
+        from orchestrator.console import Voice
+
+        return Voice(as_json=self.as_json)
+
     @property
     def store(self) -> "Store":
         """The state folder."""
@@ -52,7 +60,7 @@ class Shared:
 
         return Store(self.state)
 
-    def run(self, work: Callable[["Voice"], int], left: LeftoverCheck | None = None) -> NoReturn:
+    def run(self, work: Callable[[], int], left: LeftoverCheck | None = None) -> NoReturn:
         """Run a command's work, print its error, and exit with its code.
 
         Args:
@@ -64,14 +72,15 @@ class Shared:
             code = stopped_code(stopped, self.as_json, left)
         raise typer.Exit(code)
 
-    def _work(self, work: Callable[["Voice"], int]) -> int:
-        from orchestrator.console import Voice
-
-        voice = Voice(as_json=self.as_json)
+    def _work(self, work: Callable[[], int]) -> int:
+        voice = self.voice
         try:
             SIGNALS.begin()
-            self._begin_log(voice)
-            code = work(voice)
+            if self.logged:
+                from orchestrator.cli import debug_log
+
+                debug_log.begin(self.state, voice.line if self.verbose else None)
+            code = work()
             sys.stdout.flush()
             SIGNALS.leave()
         except errors.DlperfError as error:
@@ -86,25 +95,6 @@ class Shared:
         finally:
             voice.rested()
         return code
-
-    def _begin_log(self, voice: "Voice") -> None:
-        if self.logged:
-            from orchestrator.cli import debug_log
-
-            debug_log.begin(self.state, voice.line if self.verbose else None)
-
-
-@dataclass(frozen=True, slots=True)
-class Face:
-    """The output and the state folder of a command."""
-
-    voice: "Voice"
-    _shared: Shared
-
-    @property
-    def store(self) -> "Store":
-        """The state folder."""
-        return self._shared.store
 
 
 def command(
@@ -122,7 +112,7 @@ def command(
         has_state: whether it knows a state folder (``--state``).
         nodes: whether it may reach nodes: it has a debug log, and ``--verbose``.
         json_only: its only output is JSON.
-        runs_itself: it is given ``Shared`` instead, and calls ``Shared.run``.
+        runs_itself: it calls ``Face.run`` itself.
     """
     more = [_option("as_json", False, AlwaysJson if json_only else Json)]
     more += [_option("state", DEFAULT_STATE, State)] if has_state else []
@@ -132,10 +122,10 @@ def command(
         def called(
             as_json: bool = False, state: Path = DEFAULT_STATE, verbose: bool = False, **own: Any
         ) -> None:
-            shared = Shared(as_json or json_only, state, verbose, logged=nodes)
+            face = Face(as_json or json_only, state, verbose, logged=nodes)
             if runs_itself:
-                body(shared, **own)
-            shared.run(lambda voice: body(Face(voice, shared), **own))
+                body(face, **own)
+            face.run(lambda: body(face, **own))
 
         _sign(called, body, more)
         app.command(name, epilog=examples.epilog(body.__name__))(called)

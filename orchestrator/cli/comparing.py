@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes, needs, whole
+from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes, Repeats, needs
 from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
@@ -61,22 +61,27 @@ def compare(
     inventory: Annotated[
         str | None, typer.Option(help="With --interleave: where.", autocompletion=INVENTORIES)
     ] = None,
-    repeats: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole(1, 1000), metavar="N", help="With --interleave: trials per case."
-        ),
-    ] = None,
+    repeats: Repeats = None,
     nodes: Nodes = None,
 ) -> int:
     """Compare two sweeps. Different, the same, or too few trials to tell."""
     needs("--interleave", interleave, inventory=inventory, repeats=repeats, nodes=nodes)
-    from orchestrator.sweeping.requested import Caller
-    from orchestrator.sweeping.turns import TurnOptions
+    if interleave:
+        from orchestrator.sweeping import turns
+        from orchestrator.sweeping.requested import Caller
+
+        options = turns.TurnOptions(first, second, inventory, nodes, repeats)
+        ended = turns.taken(face.store, options, Caller(face.voice, SIGNALS))
+        first, second = (sweep.id for sweep in ended)
     from orchestrator.verbs import compare as verb
 
-    options = verb.CompareOptions(bound, fail_if_slower, junit, markdown)
-    if interleave:
-        turns = TurnOptions(first, second, inventory, nodes, repeats)
-        return verb.interleave(face.store, turns, options, Caller(face.voice, SIGNALS))
-    return verb.compare(face.store, first, second, options, face.voice)
+    return verb.compare(
+        face.store,
+        first,
+        second,
+        face.voice,
+        bound=bound,
+        slower=fail_if_slower,
+        junit=junit,
+        markdown=markdown,
+    )

@@ -148,6 +148,10 @@ WhichFile = Annotated[
 Nodes = Annotated[
     str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+Repeats = Annotated[
+    int | None, typer.Option(parser=whole(1, 1000), metavar="N", help="Trials per case, at most.")
+]
 Strict = Annotated[
     bool,
     typer.Option("--strict", help="Do not count trials that the state of a node marks."),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import IMAGES, Inventory, Nodes, needs, whole
+from orchestrator.cli.options import IMAGES, DryRun, Inventory, Nodes, needs, whole
 from orchestrator.signals import SIGNALS
 from orchestrator.sweeping.node_speed import PLAYBOOKS
 
@@ -63,9 +63,7 @@ def init(
 def provision(
     face: Face,
     inventory: Inventory,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     lock: Annotated[
         bool, typer.Option("--lock", help="Resolve digests and checksums; write the lock file.")
     ] = False,

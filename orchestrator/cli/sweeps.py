@@ -11,7 +11,6 @@ from orchestrator import errors
 from orchestrator.cli.command import (
     Face,
     LeftoverCheck,
-    Shared,
     command,
     looked,
     stopped_code,
@@ -23,10 +22,12 @@ from orchestrator.cli.options import (
     SWEEPS,
     TRIALS,
     WHICH,
+    DryRun,
     LogRule,
     Logs,
     LogWorkload,
     Nodes,
+    Repeats,
     Strict,
     Which,
     WhichFile,
@@ -39,7 +40,6 @@ from orchestrator.signals import SIGNALS, Stopped
 from orchestrator.sweeping.node_speed import PLAYBOOKS
 
 if TYPE_CHECKING:
-    from orchestrator.console import Voice
     from orchestrator.state.sweep import Sweep
 
 app = typer.Typer()
@@ -47,7 +47,7 @@ app = typer.Typer()
 
 @command(app, nodes=True, runs_itself=True)
 def sweep(
-    shared: Shared,
+    face: Face,
     playbook: Annotated[
         str, typer.Argument(help="A playbook: path or name.", autocompletion=PLAYBOOKS)
     ],
@@ -58,7 +58,7 @@ def sweep(
             autocompletion=INVENTORIES,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would start.")] = False,
+    dry_run: DryRun = False,
     case: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,10 +66,7 @@ def sweep(
             autocompletion=CASES,
         ),
     ] = None,
-    repeats: Annotated[
-        int | None,
-        typer.Option(parser=whole(1, 1000), metavar="N", help="Trials per case, at most."),
-    ] = None,
+    repeats: Repeats = None,
     new: Annotated[
         bool, typer.Option("--new", help="Start a new sweep instead of resuming.")
     ] = False,
@@ -94,11 +91,11 @@ def sweep(
     """Run every trial that has no valid outcome yet, then collect."""
     from orchestrator.sweeping import observed_sweep  # a signal may interrupt a later import
 
-    left = partial(observed_sweep.refuse_left, shared.store)
-    forks = detach and not dry_run and not _is_queued(shared, playbook, inventory)
-    begun = _detached(shared, left) if forks else lambda _sweep: None
+    left = partial(observed_sweep.refuse_left, face.store)
+    forks = detach and not dry_run and not _is_queued(face, playbook, inventory)
+    begun = _detached(face, left) if forks else lambda _sweep: None
 
-    def work(voice: "Voice") -> int:
+    def work() -> int:
         from orchestrator.sweeping.requested import Caller, SweepOptions
         from orchestrator.verbs import sweep as verb
 
@@ -111,10 +108,10 @@ def sweep(
         chosen = (inventory, cases, repeats, fresh, max_fail, nodes, strict, detach, requeue)
         options = SweepOptions(playbook, *chosen, command=typed())
         if dry_run:
-            return verb.dry_run(shared.store, options, voice)
-        return verb.sweep(shared.store, options, Caller(voice, SIGNALS, begun))
+            return verb.dry_run(face.store, options, face.voice)
+        return verb.sweep(face.store, options, Caller(face.voice, SIGNALS, begun))
 
-    shared.run(work, left)
+    face.run(work, left)
 
 
 @command(app, nodes=True)
@@ -232,7 +229,7 @@ def collect(
     return verb.collect_sweep(face.store, sweep_id, face.voice, where, strict=strict)
 
 
-def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:
+def _is_queued(face: Face, playbook: str, inventory: str | None) -> bool:
     """Return True if the sweep submits itself to Slurm; invalid files are reported later."""
     from orchestrator.console import Voice
     from orchestrator.inputs import sites, user_files
@@ -241,27 +238,25 @@ def _is_queued(shared: Shared, playbook: str, inventory: str | None) -> bool:
     try:
         own = user_files.playbook(playbook).experiment.inventory
         quiet = Voice(as_json=True)
-        return submit.is_needed(sites.inventory(shared.store, inventory, own, quiet)[0])
+        return submit.is_needed(sites.inventory(face.store, inventory, own, quiet)[0])
     except errors.DlperfError:
         return False
 
 
-def _detached(shared: Shared, left: LeftoverCheck) -> "Callable[[Sweep], None]":
+def _detached(face: Face, left: LeftoverCheck) -> "Callable[[Sweep], None]":
     """Continue in a background process; the foreground one exits here once a gang runs."""
-    from orchestrator.console import Voice
     from orchestrator.sweeping import detached
 
     try:
         SIGNALS.begin()
-        process = detached.fork(shared.state)
+        process = detached.fork(face.state)
     except Stopped as stopped:
-        raise typer.Exit(stopped_code(stopped, shared.as_json, left)) from None
+        raise typer.Exit(stopped_code(stopped, face.as_json, left)) from None
     except errors.DlperfError as error:
-        Voice(as_json=shared.as_json).error(error)
+        face.voice.error(error)
         raise typer.Exit(error.exit_code) from error
     if isinstance(process, detached.Begun):
         return process
     child = process
-    Shared(shared.as_json, shared.state, verbose=False, logged=False).run(
-        lambda voice: detached.follow(child, voice)
-    )
+    quiet = Face(face.as_json, face.state, verbose=False, logged=False)
+    quiet.run(lambda: detached.follow(child, quiet.voice))

@@ -6,7 +6,15 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import IMAGES, INVENTORIES, DataSet, FitInventory, Inventory, Nodes
+from orchestrator.cli.options import (
+    IMAGES,
+    INVENTORIES,
+    DataSet,
+    DryRun,
+    FitInventory,
+    Inventory,
+    Nodes,
+)
 from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
@@ -23,9 +31,7 @@ def clean(
     images: Annotated[
         bool, typer.Option("--images", help="Also remove derived images that no site uses.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be removed; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> int:
     """Remove what finished sweeps left on nodes. Only those of this state folder."""
     from orchestrator.verbs import clean as verb
@@ -87,9 +93,7 @@ def data_prepare(
         Path | None, typer.Option(help="File here: classes of ImageNet's validation images.")
     ] = None,
     nodes: Nodes = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> int:
     """Prepare a data set on nodes that lack it. Nothing is overwritten."""
     from orchestrator.verbs import data as verb

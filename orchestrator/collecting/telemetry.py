@@ -12,8 +12,7 @@ from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS, NodeTelemetry
-from orchestrator.telemetry import judge, periods
-from orchestrator.telemetry.held import find_held
+from orchestrator.telemetry import judge
 from orchestrator.telemetry.read import telemetry
 
 FILES = ("state", "gpus")
@@ -53,19 +52,19 @@ def stated(
     leader = next((node for node in nodes if node.node == ends[0].node), None)
     inside, unplaced = None, tuple[Problem, ...]()
     if leader is not None:
-        inside = periods.window(log, went[leader.node], leader.hosts[-1].at_s)
+        inside = judge.window(log, went[leader.node], leader.hosts[-1].at_s)
         if inside is None and log.origin_ns is not None and log.start and log.end:
             words = (
                 f"telemetry not placed: the log's clock is not that of node {leader.node} in UTC"
             )
             unplaced = (Problem("NOT-PLACED", f"{words}; the machines' state is of the whole run"),)
-    seen = [(node, periods.period(node, went[node.node], inside)) for node in nodes]
-    clocks = (find_held(node, went[node.node], inside) for node in nodes)
-    beside = [judge.beside(node, seen) for node, _ in seen]
-    marks = (judge.marks(*pair, kin) for pair, kin in zip(seen, beside, strict=True))
+    seen = [(node, judge.period(node, went[node.node], inside)) for node in nodes]
+    clocks = (judge.find_held(node, went[node.node], inside) for node in nodes)
+    machines = [judge.state(*pair, judge.beside(pair[0], seen)) for pair in seen]
+    marks = (judge.marks(*pair, now) for pair, now in zip(seen, machines, strict=True))
     return replace(
         measurement,
-        machines=tuple(judge.state(*pair, kin) for pair, kin in zip(seen, beside, strict=True)),
+        machines=tuple(machines),
         energy=judge.energy(seen, measurement.throughput) if len(nodes) == len(ends) else None,
         held=tuple(found for found in clocks if found is not None),
         marks=(*measurement.marks, *unplaced, *itertools.chain.from_iterable(marks)),

@@ -1,7 +1,6 @@
 """The tables of a report as people see them on a terminal."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from orchestrator import words
 from orchestrator.model.report import PublishedResult, Report
@@ -11,14 +10,8 @@ SPARE = ("CI coverage", "interval", "transport", "spread", "efficiency")
 """Columns that a narrow terminal goes without, in this order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A table, and the columns that may be hidden, in that order."""
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    spare: Sequence[str] = ()
+Shown = tuple[str, Sequence[str], Sequence[Sequence[str]], Sequence[str]]
+"""A table's title, head and rows, and the columns that may be hidden, in that order."""
 
 
 def tables_of(report: Report) -> Iterable[Shown]:
@@ -27,12 +20,12 @@ def tables_of(report: Report) -> Iterable[Shown]:
         head = ("case", "batch", "precision", report.unit, "speedup", "efficiency")
         more = ("trials", "spread", "interval", "CI coverage", "transport", "marks")
         rows = [_row(report, result) for result in report.results]
-        yield Shown(report.source, (*head, *more), rows, SPARE)
+        yield report.source, (*head, *more), rows, SPARE
         yield _published_results(report)
         if report.canary:
             yield _canary(report, report.canary)
     speeds = [(it.node, str(it.trials), f"{it.speed:.3f}") for it in report.node_speeds]
-    yield Shown("Nodes beside one another", ("node", "trials", "speed"), speeds)
+    yield "Nodes beside one another", ("node", "trials", "speed"), speeds, ()
     yield _lone(report)
 
 
@@ -43,7 +36,7 @@ def _published_results(report: Report) -> Shown:
         for first in report.published_for(result)[:1]
     ]
     head = ("published by", "case", "precision", report.unit, "difference", "GPUs", "source")
-    return Shown("Published results of these cases", head, rows, ("source", "GPUs"))
+    return "Published results of these cases", head, rows, ("source", "GPUs")
 
 
 def _canary(report: Report, watched: Watched) -> Shown:
@@ -54,7 +47,7 @@ def _canary(report: Report, watched: Watched) -> Shown:
         for place, trial in zip(watched.places, watched.trials, strict=True)
         for codes in (" ".join(mark.code for mark in (*trial.problems, *watched.marks)),)
     ]
-    return Shown(title, ("measured at", report.unit, "state", "marks"), rows)
+    return title, ("measured at", report.unit, "state", "marks"), rows, ()
 
 
 def _lone(report: Report) -> Shown:
@@ -71,7 +64,7 @@ def _lone(report: Report) -> Shown:
         for lone in report.lone
     ]
     head = ("world size", "batch", "precision", report.unit, "mean of printed", "problems", "log")
-    return Shown(f"Logs in {report.source}", head, rows)
+    return f"Logs in {report.source}", head, rows, ()
 
 
 def _number(value: float | None) -> str:

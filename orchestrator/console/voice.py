@@ -123,6 +123,30 @@ class Voice:
             self._err.say(harmless(line))
         self.document({"exit_code": error.exit_code, "errors": error.documents()})
 
+    def finish(
+        self,
+        document: Mapping[str, object],
+        failures: Sequence[errors.DlperfError] | None = None,
+        *,
+        code: int = 0,
+    ) -> int:
+        """End a command: print its failures and its JSON document; return the exit code.
+
+        Args:
+            failures: errors that did not stop the command; None for one that has no such errors.
+            code: the exit code without them.
+        """
+        listed = [it for failure in failures or () for it in failure.documents()]
+        code = errors.joined((code, *(failure.exit_code for failure in failures or ())))
+        if failures:
+            from orchestrator.fleet import folded
+
+            for failure in folded(failures):
+                self.line(str(failure))
+        more = {} if failures is None else {"errors": listed}
+        self.document({"exit_code": code, **document, **more})
+        return code
+
     def gravest(self, failures: Sequence[errors.DlperfError]) -> errors.DlperfError:
         """The gravest of these errors, to be raised; the others are printed."""
         gravest = errors.gravest(failures)
@@ -200,7 +224,7 @@ class Voice:
         from orchestrator.console import results
 
         for shown in results.tables_of(report):
-            self.table(shown.title, shown.head, shown.rows, shown.spare)
+            self.table(*shown)
 
     def view(self, name: str, total: int, done: int) -> "View":
         """The live view of a sweep of ``total`` trials, of which ``done`` need no run."""

@@ -1,4 +1,4 @@
-"""The table of findings: how grave each is, what it means and what to do; docs show it too."""
+"""The table of findings: how grave each is, what was expected and what to do; docs show it too."""
 
 import tomllib
 from collections.abc import Mapping
@@ -15,13 +15,14 @@ class Kind:
 
     Args:
         means, cause: for the page of codes, in Markdown.
-        fix: what to do, unless a check knows better.
+        fix, expected: what to do and what was expected, unless a check knows better.
         severity: None where it depends on what was seen, and for an error that is no finding.
     """
 
     means: str
     cause: str
     fix: str
+    expected: str = ""
     severity: Severity | None = None
 
 
@@ -39,23 +40,15 @@ def found(
     code: str,
     node: str,
     seen: str,
-    expected: str,
+    expected: str = "",
     fix: str = "",
     *,
     severity: Severity | None = None,
 ) -> Finding:
-    """Return the finding.
-
-    Args:
-        fix, severity: by default the table's.
-    """
-    kind = _by_code().get(code)
-    grave = severity or (kind.severity if kind else None)
+    """Return the finding, with the table's words and severity where none are given."""
+    kinds = (kinds[code] for kinds in table().values() if code in kinds)
+    kind = next(kinds, Kind("", "", ""))
+    grave = severity or kind.severity
     if grave is None:
         raise ValueError(f"{code} has no severity in findings.toml; needed one here")
-    return Finding(grave, code, node, seen, expected, fix or (kind.fix if kind else ""))
-
-
-@cache
-def _by_code() -> Mapping[str, Kind]:
-    return {code: kind for kinds in table().values() for code, kind in kinds.items()}
+    return Finding(grave, code, node, seen, expected or kind.expected, fix or kind.fix)

@@ -7,6 +7,11 @@ Span = Literal["window", "run"]
 """The time that values cover: the measured window, or the whole run if the window is unknown."""
 MARKS = frozenset({"THROTTLED", "ALIEN-PROCESS", "CPU-LOADED"})
 """Marks that a trial gets for the state of its nodes."""
+# The software power cap is normal under full load, and so are idle clocks and those somebody set.
+HARMFUL = frozenset(
+    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
+)
+"""Limits that hold a GPU's clocks down and spoil a number, by NVIDIA's names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +23,6 @@ class GpuMoment:
         limits: what holds its clocks down, by NVIDIA's names; ``gpu_idle`` and others among them.
         slowed_s: seconds under thermal and brake limits since the driver was loaded.
         energy_j: since the driver was loaded.
-        ecc: uncorrected errors since then.
     """
 
     at_s: float
@@ -32,7 +36,6 @@ class GpuMoment:
     limits: tuple[str, ...] | None = None
     slowed_s: float | None = None
     energy_j: float | None = None
-    ecc: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,6 @@ class HostMoment:
     steal_s: float
     task_s: float | None
     load: float | None
-    available_mib: float | None
 
 
 @dataclass(frozen=True, slots=True)

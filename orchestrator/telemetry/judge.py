@@ -1,35 +1,84 @@
-"""What the state of its nodes says of a trial: medians, energy, and marks. Pure.
+"""Judges a trial by the state of its nodes: medians, energy, held clocks, and marks. Pure.
 
 Temperatures are shown and judged by nothing, since what throttles says so itself. Bounds are told
 in ``docs/state-of-machines.md``.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 from statistics import fmean, median
 
 from orchestrator import words
+from orchestrator.model.log import SECOND_NS, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import (
+    HARMFUL,
     Energy,
     GpuMoment,
+    HeldClocks,
     HostMoment,
     MachineState,
     NodeTelemetry,
     ProcessMoment,
+    Span,
 )
-from orchestrator.telemetry.periods import Period
 
-# The software power cap is normal under full load, and so are clocks that somebody set.
-HARMFUL = frozenset(
-    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown"}
-)
+LATE_S = 2.0  # a log's last lines may be printed after the observer's last look
+APART_S = 2.0  # the observer looks once a second; moments that are further apart are two spans
 LEAST_MOMENTS = 3  # fewer tell nothing of a span
 ALIEN_CPUS = 0.5
 OTHERS_SHARE, OTHERS_CPUS = 0.1, 0.5  # of all CPUs, but at least so many
 STEAL_SHARE = 0.02
 LEAST_S = 2.0  # between the first and the last count of the task's processes
 LEAST_HOST_S = 0.9  # of a node, which is looked at once a second
+_MEDIANS = ("sm_mhz", "memory_mhz", "power_w", "temperature_c", "utilisation_pct", "memory_mib")
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A stretch of time on one node, in seconds since the epoch by its own clock."""
+
+    span: Span
+    first_s: float
+    last_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.last_s - self.first_s
+
+    def holds(self, at_s: float) -> bool:
+        """Return True if a moment is in the period."""
+        return self.first_s <= at_s <= self.last_s
+
+
+def window(log: TrainingLog, went_s: float, ended_s: float) -> tuple[float, float] | None:
+    """Return first and last second of the log's window after its task's gate opened.
+
+    Tasks run with TZ=UTC0, so that a clock without a zone is in UTC.
+
+    Args:
+        went_s: when the gate opened, in seconds since the epoch.
+        ended_s: when the task was seen last.
+
+    Returns:
+        None where the log has no clock, or a step that its node saw before or after the task.
+    """
+    if log.origin_ns is None or log.start is None or log.end is None:
+        return None
+    after_s = log.origin_ns / SECOND_NS - went_s
+    length_s = log.end.clock_ns / SECOND_NS
+    # A clock of whole seconds prints a step up to one second too early.
+    if not -1 < after_s <= ended_s - went_s - length_s + LATE_S:
+        return None
+    return after_s + log.start.clock_ns / SECOND_NS, after_s + length_s
+
+
+def period(node: NodeTelemetry, went_s: float, inside: tuple[float, float] | None) -> Period:
+    """The window on a node, else all that was seen of it after its gate opened."""
+    if inside is not None:
+        return Period("window", went_s + inside[0], went_s + inside[1])
+    return Period("run", went_s, max(went_s, *(moment.at_s for moment in node.hosts), went_s))
 
 
 def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -> float:
@@ -38,58 +87,56 @@ def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -
     Args:
         nodes: all that were seen of the gang.
     """
-    used = (_cpus(other, over) for other, over in nodes if _unseen(node, other))
-    return sum(task for _, task in filter(None, used))
-
-
-def _unseen(node: NodeTelemetry, other: NodeTelemetry) -> bool:
-    """Return True if both run on one machine but cannot see each other's processes."""
-    here, there = node.sight, other.sight
-    return here is not None and there is not None and here[0] == there[0] and here[1] != there[1]
+    boot, namespace = node.sight or ("", "")
+    unseen = (
+        (other, over)
+        for other, over in nodes
+        if boot and other.sight and other.sight[0] == boot and other.sight[1] != namespace
+    )
+    return sum(used[1] for used in (_cpus(*pair) for pair in unseen) if used)
 
 
 def state(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> MachineState:
-    """A node over a period.
+    """Sum up a node over a period.
 
     Args:
         beside_cpus: of what its machine used, by tasks of the gang on other nodes.
     """
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
     hosts = [moment for moment in node.hosts if over.holds(moment.at_s)]
-    limits = [moment.limits for moment in gpus if moment.limits is not None]
-    seen = {name for names in limits for name in names} - {"gpu_idle"}
+    known = [moment.limits for moment in gpus if moment.limits is not None]
+    limits = {name for names in known for name in names} - {"gpu_idle"}
+    slowed = [slow for slow in map(_slowed_s, by_gpu(gpus)) if slow is not None]
+    used = _cpus(node, over)
+    all_s = hosts[-1].all_s - hosts[0].all_s if len(hosts) >= LEAST_MOMENTS else 0.0
+    medians = {name: _median(getattr(moment, name) for moment in gpus) for name in _MEDIANS}
     return MachineState(
         node=node.node,
         span=over.span,
         seconds=over.seconds,
         moments=len(hosts),
-        sm_mhz=_median(moment.sm_mhz for moment in gpus),
-        memory_mhz=_median(moment.memory_mhz for moment in gpus),
-        power_w=_median(moment.power_w for moment in gpus),
-        temperature_c=_median(moment.temperature_c for moment in gpus),
-        utilisation_pct=_median(moment.utilisation_pct for moment in gpus),
-        memory_mib=_median(moment.memory_mib for moment in gpus),
+        **medians,
         memory_peak_mib=max(
-            (it.memory_mib for it in gpus if it.memory_mib is not None), default=None
+            (moment.memory_mib for moment in gpus if moment.memory_mib is not None), default=None
         ),
-        limits=tuple(sorted(seen)) if limits else None,
-        slowed_s=max(
-            (slow for slow in map(_slowed_s, by_gpu(gpus)) if slow is not None), default=None
-        ),
-        others_cpus=_others_cpus(node, over, beside_cpus),
-        steal=_steal(hosts),
+        limits=tuple(sorted(limits)) if known else None,
+        slowed_s=max(slowed, default=None),
+        others_cpus=None if used is None else max(0.0, used[0] - used[1] - beside_cpus),
+        steal=(hosts[-1].steal_s - hosts[0].steal_s) / all_s if all_s else None,
         load=_median(moment.load for moment in hosts),
     )
 
 
-def marks(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Iterable[Problem]:
-    """Yield the problems in a node's state that may have affected the trial's number."""
+def marks(node: NodeTelemetry, over: Period, now: MachineState) -> Iterable[Problem]:
+    """Yield the problems in a node's state that may have affected the trial's number.
+
+    Args:
+        now: as ``state`` gives it over the same period.
+    """
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
     for moments in by_gpu(gpus):
         yield from _throttled(node.node, moments)
-    processes = [seen for seen in node.processes if over.holds((seen.since_s + seen.at_s) / 2)]
-    yield from _aliens(node.node, processes)
-    now = state(node, over, beside_cpus)
+    yield from _aliens(node, over)
     if now.moments < LEAST_MOMENTS:
         return
     bound = max(OTHERS_CPUS, OTHERS_SHARE * node.cpus)
@@ -119,26 +166,51 @@ def energy(
     """
     if not nodes or not throughput or any(over.span != "window" for _, over in nodes):
         return None
-    seconds = nodes[0][1].seconds
     used: list[tuple[float, bool]] = []
     for node, over in nodes:
         gpus = by_gpu([moment for moment in node.gpus if over.holds(moment.at_s)])
-        told = [_joules(moments, over.seconds) for moments in gpus]
-        known = [joules for joules in told if joules is not None]
+        known = [pair for moments in gpus if (pair := _joules(moments, over.seconds)) is not None]
         if not known or len(known) != len({moment.index for moment in node.gpus}):
             return None
         used += known
     joules = sum(amount for amount, _ in used)
-    counted = all(by_counter for _, by_counter in used)
-    return Energy(joules, joules / (throughput * seconds), "counter" if counted else "power")
+    per_sample = joules / (throughput * nodes[0][1].seconds)
+    return Energy(joules, per_sample, "counter" if all(it for _, it in used) else "power")
+
+
+def find_held(
+    node: NodeTelemetry, went_s: float, window_s: tuple[float, float] | None
+) -> HeldClocks | None:
+    """Return the spans over which limits held a clock down, from the gate on; None without any.
+
+    Clocks were also held down where the driver's counter has grown since the moment before.
+
+    Args:
+        went_s: when the gate opened, in seconds since the epoch.
+        window_s: first and last second of what was measured, after the gate.
+    """
+    held = [moment for moment in node.gpus if HARMFUL & {*(moment.limits or ())}]
+    for moments in by_gpu(node.gpus):
+        counted = [(m.slowed_s, m) for m in moments if m.slowed_s is not None]
+        held += [now for (before_s, _), (now_s, now) in pairwise(counted) if now_s > before_s]
+    held = [moment for moment in held if moment.at_s >= went_s]
+    spans: list[tuple[float, float]] = []
+    for after_s in sorted(moment.at_s - went_s for moment in held):
+        if spans and after_s - spans[-1][1] <= APART_S:
+            spans[-1] = (spans[-1][0], after_s)
+        else:
+            spans.append((after_s, after_s))
+    if not spans:
+        return None
+    limits = {name for moment in held for name in moment.limits or ()} & HARMFUL
+    last_s = node.gpus[-1].at_s - went_s
+    return HeldClocks(node.node, tuple(sorted(limits)), tuple(spans), window_s, last_s)
 
 
 def by_gpu(moments: Sequence[GpuMoment]) -> Sequence[Sequence[GpuMoment]]:
-    """The moments of each GPU."""
-    by_index: dict[int, list[GpuMoment]] = {}
-    for moment in moments:
-        by_index.setdefault(moment.index, []).append(moment)
-    return [*by_index.values()]
+    """The moments of each GPU, in order of time as they came."""
+    ordered = sorted(moments, key=lambda moment: moment.index)
+    return [[*own] for _, own in groupby(ordered, key=lambda moment: moment.index)]
 
 
 def _joules(moments: Sequence[GpuMoment], seconds: float) -> tuple[float, bool] | None:
@@ -157,16 +229,15 @@ def _throttled(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
     harmful = [HARMFUL & {*(moment.limits or ())} for moment in moments]
     held = [names for names in harmful if names]
     slowed_s = _slowed_s(moments) or 0.0
-    if not held and not slowed_s:
-        return
-    names = ", ".join(sorted({name for some in held for name in some})) or "thermal or brake limits"
-    seen = f"in {len(held)} of {len(moments)} moments"
-    counted = f", {slowed_s:.1f} s by the driver's counters" if slowed_s else ""
-    yield Problem(
-        "THROTTLED",
-        f"node {node}: the clocks of GPU {moments[0].index} were held down by {names}"
-        f" {seen}{counted}",
-    )
+    if held or slowed_s:
+        names = ", ".join(sorted({name for some in held for name in some}))
+        counted = f", {slowed_s:.1f} s by the driver's counters" if slowed_s else ""
+        yield Problem(
+            "THROTTLED",
+            f"node {node}: the clocks of GPU {moments[0].index} were held down by"
+            f" {names or 'thermal or brake limits'}"
+            f" in {len(held)} of {len(moments)} moments{counted}",
+        )
 
 
 def _slowed_s(moments: Sequence[GpuMoment]) -> float | None:
@@ -175,27 +246,21 @@ def _slowed_s(moments: Sequence[GpuMoment]) -> float | None:
     return counted[-1] - counted[0] if counted else None
 
 
-def _aliens(node: str, processes: Sequence[ProcessMoment]) -> Iterable[Problem]:
+def _aliens(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
     most: dict[tuple[str, int], ProcessMoment] = {}
-    for seen in processes:
-        before = most.get((seen.kind, seen.pid))
-        if seen.kind == "gpu" or seen.amount >= ALIEN_CPUS:
-            most[seen.kind, seen.pid] = (
-                replace(before, amount=max(before.amount, seen.amount)) if before else seen
-            )
-    for (kind, pid), seen in most.items():
-        amount = (
-            f"{seen.amount:.0f} MiB of GPU memory" if kind == "gpu" else f"{seen.amount:.1f} CPUs"
-        )
+    for seen in node.processes:
+        is_inside = over.holds((seen.since_s + seen.at_s) / 2)
+        if is_inside and (seen.kind == "gpu" or seen.amount >= ALIEN_CPUS):
+            key = seen.kind, seen.pid
+            most[key] = max(most.get(key, seen), seen, key=lambda moment: moment.amount)
+    for seen in most.values():
+        is_gpu, used = seen.kind == "gpu", seen.amount
+        amount = f"{used:.0f} MiB of GPU memory" if is_gpu else f"{used:.1f} CPUs"
         yield Problem(
             "ALIEN-PROCESS",
-            f"node {node}: process {pid} ({seen.name}), which is not of the sweep, used {amount}",
+            f"node {node.node}: process {seen.pid} ({seen.name}), which is not of the sweep,"
+            f" used {amount}",
         )
-
-
-def _others_cpus(node: NodeTelemetry, over: Period, beside_cpus: float) -> float | None:
-    used = _cpus(node, over)
-    return None if used is None else max(0.0, used[0] - used[1] - beside_cpus)
 
 
 def _cpus(node: NodeTelemetry, over: Period) -> tuple[float, float] | None:
@@ -232,13 +297,6 @@ def _task_s(counted: Sequence[HostMoment], at_s: float) -> float:
     if before.at_s == after.at_s:
         return first_s
     return first_s + (last_s - first_s) * (at_s - before.at_s) / (after.at_s - before.at_s)
-
-
-def _steal(hosts: Sequence[HostMoment]) -> float | None:
-    if len(hosts) < LEAST_MOMENTS:
-        return None
-    all_s = hosts[-1].all_s - hosts[0].all_s
-    return (hosts[-1].steal_s - hosts[0].steal_s) / all_s if all_s else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -5,7 +5,7 @@ A line that is cut short or unreadable is left out: a killed observer leaves one
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from orchestrator.model.telemetry import GpuMoment, HostMoment, NodeTelemetry, ProcessMoment
@@ -33,7 +33,8 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 _REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _COUNTERS = ("clocks_event_reasons_counters.", "clocks_throttle_reasons_counters.")
-_ENERGY, _ECC = "total_energy_consumption", "ecc.errors.uncorrected.volatile.total"
+_MASK = "0x[0-9a-fA-F]{1,16}"
+_ENERGY = "total_energy_consumption"
 _HOST_FIELDS = 19
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
 
@@ -76,22 +77,19 @@ def _whole_lines(content: bytes) -> list[str]:
 
 
 def _host(line: Sequence[str], boot_s: float, hz: float) -> HostMoment | None:
-    if len(line) != _HOST_FIELDS:
-        return None
-    at_s, *numbers = (_float(word) for word in line[1:])
+    at_s, *numbers = (_float(word) for word in line[1:]) if len(line) == _HOST_FIELDS else (None,)
     times = [number for number in numbers[:8] if number is not None]
     if at_s is None or len(times) != 8:
         return None
     user, nice, system, _, _, irq, softirq, steal = times
-    task, _, _, load, available_kib = numbers[8:13]
+    task, load = numbers[8], numbers[11]
     return HostMoment(
         at_s=boot_s + at_s,
         all_s=sum(times) / hz,
         busy_s=(user + nice + system + irq + softirq) / hz,
         steal_s=steal / hz,
-        task_s=_scaled(task, hz),
+        task_s=None if task is None else task / hz,
         load=load,
-        available_mib=_scaled(available_kib, 1024),
     )
 
 
@@ -111,52 +109,36 @@ def _gpus(lines: Sequence[str]) -> Iterable[GpuMoment]:
     for line in lines[1:]:
         words = [word.strip() for word in line.split(",")]
         row = dict(zip(head, words, strict=False))
-        at_s, index = _stamp(row.get("timestamp", "")), _float(row.get("index", ""))
-        if len(words) != len(head) or at_s is None or index is None:
-            continue
-        yield _gpu(row, at_s, int(index))
+        numbers = {name: number for name in row if (number := _float(row[name])) is not None}
+        at_s = _stamp(row.get("timestamp", ""))
+        if len(words) == len(head) and at_s is not None and "index" in numbers:
+            yield _gpu(row, numbers, at_s)
 
 
-def _gpu(row: Mapping[str, str], at_s: float, index: int) -> GpuMoment:
-    values = {ours: _first(row, names) for ours, names in _COLUMNS.items()}
-    counters = [_float(row[name]) for name in row if name.startswith(_COUNTERS)]
-    known = [counter for counter in counters if counter is not None]
-    ecc = _float(row.get(_ECC, ""))
+def _gpu(row: Mapping[str, str], numbers: Mapping[str, float], at_s: float) -> GpuMoment:
+    counters_us = [numbers[name] for name in numbers if name.startswith(_COUNTERS)]
+    energy_mj = numbers.get(_ENERGY)
+    masks = [row[name] for name in _REASONS if re.fullmatch(_MASK, row.get(name, ""))]
     return GpuMoment(
         at_s,
-        index,
-        **values,
-        limits=_limits(row),
-        slowed_s=sum(known) / 1e6 if known else None,
-        energy_j=_scaled(_float(row.get(_ENERGY, "")), 1e3),
-        ecc=None if ecc is None else int(ecc),
+        int(numbers["index"]),
+        **{
+            ours: next((numbers[name] for name in names if name in numbers), None)
+            for ours, names in _COLUMNS.items()
+        },
+        limits=limits(int(masks[0], 16)) if masks else None,
+        slowed_s=sum(counters_us) / 1e6 if counters_us else None,
+        energy_j=None if energy_mj is None else energy_mj / 1e3,
     )
-
-
-def _limits(row: Mapping[str, str]) -> tuple[str, ...] | None:
-    for name in _REASONS:
-        if re.fullmatch("0x[0-9a-fA-F]{1,16}", word := row.get(name, "")):
-            return limits(int(word, 16))
-    return None
-
-
-def _first(row: Mapping[str, str], names: Sequence[str]) -> float | None:
-    values = (_float(row.get(name, "")) for name in names)
-    return next((value for value in values if value is not None), None)
 
 
 def _stamp(text: str) -> float | None:
     try:
-        moment = datetime.strptime(text, "%Y/%m/%d %H:%M:%S.%f")
+        return datetime.strptime(f"{text}+0000", "%Y/%m/%d %H:%M:%S.%f%z").timestamp()
     except ValueError:
         return None
-    return moment.replace(tzinfo=UTC).timestamp()
 
 
 def _float(text: str) -> float | None:
     """A number; None for ``[N/A]``, ``[Not Supported]`` or nothing."""
     return float(text) if _NUMBER.fullmatch(text) else None
-
-
-def _scaled(value: float | None, by: float) -> float | None:
-    return None if value is None else value / by

@@ -41,8 +41,7 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
     voice.result(f"{target}: {words.count(len(packed.files), 'file')}, {words.size(size)}")
     voice.result(f"sha256 {sha256}")
     document = {"sweep": sweep.id, "file": str(target), "bytes": size, "sha256": sha256}
-    voice.document({"exit_code": 0, **document, "files": packed.files, "marks": marks})
-    return 0
+    return voice.finish({**document, "files": packed.files, "marks": marks})
 
 
 def _marks(sweep: Sweep) -> list[str]:

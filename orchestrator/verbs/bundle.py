@@ -41,8 +41,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
         f"{words.count(len(parts), 'image')} and {words.count(len(files), 'download')},"
         f" {words.size(size)}, in {folder}"
     )
-    voice.document({"exit_code": 0, "folder": str(folder), "bundle": made.model_dump(mode="json")})
-    return 0
+    return voice.finish({"folder": str(folder), "bundle": made.model_dump(mode="json")})
 
 
 def _records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[ImageRecord]:

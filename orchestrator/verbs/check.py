@@ -52,8 +52,7 @@ def check(paths: list[str], voice: Voice) -> int:
         voice.line("playbooks were checked alone; with one inventory they are checked against it")
     if "inventory" in kinds.values():
         voice.line(NOT_ASKED)
-    voice.document({"exit_code": 0, "files": kinds})
-    return 0
+    return voice.finish({"files": kinds})
 
 
 def schema(kind: str) -> str:

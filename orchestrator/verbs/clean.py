@@ -1,14 +1,13 @@
 """clean: remove what finished sweeps left on the nodes, and nothing that others put there."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.fleet import Fleet, ask_all, folded
+from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
-from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding
 from orchestrator.schedulers import locks, strays
 from orchestrator.state.store import Store
@@ -36,7 +35,10 @@ def clean(
         fleet = held.enter_context(Fleet.of(cluster))
         if not dry_run:
             held.enter_context(locks.held(fleet, store.root))
-        _say_running(store, cluster, voice)
+        for sweep in store.sweeps():
+            holder = sweep.lock().holder()
+            if holder and sweep.record().cluster == cluster.name:
+                voice.line(f"sweep {sweep.id} is running ({holder}); what it uses is kept")
         settled, why = leftovers.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
 
@@ -63,46 +65,29 @@ def clean(
     failures += leftovers.failures(why, kept)
     removed = {answer.node: answer.value for answer in answers if answer.value}
     heading = "would be removed" if dry_run else "removed"
-    voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), _rows(removed))
-    made = [
-        (node, name, by or "unknown", f"docker rmi {name}")
-        for node, names in sorted(others.items())
-        for name, by in sorted(names.items())
-    ]
-    if made:
-        head = ("node", "image", "made by", "to remove it there")
-        voice.table("Kept: images that another state folder made", head, made)
-    if not removed and not failures:
-        voice.result(f"nothing of the sweeps in {store.root} is left on {len(answers)} nodes")
-    for failure in folded(failures):
-        voice.line(str(failure))
-    for gang in gangs:
-        voice.line(f"left alone: {gang.code} {gang.node}: {gang.seen}. Fix: {gang.fix}.")
-    code = errors.joined(failure.exit_code for failure in failures)
-    voice.document(
-        {
-            "exit_code": code,
-            "dry_run": dry_run,
-            "nodes": {node: asdict(left) for node, left in removed.items()},
-            "kept": {node: asdict(left) for node, left in kept.items() if left},
-            "others": [asdict(gang) for gang in gangs],
-            "images_of_others": {node: names for node, names in others.items() if names},
-        }
-    )
-    return code
-
-
-def _say_running(store: Store, cluster: Cluster, voice: Voice) -> None:
-    for sweep in store.sweeps():
-        holder = sweep.lock().holder()
-        if holder and sweep.record().cluster == cluster.name:
-            voice.line(f"sweep {sweep.id} is running ({holder}); what it uses is kept")
-
-
-def _rows(removed: Mapping[str, leftovers.Leftovers]) -> list[tuple[str, str, str]]:
-    return [
+    rows = [
         (node, kind.removesuffix("s"), name)
         for node, left in removed.items()
         for kind, names in asdict(left).items()
         for name in names
     ]
+    voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), rows)
+    made = [
+        (node, name, by or "unknown", f"docker rmi {name}")
+        for node, names in sorted(others.items())
+        for name, by in sorted(names.items())
+    ]
+    head = ("node", "image", "made by", "to remove it there")
+    voice.table("Kept: images that another state folder made", head, made)
+    if not removed and not failures:
+        voice.result(f"nothing of the sweeps in {store.root} is left on {len(answers)} nodes")
+    for gang in gangs:
+        voice.line(f"left alone: {gang.code} {gang.node}: {gang.seen}. Fix: {gang.fix}.")
+    document = {
+        "dry_run": dry_run,
+        "nodes": {node: asdict(left) for node, left in removed.items()},
+        "kept": {node: asdict(left) for node, left in kept.items() if left},
+        "others": [asdict(gang) for gang in gangs],
+        "images_of_others": {node: names for node, names in others.items() if names},
+    }
+    return voice.finish(document, failures)

@@ -20,6 +20,4 @@ def collect_logs(folder: Path, measured: Report, voice: Voice, out: Out) -> int:
     else:
         report_files.reports(out.folder, measured, out.language, Logs(folder))
         voice.result(f"Report: {out.folder / report_files.html(out.language)}")
-    code = 3 if measured.incomplete else 0
-    voice.document({"exit_code": code, **report.document(measured)})
-    return code
+    return voice.finish(report.document(measured), code=3 if measured.incomplete else 0)

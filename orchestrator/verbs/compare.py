@@ -1,6 +1,5 @@
 """compare: whether two sweeps differ, case by case, and whether that can be told."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import disk, errors, words
@@ -9,36 +8,32 @@ from orchestrator.comparing import forms
 from orchestrator.comparing.comparison import Comparison, compare_sides
 from orchestrator.console import Voice
 from orchestrator.state.store import Store
-from orchestrator.sweeping import turns
-from orchestrator.sweeping.requested import Caller
-from orchestrator.sweeping.turns import TurnOptions
 
 
-@dataclass(frozen=True, slots=True)
-class CompareOptions:
-    """The options of ``dlperf-orch compare``.
+def compare(
+    store: Store,
+    first: str,
+    second: str,
+    voice: Voice,
+    *,
+    bound: float | None = None,
+    slower: float | None = None,
+    junit: Path | None = None,
+    markdown: Path | None = None,
+) -> int:
+    """Compare two sides, show and write what was found; exit code.
 
     Args:
         bound: up to which a difference is noise, such as 0.01; None: each case's own.
         slower: the gate's limit, such as 0.03; None without a gate.
         junit, markdown: files to write.
-    """
-
-    bound: float | None = None
-    slower: float | None = None
-    junit: Path | None = None
-    markdown: Path | None = None
-
-
-def compare(store: Store, first: str, second: str, options: CompareOptions, voice: Voice) -> int:
-    """Compare two sides, show and write what was found; exit code.
 
     Raises:
         UsageError: a side cannot be found, they cannot be compared, or have no case in common.
     """
     here, there = sides.both(store, first, second)
-    earlier = () if options.bound is not None else tuple(sides.earlier(store, here, there))
-    comparison = compare_sides(here, there, options.slower, options.bound, earlier)
+    earlier = () if bound is not None else tuple(sides.earlier(store, here, there))
+    comparison = compare_sides(here, there, slower, bound, earlier)
     if not comparison.rows:
         raise errors.UsageError(
             f"{first} and {second} have no case in common",
@@ -46,10 +41,10 @@ def compare(store: Store, first: str, second: str, options: CompareOptions, voic
             fix="compare sweeps of the same cases: `dlperf-orch collect` shows those of each",
         )
     show(comparison, voice)
-    if options.markdown:
-        _write("--markdown", options.markdown, forms.render_markdown(comparison))
-    if options.junit:
-        _write("--junit", options.junit, forms.render_junit(comparison))
+    if markdown:
+        _write("--markdown", markdown, forms.render_markdown(comparison))
+    if junit:
+        _write("--junit", junit, forms.render_junit(comparison))
     voice.document(forms.build_document(comparison))
     return comparison.exit_code
 
@@ -57,19 +52,6 @@ def compare(store: Store, first: str, second: str, options: CompareOptions, voic
 def _write(option: str, path: Path, text: str) -> None:
     with disk.on_disk(path, fix=f"choose another {option}"), disk.replacing(path) as file:
         file.write(text.encode())
-
-
-def interleave(
-    store: Store, turn_options: TurnOptions, options: CompareOptions, caller: Caller
-) -> int:
-    """Run two playbooks or images in turns, then compare their sweeps; exit code.
-
-    Raises:
-        UsageError: NO-TURNS; they cannot take turns.
-        DlperfError: as of any sweep.
-    """
-    first, second = turns.taken(store, turn_options, caller)
-    return compare(store, first.id, second.id, options, caller.voice)
 
 
 def show(comparison: Comparison, voice: Voice) -> None:

@@ -35,6 +35,4 @@ def explain_logs(folder: Path, case: str, reading: Reading, voice: Voice) -> int
 
 def _show(found: Explanation, voice: Voice) -> int:
     voice.sentences(found.page)
-    code = 3 if found.number is None else 0
-    voice.document({"exit_code": code, **found.document})
-    return code
+    return voice.finish(found.document, code=3 if found.number is None else 0)

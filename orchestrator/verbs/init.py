@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -86,8 +86,9 @@ def init(
         voice.line(
             f"asking {words.count(len(nodes), 'host')}: {nodeset.fold(one.name for one in listed)}"
         )
-        for line in _list_ignored(listed):
-            voice.line(line)
+        for setting in dict.fromkeys(setting for one in listed for setting in one.ignored):
+            hosts = nodeset.fold(one.name for one in listed if setting in one.ignored)
+            voice.line(f"{hosts}: not taken from the list: {words.printable(setting)}")
         answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
     nodes = _called(
         tuple(
@@ -109,7 +110,13 @@ def init(
         if kept:
             voice.result(f"{kept}: what {out} was before")
     failures = [*refused, *folded(answer.error for answer in answers if answer.error)]
-    return _report(text, nodes, failures, out, voice)
+    if out is not None:
+        known = sum(node.found is not None for node in nodes)
+        voice.result(f"{out}: {words.count(known, 'node')} of {len(nodes)} answered")
+        voice.result(f"next: {_next({failure.code for failure in failures}, out)}")
+    answered = {node.name: node.found is not None for node in nodes}
+    document = {"file": str(out) if out else None, "inventory": text, "nodes": answered}
+    return voice.finish(document, failures)
 
 
 def _name(cluster: str | None, out: Path | None) -> str:
@@ -170,14 +177,6 @@ def _lists(sources: Sources) -> Iterator[HostList]:
         yield host_lists.scontrol(sys.stdin.read(), "standard input")
     elif sources.scontrol:
         yield host_lists.scontrol(host_lists.text(Path(sources.scontrol)), sources.scontrol)
-
-
-def _list_ignored(listed: Sequence[DraftNode]) -> Iterator[str]:
-    """Yield a line for each setting of a list that the inventory does not have."""
-    settings = dict.fromkeys(setting for one in listed for setting in one.ignored)
-    for setting in settings:
-        hosts = nodeset.fold(one.name for one in listed if setting in one.ignored)
-        yield f"{hosts}: not taken from the list: {words.printable(setting)}"
 
 
 def _by_slurm(
@@ -262,32 +261,6 @@ def _keep_replaced(text: str, out: Path) -> Path | None:
             os.fchmod(file.fileno(), out.stat().st_mode & 0o777)
             file.write(before)
     return kept
-
-
-def _report(
-    text: str,
-    nodes: Sequence[DraftNode],
-    failures: Sequence[errors.DlperfError],
-    out: Path | None,
-    voice: Voice,
-) -> int:
-    for failure in failures:
-        voice.line(str(failure))
-    code = errors.joined(failure.exit_code for failure in failures)
-    if out is not None:
-        known = sum(node.found is not None for node in nodes)
-        voice.result(f"{out}: {words.count(known, 'node')} of {len(nodes)} answered")
-        voice.result(f"next: {_next({failure.code for failure in failures}, out)}")
-    voice.document(
-        {
-            "exit_code": code,
-            "file": str(out) if out else None,
-            "inventory": text,
-            "nodes": {node.name: node.found is not None for node in nodes},
-            "errors": [document for failure in failures for document in failure.documents()],
-        }
-    )
-    return code
 
 
 def _next(codes: Set[str], out: Path) -> str:

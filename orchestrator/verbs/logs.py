@@ -43,8 +43,7 @@ def logs(
     if voice.as_json:
         text = b"".join(pieces).decode(errors="replace")
         where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": rank}
-        voice.document({"exit_code": 0, **where, "log": text})
-        return 0
+        return voice.finish({**where, "log": text})
     write, written = _writer(), 0
     for piece in pieces:
         write(piece)

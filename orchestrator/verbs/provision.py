@@ -1,6 +1,6 @@
 """provision: are these nodes fit to measure? Prepare their images, ask, and check the answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent import futures
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,8 +71,7 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     request = _request(store, options)
     if submit.is_needed(request.cluster):
         script, _ = submit.show(store, request.cluster, voice)
-        voice.document({"exit_code": 0, "scripts": [script]})
-        return 0
+        return voice.finish({"scripts": [script]})
     with Fleet.of(request.cluster) as fleet:
         site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
         todo: dict[str, Sequence[Action]] = {}
@@ -85,14 +84,7 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     for line in shown.list_questions(store, request.cluster):
         voice.result(line)
     shown.show_actions(voice, todo)
-    code = _exit_code(site, failures)
-    failures_shown = folded(failures)
-    for failure in failures_shown:
-        voice.line(str(failure))
-    voice.document(
-        {"exit_code": code, **_document(site, failures_shown), "actions": shown.actions_json(todo)}
-    )
-    return code
+    return voice.finish(_document(site, todo), folded(failures), code=_unfit(site))
 
 
 def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
@@ -100,15 +92,9 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
     voice, request = caller.voice, _request(store, options)
     if submit.is_needed(request.cluster):
         return submit.run(store, request.cluster, voice)
-    return _provisioned(store, options, request, caller)
-
-
-def _provisioned(store: Store, options: ProvisionOptions, request: _Request, caller: Caller) -> int:
-    voice = caller.voice
     names = [node.name for node in request.cluster.members]
-    voice.line(
-        f"cluster {request.cluster.name}: {words.count(len(names), 'node')}, {nodeset.fold(names)}"
-    )
+    nodes = words.count(len(names), "node")
+    voice.line(f"cluster {request.cluster.name}: {nodes}, {nodeset.fold(names)}")
     with store.lock(request.whole.name), Fleet.of(request.cluster) as fleet:
         site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
         done: dict[str, Sequence[Action]] = {}
@@ -129,27 +115,13 @@ def _provisioned(store: Store, options: ProvisionOptions, request: _Request, cal
     kept = store.keep_site(request.whole.name, shape(Site).dump_json(site, indent=1))
     shown.show_site(voice, site)
     shown.show_actions(voice, done)
-    failures_shown = folded(failures)
-    for failure in failures_shown:
-        voice.line(str(failure))
-    code = _exit_code(site, failures)
-    document = {**_document(site, failures_shown), "actions": shown.actions_json(done)}
-    if code == 0 and options.measure is not None:
+    document = _document(site, done)
+    code = _unfit(site)
+    if code == 0 and options.measure is not None and not failures:
         code, document["measured"] = _measured(
             store, options, request.cluster, options.measure, caller
         )
-    voice.document({"exit_code": code, **document})
-    _say_verdict(voice, code, failures_shown, f"{words.count(len(names), 'node')}", kept)
-    bad = [finding.node for finding in site.findings if finding.severity == "error"]
-    bad += [failure.where.get("node", "") for failure in failures]
-    if command := sites.leaving_out(request.cluster, bad):
-        voice.line(f"or leave them out: {command}")
-    return code
-
-
-def _say_verdict(
-    voice: Voice, code: int, failures: Sequence[errors.DlperfError], nodes: str, kept: Path
-) -> None:
+    code = voice.finish(document, folded(failures), code=code)
     if code == 0:
         voice.result(f"Fit to measure: {nodes}. Facts and findings: {kept}")
         voice.result("next: dlperf-orch sweep PLAYBOOK")
@@ -157,6 +129,11 @@ def _say_verdict(
         voice.line(f"Not known whether fit: not every node could be asked. What is known: {kept}")
     else:
         voice.line(f"Not fit to measure; facts and findings: {kept}")
+    bad = [finding.node for finding in site.findings if finding.severity == "error"]
+    bad += [failure.where.get("node", "") for failure in failures]
+    if command := sites.leaving_out(request.cluster, bad):
+        voice.line(f"or leave them out: {command}")
+    return code
 
 
 def _request(store: Store, options: ProvisionOptions) -> _Request:
@@ -244,11 +221,10 @@ def _measured(
     return errors.joined(codes), documents
 
 
-def _document(site: Site, failures: Sequence[errors.DlperfError]) -> dict[str, object]:
-    documents = [document for failure in failures for document in failure.documents()]
-    return {"site": shape(Site).dump_python(site, mode="json"), "errors": documents}
+def _document(site: Site, actions: Mapping[str, Sequence[Action]]) -> dict[str, object]:
+    facts = shape(Site).dump_python(site, mode="json")
+    return {"site": facts, "actions": shown.actions_json(actions)}
 
 
-def _exit_code(site: Site, failures: list[errors.DlperfError]) -> int:
-    unfit = 5 if any(finding.severity == "error" for finding in site.findings) else 0
-    return errors.joined((unfit, *(failure.exit_code for failure in failures)))
+def _unfit(site: Site) -> int:
+    return 5 if any(finding.severity == "error" for finding in site.findings) else 0

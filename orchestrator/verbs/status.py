@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
-from orchestrator.fleet import Answer, folded
+from orchestrator.fleet import Answer
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.process import Holder
 from orchestrator.model.result import NOT_NEEDED
@@ -32,11 +32,6 @@ class _TaskRow:
     phase: str
     log_bytes: int
     name: str
-
-    def cells(self) -> tuple[str, ...]:
-        """It as a row of the table."""
-        place = (self.trial, str(self.attempt), self.node, str(self.node_rank), self.phase)
-        return (*place, words.size(self.log_bytes), self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +63,11 @@ class _Look:
 
 def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
-    if sweep_id is None and _only_waits(store, voice):
-        return 0
+    queued = jobs.waiting(store) if sweep_id is None and not store.sweeps() else []
+    for job in queued:  # which are to make the first sweep, and of which Slurm has begun none
+        voice.result(job.summary)
+    if queued:
+        return voice.finish({"jobs": [asdict(job) for job in queued]})
     return _print(store, _Look.at(Running.of(store, sweep_id)), voice)
 
 
@@ -92,65 +90,50 @@ def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -
 def _print(store: Store, look: _Look, voice: Voice) -> int:
     running, states = look.running, look.states
     unit, medians = progress.results(running)
-    code = errors.joined(failure.exit_code for failure in look.failures)
     queued = jobs.alive(store, running.cluster)
-    voice.document(
-        {
-            "exit_code": code,
-            "sweep": running.sweep.id,
-            "cluster": running.cluster.name,
-            "controller": str(look.holder) if look.holder else None,
-            "continue": None if look.holder or _all_valid(states) else _again(running),
-            "trials": dict(states),
-            "tasks": [asdict(row) for row in look.rows],
-            "running": [progress_now.document() for progress_now in look.going],
-            "medians": [progress.document(median) for median in medians],
-            "errors": [document for failure in look.failures for document in failure.documents()],
-            **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
-        }
-    )
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
     voice.result(f"controller: {look.holder}" if look.holder else _resting(running, states))
     for job in queued:
         voice.result(job.summary)
-    _show(voice, look.rows, look.going)
-    if medians:
-        head = ("case", "batch", "precision", unit, "trials")
-        voice.table("Medians so far", head, [progress.row(median) for median in medians])
-    for failure in folded(look.failures):
-        voice.line(str(failure))
-    return code
-
-
-def _only_waits(store: Store, voice: Voice) -> bool:
-    """Show the jobs that are to make the first sweep, where Slurm has begun none of them."""
-    queued = jobs.waiting(store) if not store.sweeps() else []
-    for job in queued:
-        voice.result(job.summary)
-    if queued:
-        voice.document({"exit_code": 0, "jobs": [asdict(job) for job in queued]})
-    return bool(queued)
-
-
-def _show(voice: Voice, rows: Sequence[_TaskRow], going: Sequence[progress.Progress]) -> None:
-    for progress_now in going:
+    for progress_now in look.going:
         voice.result(progress_now.words())
-    if rows:
-        if len(rows) > MOST_ROWS:
-            voice.table("Tasks", ("trial", "attempt", "phase", "tasks", "nodes"), _folded(rows))
-            return
+    _show_tasks(voice, look.rows)
+    head = ("case", "batch", "precision", unit, "trials")
+    voice.table("Medians so far", head, [progress.row(median) for median in medians])
+    document = {
+        "sweep": running.sweep.id,
+        "cluster": running.cluster.name,
+        "controller": str(look.holder) if look.holder else None,
+        "continue": None if look.holder or _all_valid(states) else _again(running),
+        "trials": dict(states),
+        "tasks": [asdict(row) for row in look.rows],
+        "running": [progress_now.document() for progress_now in look.going],
+        "medians": [progress.document(median) for median in medians],
+        **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
+    }
+    return voice.finish(document, look.failures)
+
+
+def _show_tasks(voice: Voice, rows: Sequence[_TaskRow]) -> None:
+    """Show each task; of very many those of one attempt that are equally far are one row."""
+    if len(rows) <= MOST_ROWS:
         head = ("trial", "attempt", "node", "rank", "phase", "log", "name")
-        voice.table("Tasks", head, [row.cells() for row in rows], spare=("name",))
-
-
-def _folded(rows: Sequence[_TaskRow]) -> list[tuple[str, ...]]:
-    """Tasks of one attempt that are equally far as one row; --json has each of them."""
+        cells = [
+            [
+                str(value)
+                for value in {**asdict(row), "log_bytes": words.size(row.log_bytes)}.values()
+            ]
+            for row in rows
+        ]
+        voice.table("Tasks", head, cells, spare=("name",))
+        return
     alike: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row.node)
-    return [(*key, str(len(nodes)), nodeset.fold(nodes)) for key, nodes in alike.items()]
+    folded = [(*key, str(len(nodes)), nodeset.fold(nodes)) for key, nodes in alike.items()]
+    voice.table("Tasks", ("trial", "attempt", "phase", "tasks", "nodes"), folded)
 
 
 def _resting(running: Running, states: Mapping[str, str]) -> str:

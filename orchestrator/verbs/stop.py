@@ -46,8 +46,7 @@ def stop_lost(store: Store, sweep_id: str | None, inventory: str, voice: Voice) 
     roots = {node.folder for node in cluster.members if not node.is_here}
     for root in sorted(roots):
         voice.line(f"its logs stay on the nodes, in {root}/{sweep_id}")
-    voice.document({"exit_code": 0, "sweep": sweep_id, "ended": [*chain(*ended.values())]})
-    return 0
+    return voice.finish({"sweep": sweep_id, "ended": [*chain(*ended.values())]})
 
 
 def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
@@ -64,10 +63,13 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     cancelled = [] if sweep_id else jobs.cancel_waiting(store, voice)
     jobs.cancel_headless(store, voice)
     if cancelled and not store.sweeps():
-        voice.document({"exit_code": 0, "cancelled": cancelled})
-        return 0
-    if not sweep_id:
-        _await_begun(store, voice)
+        return voice.finish({"cancelled": cancelled})
+    deadline = time.monotonic() + BEGUN_S
+    while begun := [] if sweep_id else _list_begun(store):
+        if time.monotonic() > deadline:
+            voice.line(f"left alone, since it runs no sweep: {', '.join(begun)}")
+            break
+        time.sleep(jobs.AGAIN_S)
     running = Running.of(store, sweep_id)
     sweep = running.sweep
     pid = _ended_controller(sweep)
@@ -86,30 +88,12 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     if pid:
         voice.result(f"controller {pid} of sweep {sweep.id} has ended")
     voice.result(f"ended: {', '.join(ended)}" if ended else "nothing of it was left running")
-    voice.document(
-        {
-            "exit_code": 0,
-            "sweep": sweep.id,
-            "controller": pid,
-            "ended": ended,
-            **({"job": job} if job else {}),
-            **({"cancelled": cancelled} if cancelled else {}),
-        }
-    )
-    return 0
+    more = {key: value for key, value in (("job", job), ("cancelled", cancelled)) if value}
+    return voice.finish({"sweep": sweep.id, "controller": pid, "ended": ended, **more})
 
 
-def _await_begun(store: Store, voice: Voice) -> None:
-    """Wait for controllers that hold no sweep yet, so that their sweeps are ended as well."""
-    deadline = time.monotonic() + BEGUN_S
-    while begun := _begun(store):
-        if time.monotonic() > deadline:
-            voice.line(f"left alone, since it runs no sweep: {', '.join(begun)}")
-            return
-        time.sleep(jobs.AGAIN_S)
-
-
-def _begun(store: Store) -> list[str]:
+def _list_begun(store: Store) -> list[str]:
+    """List controllers that have begun and hold no sweep yet."""
     sweeping = [holder.process for sweep in store.sweeps() if (holder := sweep.lock().holder())]
     here = [
         holder
@@ -146,22 +130,19 @@ def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
         for attempt in left:
             try:
                 parts = (running.sweep, scheduler, attempt, "interrupted", "STOPPED")
-                _refuse_part(attempt, closing.close_left(*parts))
+                reached = closing.close_left(*parts)
+                out = [task for task in attempt.tasks if task.node not in reached.nodes]
+                if out:
+                    names = ", ".join(attempt.token(task) for task in out)
+                    raise errors.LeftoverError(
+                        f"{names} may run on nodes that the sweep's inventory does not have",
+                        code="LEFTOVER",
+                        node=nodeset.fold(task.node for task in out),
+                        fix="run the sweep again with an inventory that has them; or end it there",
+                    )
             except errors.DlperfError as error:
                 failures.append(error)
             else:
                 voice.line(f"ended {attempt.trial} a{attempt.number}")
     if failures:
         raise voice.gravest(failures)
-
-
-def _refuse_part(attempt: Attempt, reached: Attempt) -> None:
-    out = [task for task in attempt.tasks if task.node not in reached.nodes]
-    if out:
-        names = ", ".join(attempt.token(task) for task in out)
-        raise errors.LeftoverError(
-            f"{names} may run on nodes that the sweep's inventory does not have",
-            code="LEFTOVER",
-            node=nodeset.fold(task.node for task in out),
-            fix="run the sweep again with an inventory that has them; or end it there",
-        )

@@ -26,18 +26,11 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     scripts, asking = in_jobs.show(store, request, voice)
     lines = [choice.pasted(request.cluster, attempt, facts, asking) for attempt in bound]
     voice.plan(request.plan, bound, lines)
-    voice.document(
-        {
-            "exit_code": 0,
-            "plan": bind.shown(request.plan, bound),
-            "lines": {
-                attempt.trial: {node: " ".join(words) for node, words in by_node.items()}
-                for attempt, by_node in zip(bound, lines, strict=True)
-            },
-            **scripts,
-        }
-    )
-    return 0
+    pasted = {
+        attempt.trial: {node: " ".join(words) for node, words in by_node.items()}
+        for attempt, by_node in zip(bound, lines, strict=True)
+    }
+    return voice.finish({"plan": bind.shown(request.plan, bound), "lines": pasted, **scripts})
 
 
 def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:

@@ -39,19 +39,15 @@ def verify(store: Store, name: str | None, voice: Voice) -> int:
         if holder := opening.sweep.lock().holder():
             raise lock.refused(f"sweep {opening.sweep.id}", holder)
         findings = check_sweep(opening.sweep)
-        code = 3 if findings.differences else 0
         _show(opening, findings, voice)
-        voice.document(
-            {
-                "exit_code": code,
-                "sweep": opening.sweep.id,
-                "differences": [asdict(difference) for difference in findings.differences],
-                "not_derived": {what: list(why) for what, why in findings.not_derived.items()},
-                "files_checked": findings.files,
-                "numbers_checked": findings.numbers,
-            }
-        )
-    return code
+        document = {
+            "sweep": opening.sweep.id,
+            "differences": [asdict(difference) for difference in findings.differences],
+            "not_derived": {what: list(why) for what, why in findings.not_derived.items()},
+            "files_checked": findings.files,
+            "numbers_checked": findings.numbers,
+        }
+        return voice.finish(document, code=3 if findings.differences else 0)
 
 
 def check_sweep(sweep: Sweep) -> Findings:

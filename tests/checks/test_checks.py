@@ -183,6 +183,16 @@ def test_gpu_that_would_spoil_a_number_is_found(
     assert (f"{found.severity} {found.code}", found.seen) == (code, seen)
 
 
+def test_gpus_with_the_same_fault_are_one_finding() -> None:
+    """By their indexes; another fault, or another number of errors, is one of its own."""
+    off = replace(V100, persistence=False)
+    found = list(checks.gpus(node(), driver(off, replace(off, mig=True), V100, off)))
+    assert [finding.seen for finding in found] == [
+        "GPU 0, 1, 3: persistence mode is off",
+        "GPU 1: MIG is on",
+    ]
+
+
 def test_gpu_with_an_old_remapped_dram_error_is_fit() -> None:
     """Counts over a GPU's life stay through reboots; 512 rows that were remapped do no harm."""
     mended = replace(V100, ecc_uncorrected=3, ecc_sram_uncorrected=0, rows_remapped=512)

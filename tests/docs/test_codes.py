@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,28 @@ def test_a_finding_without_a_severity_is_refused() -> None:
     """Neither the table nor the check says how grave it is."""
     with pytest.raises(ValueError, match="CLOCK-SKEW has no severity"):
         findings.found("CLOCK-SKEW", "node1", "its clock is off", "the time")
+
+
+def test_what_a_check_does_not_say_is_in_the_table() -> None:
+    """Each finding has a severity, what was expected and a remedy."""
+    kinds = {code: kind for kinds in findings.table().values() for code, kind in kinds.items()}
+    calls = [call for file in SOURCE.rglob("*.py") for call in calls_of_found(file)]
+    assert len(calls) > 60
+    for code, given in calls:
+        assert "severity" in given or kinds[code].severity, code
+        assert "expected" in given or kinds[code].expected, code
+        assert "fix" in given or kinds[code].fix, code
+
+
+def calls_of_found(file: Path) -> Iterator[tuple[str, set[str]]]:
+    """Yield the code of each finding that a module makes, and the names of its other arguments."""
+    names = ("code", "node", "seen", "expected", "fix")
+    for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "found":
+            code = call.args[0]
+            if isinstance(code, ast.Constant) and isinstance(code.value, str):
+                keywords = {keyword.arg or "" for keyword in call.keywords}
+                yield code.value, keywords | {*names[: len(call.args)]}
 
 
 def test_codes_are_found_in_the_source() -> None:

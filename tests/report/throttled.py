@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from orchestrator.model.telemetry import HeldClocks
-from orchestrator.telemetry.held import find_held
+from orchestrator.telemetry.judge import find_held
 from orchestrator.telemetry.read import telemetry
 
 WENT_S = 1795419075.0

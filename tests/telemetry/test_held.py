@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.model.telemetry import GpuMoment, NodeTelemetry
-from orchestrator.telemetry.held import find_held
+from orchestrator.telemetry.judge import find_held
 from orchestrator.telemetry.read import telemetry
 from tests.telemetry.test_read import GPUS, STATE
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.model.log import SECOND_NS, Moment, TrainingLog
+from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import GpuMoment, HostMoment, NodeTelemetry, ProcessMoment
-from orchestrator.telemetry import judge, periods
-from orchestrator.telemetry.periods import Period
+from orchestrator.telemetry import judge
+from orchestrator.telemetry.judge import Period
 from orchestrator.telemetry.read import telemetry
 from tests.measuring.trials import LOG
 from tests.telemetry.test_read import GPUS, STATE
@@ -19,7 +20,7 @@ def host(
     at_s: float, busy_s: float, task_s: float | None, steal_s: float = 0.0, *, cpus: int = 8
 ) -> HostMoment:
     """A moment of a node."""
-    return HostMoment(at_s, cpus * at_s, busy_s, steal_s, task_s, 1.5, None)
+    return HostMoment(at_s, cpus * at_s, busy_s, steal_s, task_s, 1.5)
 
 
 def quiet(*, cpus: int = 8) -> NodeTelemetry:
@@ -28,9 +29,14 @@ def quiet(*, cpus: int = 8) -> NodeTelemetry:
     return NodeTelemetry("vs001", cpus, (), hosts, ())
 
 
+def marks(node: NodeTelemetry, over: Period = WINDOW, beside_cpus: float = 0.0) -> list[Problem]:
+    """Of a node, by its own state."""
+    return list(judge.marks(node, over, judge.state(node, over, beside_cpus)))
+
+
 def codes(node: NodeTelemetry, over: Period = WINDOW) -> list[str]:
     """Of the marks."""
-    return [mark.code for mark in judge.marks(node, over)]
+    return [mark.code for mark in marks(node, over)]
 
 
 def log(origin_s: float | None, start_s: float = 2.0, end_s: float = 12.0) -> TrainingLog:
@@ -45,34 +51,34 @@ def log(origin_s: float | None, start_s: float = 2.0, end_s: float = 12.0) -> Tr
 @pytest.mark.parametrize("after_s", [0, 4, 899, 900, 905, 4000])
 def test_the_window_is_found_on_the_clock_of_the_node(after_s: float) -> None:
     """In UTC, however late the first step comes after the gate."""
-    found = periods.window(log(1000.0 + after_s), 1000.0, 6000.0)
+    found = judge.window(log(1000.0 + after_s), 1000.0, 6000.0)
     assert found == pytest.approx((after_s + 2, after_s + 12))
 
 
 def test_a_first_step_in_a_clock_of_whole_seconds_may_seem_to_come_before_the_gate() -> None:
     """By less than one second."""
-    assert periods.window(log(1000.0), 1000.7, 1030.0) == pytest.approx((1.3, 11.3))
-    assert periods.window(log(1000.0), 1001.0, 1030.0) is None
+    assert judge.window(log(1000.0), 1000.7, 1030.0) == pytest.approx((1.3, 11.3))
+    assert judge.window(log(1000.0), 1001.0, 1030.0) is None
 
 
 @pytest.mark.parametrize("zone_s", [8 * 3600, -5 * 3600, 5.75 * 3600, 900, -900, 17])
 def test_a_log_whose_clock_is_another_one_is_not_placed(zone_s: float) -> None:
     """Its program set a time zone of its own, or its last step came after the task's end."""
-    assert periods.window(log(1000.0 + zone_s + 4), 1000.0, 1030.0) is None
+    assert judge.window(log(1000.0 + zone_s + 4), 1000.0, 1030.0) is None
 
 
 def test_a_log_without_a_clock_of_its_node_gives_no_window() -> None:
     """None that it prints, or no window at all."""
-    assert periods.window(log(None), 1000.0, 1030.0) is None
-    assert periods.window(replace(log(1004.0), start=None), 1000.0, 1030.0) is None
-    assert periods.window(replace(log(1004.0), end=None), 1000.0, 1030.0) is None
+    assert judge.window(log(None), 1000.0, 1030.0) is None
+    assert judge.window(replace(log(1004.0), start=None), 1000.0, 1030.0) is None
+    assert judge.window(replace(log(1004.0), end=None), 1000.0, 1030.0) is None
 
 
 def test_the_period_is_the_window_else_the_whole_run() -> None:
     """Counted from the node's own gate, by its own clock."""
-    assert periods.period(quiet(), 98.0, (2.0, 12.0)) == Period("window", 100.0, 110.0)
-    assert periods.period(quiet(), 98.0, None) == Period("run", 98.0, 115.0)
-    assert periods.period(replace(quiet(), hosts=()), 98.0, None) == Period("run", 98.0, 98.0)
+    assert judge.period(quiet(), 98.0, (2.0, 12.0)) == Period("window", 100.0, 110.0)
+    assert judge.period(quiet(), 98.0, None) == Period("run", 98.0, 115.0)
+    assert judge.period(replace(quiet(), hosts=()), 98.0, None) == Period("run", 98.0, 98.0)
 
 
 def test_a_quiet_node_is_not_marked() -> None:
@@ -95,9 +101,7 @@ def test_a_recorded_throttle_is_told_with_its_gpu() -> None:
     node = telemetry("vs002", STATE, GPUS)
     assert node is not None
     first_s = node.gpus[0].at_s
-    (mark,) = judge.marks(
-        replace(node, hosts=(), processes=()), Period("window", first_s, first_s + 4)
-    )
+    (mark,) = marks(replace(node, hosts=(), processes=()), Period("window", first_s, first_s + 4))
     assert mark.code == "THROTTLED"
     assert mark.message == (
         "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown in 2 of 4 moments,"
@@ -112,7 +116,7 @@ def test_a_recorded_throttle_is_told_with_its_gpu() -> None:
 def test_counters_tell_what_moments_miss() -> None:
     """A driver that shows no reason at that moment, but counts."""
     gpus = tuple(GpuMoment(100.0 + at, 3, limits=(), slowed_s=0.1 * at) for at in range(5))
-    (mark,) = judge.marks(replace(quiet(), gpus=gpus), WINDOW)
+    (mark,) = marks(replace(quiet(), gpus=gpus))
     assert (
         "GPU 3 were held down by thermal or brake limits in 0 of 5 moments, 0.4 s" in mark.message
     )
@@ -121,13 +125,13 @@ def test_counters_tell_what_moments_miss() -> None:
 def test_others_and_a_hypervisor_load_a_node() -> None:
     """More than a tenth of its CPUs; a small node may lose half of one."""
     loaded = replace(quiet(), hosts=tuple(host(100 + at, 6.0 * at, 5.0 * at) for at in range(11)))
-    (mark,) = judge.marks(loaded, WINDOW)
+    (mark,) = marks(loaded)
     assert mark.code == "CPU-LOADED"
     assert "node vs001: programs outside of the trial used 1.0 of its 8 CPUs" in mark.message
     wide = tuple(host(100 + at, 6.0 * at, 5.0 * at, cpus=16) for at in range(11))
     assert codes(replace(loaded, cpus=16, hosts=wide)) == []
     taken = tuple(host(100 + at, 6.0 * at, 6.0 * at, steal_s=0.4 * at) for at in range(11))
-    (mark,) = judge.marks(replace(quiet(), hosts=taken), WINDOW)
+    (mark,) = marks(replace(quiet(), hosts=taken))
     assert (
         mark.message
         == "node vs001: the hypervisor gave 5.0% of its CPUs to others; needed at most 2.0%"
@@ -176,8 +180,8 @@ def test_a_load_that_came_within_the_window_is_of_its_seconds() -> None:
 
 def test_no_more_cpus_are_in_use_than_a_node_has() -> None:
     """A look whose counters were read 1.5 s after its time saw 5.5 s of ticks in 4 s."""
-    first = HostMoment(100.0, 1000.0, 500.0, 0.0, 0.0, 1.5, None)
-    late = HostMoment(104.0, 1011.0, 511.0, 0.0, 0.5, 1.5, None)
+    first = HostMoment(100.0, 1000.0, 500.0, 0.0, 0.0, 1.5)
+    late = HostMoment(104.0, 1011.0, 511.0, 0.0, 0.5, 1.5)
     node = NodeTelemetry("vs001", 2, (), (first, late), ())
     found = judge.state(node, WINDOW).others_cpus
     assert found == pytest.approx(2.0 - 0.5 / 5.5)
@@ -204,12 +208,12 @@ def test_an_alien_process_is_told_once_with_the_most_it_used() -> None:
         ProcessMoment(105.0, 105.0, "gpu", 10, 512, "python"),
         ProcessMoment(109.5, 112.5, "cpu", 11, 1.0, "late"),
     )
-    marks = list(judge.marks(replace(quiet(), processes=seen), WINDOW))
-    assert [mark.code for mark in marks] == ["ALIEN-PROCESS"] * 2
-    assert "process 8 (stress), which is not of the sweep, used 0.9 CPUs" in marks[0].message
+    found = marks(replace(quiet(), processes=seen))
+    assert [mark.code for mark in found] == ["ALIEN-PROCESS"] * 2
+    assert "process 8 (stress), which is not of the sweep, used 0.9 CPUs" in found[0].message
     assert (
         "process 10 (python), which is not of the sweep, used 512 MiB of GPU memory"
-        in marks[1].message
+        in found[1].message
     )
 
 
@@ -283,7 +287,7 @@ def test_the_gang_on_another_node_of_its_machine_is_not_others(
     assert judge.beside(first, nodes) == pytest.approx(beside_cpus)
     others = judge.state(first, over, beside_cpus).others_cpus
     assert others == pytest.approx(4.0 - beside_cpus)
-    found = [mark.code for mark in judge.marks(first, over, beside_cpus)]
+    found = [mark.code for mark in marks(first, over, beside_cpus)]
     assert found == ([] if beside_cpus else ["CPU-LOADED"])
 
 

@@ -4,6 +4,7 @@ import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -15,7 +16,6 @@ from orchestrator.comparing.sides import measured
 from orchestrator.console import Voice
 from orchestrator.state.store import Store
 from orchestrator.verbs import compare as verb
-from orchestrator.verbs.compare import CompareOptions
 from tests.comparing.reports import SLOWER, TRIALS, Told
 from tests.conftest import Place, this_machine
 from tests.reported import PUBLISHED
@@ -30,9 +30,9 @@ def lay(folder: Path, name: str, told: Told) -> str:
     return str(path)
 
 
-def compared(folder: Path, first: str, second: str, options: CompareOptions) -> int:
+def compared(folder: Path, first: str, second: str, **options: Any) -> int:
     """The exit code of the command."""
-    return verb.compare(Store(folder / "state"), first, second, options, VOICE)
+    return verb.compare(Store(folder / "state"), first, second, VOICE, **options)
 
 
 def test_files_are_compared_and_reports_written(
@@ -42,7 +42,7 @@ def test_files_are_compared_and_reports_written(
     first = lay(tmp_path, "a", Told({"1x1": TRIALS, "2x8": TRIALS}))
     second = lay(tmp_path, "b", Told({"1x1": SLOWER, "2x8": TRIALS}, source="sweep-b"))
     junit, page = tmp_path / "tests.xml", tmp_path / "page.md"
-    assert compared(tmp_path, first, second, CompareOptions(None, 0.03, junit, page)) == 3
+    assert compared(tmp_path, first, second, slower=0.03, junit=junit, markdown=page) == 3
     told = json.loads(capsys.readouterr().out)
     assert [case["verdict"] for case in told["cases"]] == ["different", "same"]
     assert told["cases"][0]["bound"]["how"] == "usual"
@@ -53,7 +53,7 @@ def test_files_are_compared_and_reports_written(
 def test_published_rows_of_the_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The difference with source and GPUs, and no verdict."""
     first = lay(tmp_path, "a", Told({"4x8": TRIALS}, published=(PUBLISHED,)))
-    assert compared(tmp_path, first, "published:", CompareOptions(bound=0.01)) == 0
+    assert compared(tmp_path, first, "published:", bound=0.01) == 0
     (case,) = json.loads(capsys.readouterr().out)["cases"]
     assert (case["verdict"], case["second"]["median"]) == ("unknown", 22551.16)
     assert case["second"]["source"]["hardware"] == "V100-SXM2-16GB"
@@ -78,7 +78,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, second: str, code: s
     (tmp_path / "broken.json").write_text('{"version": 1}')
     named = str(tmp_path / second) if second.endswith(".json") else second
     with pytest.raises(errors.UsageError) as refused:
-        compared(tmp_path, first, named, CompareOptions(slower=0.03))
+        compared(tmp_path, first, named, slower=0.03)
     assert (refused.value.code, refused.value.exit_code) == (code, 2)
 
 
