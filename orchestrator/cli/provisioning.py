@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import IMAGES, DryRun, Inventory, Nodes, needs, whole
+from orchestrator.cli.options import IMAGES, PLAYBOOKS, DryRun, Inventory, Nodes, needs, whole
 from orchestrator.signals import SIGNALS
-from orchestrator.sweeping.node_speed import PLAYBOOKS
 
 app = typer.Typer()
 

@@ -19,6 +19,7 @@ from orchestrator.cli.command import (
 from orchestrator.cli.options import (
     CASES,
     INVENTORIES,
+    PLAYBOOKS,
     SWEEPS,
     TRIALS,
     WHICH,
@@ -37,7 +38,6 @@ from orchestrator.cli.options import (
     whole,
 )
 from orchestrator.signals import SIGNALS, Stopped
-from orchestrator.sweeping.node_speed import PLAYBOOKS
 
 if TYPE_CHECKING:
     from orchestrator.state.sweep import Sweep
