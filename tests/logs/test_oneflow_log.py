@@ -249,6 +249,12 @@ def test_kind_of_data_is_that_of_training(before: bytes, after: bytes, data: str
     assert ("data_part_num" in config) is (data is None)
 
 
+def test_log_that_loads_nothing_but_synthetic_data_says_so() -> None:
+    """Without an argument, lines of one kind tell the kind of data."""
+    log = read(b"Loading synthetic data.\nLoading synthetic data.\n" + RN50)
+    assert log.config["data"] == "synthetic"
+
+
 def test_arguments_of_bert_are_read_by_name() -> None:
     """iter_num is the number of iterations; accumulation counts into the global batch."""
     header = (

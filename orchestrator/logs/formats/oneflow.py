@@ -22,6 +22,8 @@ _FIELDS = rb"(?>(?:" + _FIELD + rb"){0,20})"
 _CLOCK = rb"(?: (?P<clock>\d{9,10}\.\d{1,9}))?[ \t]*$"
 # batch_size_per_device = 128
 _ARGUMENT = re.compile(rb"^" + TAG + rb"([a-z]\w{0,60}) =(?: (.{0,4096}))?$")
+# Loading data from /dataset/bert
+_LOADING = re.compile(rb"(?<!\w)Loading (synthetic data\.|data from )")
 
 _COMMON: Table = {
     "batch_size_per_device": ("micro_batch_size", count),
@@ -37,10 +39,14 @@ _HIDDEN = ("use_fp16", "dtype", "train_data_dir")
 
 
 def _event(reader: Reader, line: bytes) -> bool:
-    argument = _ARGUMENT.match(line)
-    if argument:
+    """Read an argument, or the kind of data that is loaded."""
+    if argument := _ARGUMENT.match(line):
         reader.argument(*argument.groups(b""))
-    return argument is not None
+        return True
+    loading = _LOADING.search(line)
+    if loading and not reader.form.broken(line):
+        reader.run.header.keys.add(loading[1].decode())
+    return False
 
 
 def _config(run: Run) -> dict[str, Value]:
@@ -55,10 +61,15 @@ def _config(run: Run) -> dict[str, Value]:
         config["precision"] = "amp" if amp else "fp32"
     if (xla := header.is_on("use_xla")) is not None:
         config["xla"] = xla
-    if header.get("train_data_dir"):
-        config["data"] = "ofrecord"
-    elif "train_data_dir" in header.keys:
-        config["data"] = "synthetic"
+    # Without validation data the program prints that these are synthetic, too.
+    has_files, is_made = ("data from " in header.keys, "synthetic data." in header.keys)
+    if "train_data_dir" in header.keys:
+        has_files = bool(header.get("train_data_dir"))
+        is_made = not has_files
+    data = "" if has_files == is_made else "ofrecord" if has_files else "synthetic"
+    if data:
+        config["data"] = data
+    if data == "synthetic":
         config.pop("data_part_num", None)  # a default, of files that are not read
     return config
 
