@@ -97,7 +97,7 @@ ONEFLOW_RN50 = Format(
     # train: epoch 0, iter 20, loss: 7.087004, samples/s: 3988.891 1597933942.9863544
     step=rb"(?<!\w)train: epoch (?P<epoch>\d{1,9}), iter (?P<iteration>\d{1,15})"
     + (_FIELDS + rb", samples/s: " + _RATE + _CLOCK),
-    marks=(b"train:", b"samples/s: ", b" =", b"Saving model to "),
+    marks=(b"train:", b"samples/s: ", b" =", b"Saving model to ", b"Loading "),
     alone=(b"train:", b"samples/s: "),
     lost=re.compile(rb"loss: (?:" + LOST[1:] + rb")"),
     # Saving model to ./snapshots/snapshot_epoch_0
@@ -130,7 +130,7 @@ ONEFLOW_BERT = replace(
     # step: 119, total_loss: 8.1, mlm_loss: 7.4, nsp_loss: 0.7, throughput: 51.2 1597933977.6064055
     step=rb"(?<!\w)step: (?P<iteration>\d{1,15})"
     + (_FIELDS + rb", throughput: " + _RATE + _FIELDS + _CLOCK),
-    marks=(b"step:", b"throughput: ", b" ="),
+    marks=(b"step:", b"throughput: ", b" =", b"Loading "),
     alone=(b"step:", b"throughput: "),
     end=None,  # snapshots are saved in the middle of a run, too
     # recorded on loaded CPUs: 61 ms in a step, 33 ms in a window
