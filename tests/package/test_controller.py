@@ -81,8 +81,8 @@ def test_it_collects_the_logs_of_a_mounted_folder(
     run = ("run", "--rm", "--network", "host", "--volume", f"{work}:/work", controller)
     words = ("collect", "--logs", "logs", "--workload", "ngc_pytorch_rn50", "--window", "20:60")
     done = commands.run([*dockerd.command, *run, *words, "--out", "out"], timeout_s=120)
-    assert done.returncode == 3, done.stderr  # one log ends early
-    assert "INCOMPLETE: 6 of 7" in done.stdout
+    assert done.returncode == 0, done.stderr
+    assert "MARKED: 7 of 7" in done.stdout  # one program ended early, behind the window
     assert "6098.37" in done.stdout
     assert (work / "out" / "report.html").stat().st_uid == 1000
 
