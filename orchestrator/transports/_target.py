@@ -1,6 +1,6 @@
 """The address of a node's sshd, the login user, and what its host key is checked against."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from orchestrator.model.node import Node
 from orchestrator.model.text import parse_endpoint
@@ -31,17 +31,7 @@ class SshTarget:
     @classmethod
     def of(cls, node: Node) -> "SshTarget":
         """Return the target for a node of the inventory."""
-        return cls(
-            name=node.name,
-            address=node.address,
-            port=node.port,
-            user=node.user,
-            identity=node.identity,
-            host_key=node.host_key,
-            known_hosts=node.known_hosts,
-            jump=node.jump,
-            agent=node.agent,
-        )
+        return cls(**node.model_dump(include={field.name for field in fields(cls)}))
 
     @property
     def gate(self) -> "SshTarget | None":
