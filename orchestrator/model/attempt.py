@@ -1,4 +1,4 @@
-"""One actual run of a trial: its tasks while they run, and how they ended."""
+"""One attempt of a trial: what it needs and gets of a scheduler, its tasks, and its outcome."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

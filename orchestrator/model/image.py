@@ -1,4 +1,4 @@
-"""An image that we define: its base, and what of ours lies in it."""
+"""An image that we define: its base, what of ours lies in it, and the lock of their digests."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What a sweep is of: its record, which is written before anything of it starts."""
+"""A sweep: its record, the events of its attempts, and the history of each trial."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
