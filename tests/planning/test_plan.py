@@ -206,7 +206,6 @@ def test_replicated_command_is_the_same_on_every_node() -> None:
     seats = tuple(Seat(f"n{n}", f"10.0.0.{n}", (0,), None, (), {}) for n in (1, 2, 3))
     placement = Placement(seats, gpus_per_node=1, port=50051, code="/code", python="python3")
     command = Command(agent=("python3", "-m"), program=("gpt", "--num-nodes", "3"))
-    assert placement.leader.node == "n1"
     starts = replicate.launch(command, placement)
     assert len(starts) == 3
     assert len(set(starts)) == 1
