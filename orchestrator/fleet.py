@@ -77,8 +77,14 @@ class Fleet:
         contained = [node for node in cluster.members if node.has_engine]
         if not contained:
             return cls(cluster, transports)
+
+        def load() -> "Mapping[str, Engine]":
+            from orchestrator.runtimes.engine import Engine
+
+            return {it.name: Engine(transports[it.name], sudo=it.sudo) for it in contained}
+
         pool = Pool(1)  # Docker's library is loaded while nodes are asked what needs none
-        loading = pool.submit(lambda: _engines_of(contained, transports))
+        loading = pool.submit(load)
         pool.close()
         return cls(cluster, transports, loading.result)
 
@@ -197,14 +203,6 @@ def _steps(shared: Path | None) -> Callable[[Node], Transport]:
 
     steps = Steps(os.environ.get("SLURM_JOB_ID", ""))
     return lambda node: StepTransport(node.name, steps, shared)
-
-
-def _engines_of(
-    nodes: Sequence[Node], transports: Mapping[str, Transport]
-) -> "Mapping[str, Engine]":
-    from orchestrator.runtimes.engine import Engine
-
-    return {node.name: Engine(transports[node.name], sudo=node.sudo) for node in nodes}
 
 
 def _transport(node: Node) -> Transport:

@@ -101,9 +101,10 @@ class Signals:
 
     def _come(self, number: int, _: FrameType | None) -> None:
         first = not self.received
+        soon = time.monotonic() - self._at < SAME_S
         if first:
             self.received = number
-        elif number == signal.SIGHUP or self._is_same(number):
+        elif number == signal.SIGHUP or (number == self.received == signal.SIGTERM and soon):
             return
         if not self._begun:
             return
@@ -118,10 +119,6 @@ class Signals:
         elif first:
             self.leave()
             raise Stopped(number)
-
-    def _is_same(self, number: int) -> bool:
-        soon = time.monotonic() - self._at < SAME_S
-        return number == self.received == signal.SIGTERM and soon
 
     def _perhaps_cut(self) -> None:
         """End without the rest of leaving once that has taken too long."""

@@ -9,7 +9,7 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
     Source: seed 003's run line; ``python -m torch.distributed.run --help``.
     """
     nodes = len(placement.seats)
-    address = placement.leader.address if nodes > 1 else "127.0.0.1"
+    address = placement.seats[0].address if nodes > 1 else "127.0.0.1"
     return tuple(
         Start(
             (

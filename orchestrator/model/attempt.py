@@ -1,4 +1,4 @@
-"""One actual run of a trial: its tasks while they run, and how they ended."""
+"""One attempt of a trial: what it needs and gets of a scheduler, its tasks, and its outcome."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -168,6 +168,12 @@ class GangEnd:
     ends: tuple[TaskEnd, ...]
     first: TaskEnd | None = None
 
+    @property
+    def start_skew_s(self) -> float | None:
+        """Return seconds from the first to the last opened gate; None unless all opened."""
+        went = [end.went_at for end in self.ends if end.went_at is not None]
+        return max(went) - min(went) if len(went) == len(self.ends) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -181,6 +187,7 @@ class Outcome:
         lines: the first and the last one of it that the throughput stands on, counted from 1.
         transport: what the gang ran over, such as ``IB mlx5_0``.
         provenance: must agree within a case before its trials share a median.
+        start_skew_s: between the first and the last opened gate; None unless all opened.
         tasks: how each ended, with the sha256 of its raw log.
         observed: by file, the sha256 of what was seen of the nodes meanwhile: r0.state, r0.gpus.
         marks: of the state of its nodes; they do not keep it from being valid.
@@ -199,6 +206,7 @@ class Outcome:
     transport: str | None
     provenance: Mapping[str, str]
     port: int
+    start_skew_s: float | None
     tasks: tuple[TaskEnd, ...]
     observed: Mapping[str, str] = field(default_factory=dict)
     marks: tuple[Problem, ...] = ()

@@ -77,11 +77,6 @@ class Bundle(Noun):
         images = {image.file: FileSeen(image.sha256, image.size) for image in self.images}
         return images | {part.file: FileSeen(part.sha256, part.size) for part in self.downloads}
 
-    @property
-    def bases(self) -> dict[str, str]:
-        """Map each base reference to the digest that its image was built from."""
-        return {image.base: image.base_digest for image in self.images}
-
     def image(self, tag: str) -> BundledImage | None:
         """Return the image of that tag, if the bundle has it."""
         return next((image for image in self.images if image.tag == tag), None)

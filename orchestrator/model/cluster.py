@@ -1,4 +1,4 @@
-"""The cluster: the validated inventory, and its nodes in rank order."""
+"""The cluster: the validated inventory, its nodes in rank order, and what cannot hold together."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""An image that we define: its base, and what of ours lies in it."""
+"""An image that we define: its base, what of ours lies in it, and the lock of their digests."""
 
 import hashlib
 import json
@@ -27,16 +27,14 @@ from orchestrator.model.text import (
 # there, and no word begins with '-'.
 _HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?"
 _REST = r"(/[A-Za-z0-9_.~+%=-]+)*"
-_URL = rf"https?://{_HOST}{_REST}/?"
 _FILE = r"[A-Za-z0-9]([A-Za-z0-9_.+-]|%2[Bb])*"
-_FILE_URL = rf"https?://{_HOST}{_REST}/{_FILE}"
-_WHEEL_URL = rf"https?://{_HOST}{_REST}/{_FILE}\.whl"
+_URL = rf"https?://{_HOST}{_REST}"
 _COMMIT = r"[0-9a-f]{40}"
 _PACKAGE = r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?"
 _PROJECT = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = (
     rf"{_PROJECT}(\[{_PROJECT}(,{_PROJECT})*\])?==[A-Za-z0-9][A-Za-z0-9.+]*"
-    rf"|git\+https?://{_HOST}{_REST}@{_COMMIT}(#egg={_PROJECT})?"
+    rf"|git\+{_URL}@{_COMMIT}(#egg={_PROJECT})?"
 )
 # What an image says of its containers.
 _SETTINGS = (
@@ -63,17 +61,17 @@ ImageName = Annotated[Name, AfterValidator(_part_of_a_tag)]
 Url = Annotated[
     str,
     Field(max_length=500),
-    Matching(_URL, "http(s)://host/path without a password, a query or a fragment"),
+    Matching(rf"{_URL}/?", "http(s)://host/path without a password, a query or a fragment"),
 ]
 FileUrl = Annotated[
     str,
     Field(max_length=500),
-    Matching(_FILE_URL, "http(s)://host/path/file without a password or a query"),
+    Matching(rf"{_URL}/{_FILE}", "http(s)://host/path/file without a password or a query"),
 ]
 WheelUrl = Annotated[
     str,
     Field(max_length=500),
-    Matching(_WHEEL_URL, "http(s)://host/path/file.whl without a password or a query"),
+    Matching(rf"{_URL}/{_FILE}\.whl", "http(s)://host/path/file.whl without a password or a query"),
 ]
 Digest = Annotated[str, Matching(r"sha256:[0-9a-f]{64}", "sha256: and 64 hexadecimal digits")]
 Commit = Annotated[

@@ -1,4 +1,4 @@
-"""A node: what an inventory says of it, its GPUs and HCAs, and the seat that it is in a gang."""
+"""A node: what an inventory says of it and its containers, and the seat that it is in a gang."""
 
 from typing import Annotated, Literal
 

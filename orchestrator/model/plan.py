@@ -44,11 +44,6 @@ class Placement:
     code: str
     python: str
 
-    @property
-    def leader(self) -> Seat:
-        """Return the node with node_rank 0."""
-        return self.seats[0]
-
 
 @dataclass(frozen=True, slots=True)
 class Command:

@@ -1,4 +1,4 @@
-"""A site: a cluster with the facts and findings of provisioning."""
+"""A site: a cluster with the facts and findings of provisioning, and why an engine is silent."""
 
 import re
 from collections.abc import Mapping

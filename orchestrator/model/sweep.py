@@ -1,4 +1,4 @@
-"""What a sweep is of: its record, which is written before anything of it starts."""
+"""A sweep: its record, the events of its attempts, and the history of each trial."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -94,50 +94,43 @@ class History:
     """One trial's attempts so far; it grows with every event.
 
     Args:
-        attempts: the highest number of an attempt.
-        state: of the highest attempt that ended; ``planned`` before that.
-        open: numbers of the attempts without an outcome, ascending.
-        unlogged: the last open attempt has a folder, but no event in events.jsonl.
-        closed: by number, how the others ended.
         begun: by number, when its intent was written.
+        closed: by number, how it ended.
+        found: numbers of attempts that have a folder but no event; True if the attempt was bound to
+            nodes, else nothing of it was ever started.
     """
 
-    attempts: int = 0
-    state: str = "planned"
-    open: tuple[int, ...] = ()
-    unlogged: bool = False
-    closed: dict[int, Ended] = field(default_factory=dict)
     begun: dict[int, str] = field(default_factory=dict)
+    closed: dict[int, Ended] = field(default_factory=dict)
+    found: dict[int, bool] = field(default_factory=dict)
+
+    @property
+    def attempts(self) -> int:
+        """Return the highest number of an attempt."""
+        return max((*self.begun, *self.closed, *self.found), default=0)
+
+    @property
+    def state(self) -> str:
+        """Return the state of the highest attempt that ended; ``planned`` before that."""
+        return self.closed[max(self.closed)].state if self.closed else "planned"
+
+    @property
+    def open(self) -> tuple[int, ...]:
+        """Return the numbers of the attempts without an outcome, ascending."""
+        bound = (number for number, is_bound in self.found.items() if is_bound)
+        return tuple(it for it in sorted({*self.begun, *bound}) if it not in self.closed)
 
     def add(self, event: Event) -> None:
         """Add what happened to an attempt."""
         if isinstance(event, Intent):
-            self.attempts = max(self.attempts, event.attempt)
-            self.open = (*self._others(event.attempt), event.attempt)
             self.begun[event.attempt] = event.at
         elif isinstance(event, Ended):
-            self.attempts = max(self.attempts, event.attempt)
-            self.open = self._others(event.attempt)
             self.closed[event.attempt] = event
-            self.state = self.closed[max(self.closed)].state
-
-    def find(self, number: int, *, bound: bool) -> None:
-        """Add an attempt that has a folder but no event.
-
-        Args:
-            bound: whether it was bound to nodes; else nothing of it was ever started.
-        """
-        self.attempts = number
-        if bound:
-            self.open, self.unlogged = (*self.open, number), True
 
     def spans(self) -> tuple[tuple[str, str], ...]:
         """Return when each attempt began and ended, as written in files; empty for not yet."""
         ends = {number: ended.at for number, ended in [*self.closed.items()]}
         return tuple((at, ends.get(number, "")) for number, at in [*self.begun.items()])
-
-    def _others(self, number: int) -> tuple[int, ...]:
-        return tuple(other for other in self.open if other != number)
 
 
 def by_trial(events: Iterable[Event]) -> dict[str, History]:

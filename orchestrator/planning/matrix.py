@@ -58,8 +58,14 @@ def conflicts(
             text = f"the case {point.case.placement} is there twice; needed each case once"
             conflicts.append(Conflict(point.path, text))
         written.add(point.case)
-        conflicts += [*_missing(point, workload.params), *_arithmetic(point, workload)]
-    conflicts += _unable(points, experiment, workload, cluster)
+        conflicts += _arithmetic(point, workload)
+        unfit = [*_missing(point, workload.params)]
+        conflicts += unfit
+        unfit += _check_params((), dict(point.case.given), workload.params)
+        if not unfit:  # the workload reads its parameters
+            texts = workload.unsupported(point.case, experiment.method)
+            conflicts += [Conflict(point.path, f"{point.case.placement}: {it}") for it in texts]
+            conflicts += environment.find_conflicts(point.case, workload, experiment, cluster)
     conflicts += _device(experiment, workload, cluster)
     conflicts += _canary(experiment.method.watch, points, workload)
     if cluster is not None:
@@ -270,22 +276,6 @@ def _method(method: Method, workload: Workload) -> Iterator[Conflict]:
             f"[{first}, {last}] with iterations: {method.iterations}, of which {workload.name}"
             f" logs up to {shown}; needed a window that ends by then",
         )
-
-
-def _unable(
-    points: Sequence[Point], experiment: Experiment, workload: Workload, cluster: Cluster | None
-) -> Iterator[Conflict]:
-    """Yield errors that the workload finds, where its parameters are valid."""
-    for point in points:
-        if not any(
-            (
-                *_check_params((), dict(point.case.given), workload.params),
-                *_missing(point, workload.params),
-            )
-        ):
-            for text in workload.unsupported(point.case, experiment.method):
-                yield Conflict(point.path, f"{point.case.placement}: {text}")
-            yield from environment.find_conflicts(point.case, workload, experiment, cluster)
 
 
 def _device(

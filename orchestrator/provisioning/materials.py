@@ -93,8 +93,9 @@ def begin(
                 fix="copy it again, or make it again",
             )
         parts = {part.url: part.sha256 for part in bundle.downloads}
+        bases = {image.base: image.base_digest for image in bundle.images}
         known_lock = known_lock.extended(
-            {**bundle.bases, **known_lock.images}, {**parts, **known_lock.downloads}
+            {**bases, **known_lock.images}, {**parts, **known_lock.downloads}
         )
         for part in bundle.downloads:
             if downloads_here.cached(part.sha256) is None:

@@ -128,7 +128,7 @@ class Sweep:
             if number > trial_history.attempts:
                 path = self._description(trial, number)
                 with ours(path):
-                    trial_history.find(number, bound=disk.is_there(path))
+                    trial_history.found[number] = disk.is_there(path)
         return histories
 
     def freeze(self) -> None:

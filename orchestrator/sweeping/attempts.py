@@ -68,7 +68,7 @@ def settle(campaign: Campaign, whole: Plan, view: View) -> None:
 
 def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
     name = f"{trial.name} a{attempt.number}"
-    if campaign.history(trial).unlogged:
+    if attempt.number in campaign.history(trial).found:
         campaign.voice.line(f"{name}: its folder exists, but events.jsonl has no entry for it")
     if campaign.scheduler.adoptable(attempt):
         campaign.voice.line(f"{name}: adopted from an earlier run")

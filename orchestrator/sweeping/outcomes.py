@@ -161,6 +161,7 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judg
         transport=measurement.transport if measurement else None,
         provenance=_provenance(campaign, trial, attempt),
         port=attempt.port,
+        start_skew_s=gang.start_skew_s if gang else None,
         tasks=evidence.taken(folder, gang.ends) if gang else (),
         observed=telemetry.digests(folder, gang.ends) if gang else {},
         marks=telemetry.of_machines(measurement) if measurement else (),

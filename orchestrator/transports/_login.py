@@ -4,7 +4,7 @@ import functools
 import os
 import socket
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +40,7 @@ class SshTarget:
     @classmethod
     def of(cls, node: Node) -> "SshTarget":
         """Return the target for a node of the inventory."""
-        return cls(
-            name=node.name,
-            address=node.address,
-            port=node.port,
-            user=node.user,
-            identity=node.identity,
-            host_key=node.host_key,
-            known_hosts=node.known_hosts,
-            jump=node.jump,
-            agent=node.agent,
-        )
+        return cls(**node.model_dump(include={field.name for field in fields(cls)}))
 
     @property
     def gate(self) -> "SshTarget | None":

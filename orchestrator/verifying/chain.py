@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.verifying import folder
-from orchestrator.verifying.findings import at, codes, items, text
+from orchestrator.verifying.findings import at, codes, items, number, text
 from orchestrator.verifying.folder import Folder
 
 MEASURED = ("valid", "invalid")
@@ -150,6 +150,9 @@ def _check_attempt(place: Folder, planned: Object, attempt: str, outcome: Object
     if digest != outcome.get("sha256"):
         log = f"logs/{text(planned.get('log'))}"
         findings.differs(log, "sha256", outcome.get("sha256"), f"{digest}, of {raw}")
+    went = [value for end in ends if (value := number(end.get("went_at"))) is not None]
+    skew_s = max(went) - min(went) if went and len(went) == len(ends) else None
+    findings.same(record, "start_skew_s", outcome.get("start_skew_s"), skew_s)
     count = at(planned, "case", "gpus_per_node")
     for index, task in enumerate(tasks):
         gpus = task.get("gpus")

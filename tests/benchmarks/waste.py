@@ -99,9 +99,7 @@ def gangs(nodes: Cluster, folder: Path) -> Iterator[Row]:
         for _ in range(SWEEPS):
             must(desk.run, *words, str(TRIALS), **env)
             ours_s += between_trials_s(desk.sweeps()[-1])
-            for outcome in desk.outcomes().values():
-                went = [task["went_at"] for task in outcome["tasks"]]
-                skews_s.append(max(went) - min(went))
+            skews_s += [outcome["start_skew_s"] for outcome in desk.outcomes().values()]
             argv = ("sh", "/workspace/instant/print.sh")
             peer_s += [plain.gang_s(image, argv) for _ in range(TRIALS - 1)]
             dates_s += [plain.skew_s() for _ in range(TRIALS)]

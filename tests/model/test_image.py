@@ -303,7 +303,6 @@ def test_bundle_says_what_lies_in_it() -> None:
     assert image is not None
     assert image.id == ZEROS
     assert found.image("dlperf/mine:0") is None
-    assert found.bases == {"registry.example/base:1": ZEROS}
     assert found.files == {
         "images/mine.tar": FileSeen(ONES, 10),
         "downloads/ofed.tar": FileSeen(ZEROS, 20),

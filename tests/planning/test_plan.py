@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.launchers import replicate
-from orchestrator.model.attempt import Allocation
+from orchestrator.model.attempt import Allocation, GangEnd, TaskEnd
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Command, Placement, Seat
@@ -206,7 +206,6 @@ def test_replicated_command_is_the_same_on_every_node() -> None:
     seats = tuple(Seat(f"n{n}", f"10.0.0.{n}", (0,), None, (), {}) for n in (1, 2, 3))
     placement = Placement(seats, gpus_per_node=1, port=50051, code="/code", python="python3")
     command = Command(agent=("python3", "-m"), program=("gpt", "--num-nodes", "3"))
-    assert placement.leader.node == "n1"
     starts = replicate.launch(command, placement)
     assert len(starts) == 3
     assert len(set(starts)) == 1
@@ -246,6 +245,17 @@ def test_attempt_has_the_images_id_on_its_own_nodes_only() -> None:
     found = replace(recipe(grid={**GRID, "placement": ["2x4"]}), program=program)
     attempt = bind.first(found, plan.build(found).trials[0], seats(found))
     assert (attempt.image, attempt.images) == (IN_IMAGE.digest, {"n1": "sha256:11"})
+
+
+@pytest.mark.parametrize(
+    ("went", "skew"), [((10.0, 10.25, 9.5), 0.75), ((10.0,), 0.0), ((10.0, None), None)]
+)
+def test_start_skew_is_known_only_if_every_gate_opened(
+    went: tuple[float | None, ...], skew: float | None
+) -> None:
+    """From the first gate to the last; a task that never started leaves no number."""
+    ends = tuple(TaskEnd(f"n{rank}", rank, 0, "exited", 0, "", at) for rank, at in enumerate(went))
+    assert GangEnd(reason="done", ends=ends).start_skew_s == skew
 
 
 def test_trials_are_selected_by_placement_or_name() -> None:

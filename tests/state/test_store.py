@@ -42,6 +42,7 @@ OUTCOME = Outcome(
     transport="-",
     provenance={"image": "sha256:00"},
     port=23333,
+    start_skew_s=0.25,
     tasks=(TaskEnd("left", 0, 0, "exited", 1162, "aa", 1795328928.7),),
 )
 METHOD = Method(repeats=1, iterations=3, window=(1, 2))

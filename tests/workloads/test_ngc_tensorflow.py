@@ -162,7 +162,7 @@ def test_data_is_mounted_where_the_scripts_look_and_cannot_be_written() -> None:
         (made, (), ()),
     ):
         assert tuple(WORKLOAD.data(of)) == names
-        assert WORKLOAD.mount(of, placement(of).leader) == expected
+        assert WORKLOAD.mount(of, placement(of).seats[0]) == expected
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_ports_and_iterations_are_the_scripts_own() -> None:
 def test_gang_is_told_its_network() -> None:
     """As every gang of ranks on GPUs."""
     of = case(nodes=2)
-    found = WORKLOAD.env(of, placement(of), placement(of).leader)
+    found = WORKLOAD.env(of, placement(of), placement(of).seats[0])
     assert (found["NCCL_IB_HCA"], found["NCCL_DEBUG"]) == ("=mlx5_0", "INFO")
 
 

@@ -48,7 +48,7 @@ def program(workload: Workload, of: Case) -> tuple[str, ...]:
 
 def environment(workload: Workload, of: Case, where: Placement) -> Mapping[str, str]:
     """What the leader's task gets."""
-    return workload.env(of, where, where.leader)
+    return workload.env(of, where, where.seats[0])
 
 
 def test_workloads_are_known_by_their_modules() -> None:
@@ -226,7 +226,7 @@ def test_ranks_on_cpus_see_no_gpu_and_meet_over_gloo() -> None:
 
 def test_training_data_is_mounted_where_the_scripts_look_and_cannot_be_written() -> None:
     """The node's imagenet at /data/image; the reference program makes its own data."""
-    seat = placement(1).leader
+    seat = placement(1).seats[0]
     assert NGC.mount(case("fp32"), seat) == (Mount("/data/image", "/data/image", read_only=True),)
     assert NGC.data(case("fp32")) == {"imagenet": "/data/image"}
     made_up = case("fp32", data_backend="syntetic")

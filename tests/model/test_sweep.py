@@ -1,6 +1,6 @@
 """What the events of a sweep say of each trial."""
 
-from orchestrator.model.sweep import Adopted, Ended, Event, History, Intent, by_trial
+from orchestrator.model.sweep import Adopted, Ended, Event, Intent, by_trial
 
 
 def intent(trial: str, attempt: int) -> Intent:
@@ -14,9 +14,11 @@ def ended(trial: str, attempt: int, state: str) -> Ended:
 def test_an_attempt_is_open_from_its_intent_to_its_end() -> None:
     """Who watches it meanwhile changes nothing."""
     begun: tuple[Event, ...] = (intent("t", 1), Adopted(at="", trial="t", attempt=1))
-    assert by_trial(begun) == {"t": History(1, "planned", (1,), begun={1: ""})}
+    found = by_trial(begun)["t"]
+    assert (found.attempts, found.state, found.open) == (1, "planned", (1,))
     last = ended("t", 1, "valid")
-    assert by_trial((*begun, last)) == {"t": History(1, "valid", closed={1: last}, begun={1: ""})}
+    found = by_trial((*begun, last))["t"]
+    assert (found.attempts, found.state, found.open, found.closed) == (1, "valid", (), {1: last})
 
 
 def test_the_spans_of_attempts_are_those_of_their_events() -> None:
@@ -40,15 +42,15 @@ def test_a_trial_has_the_state_of_its_last_attempt() -> None:
 def test_an_attempt_that_only_its_folder_tells_of_is_open() -> None:
     """Its number is not used again."""
     found = by_trial((intent("t", 1), ended("t", 1, "valid")))["t"]
-    found.find(2, bound=True)
-    assert (found.attempts, found.open, found.unlogged) == (2, (2,), True)
+    found.found[2] = True
+    assert (found.attempts, found.open) == (2, (2,))
 
 
 def test_a_folder_without_a_bound_attempt_only_takes_its_number() -> None:
     """Nothing was started of it."""
     found = by_trial((intent("t", 1), ended("t", 1, "valid")))["t"]
-    found.find(2, bound=False)
-    assert (found.attempts, found.open, found.unlogged) == (2, (), False)
+    found.found[2] = False
+    assert (found.attempts, found.open) == (2, ())
 
 
 def test_an_attempt_stays_open_beside_those_after_it() -> None:
