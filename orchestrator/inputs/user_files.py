@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import itertools
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -108,19 +107,18 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
     base = experiment.image.partition("@")[0]
     for key, value, choices in (
         ("workload", experiment.workload, workloads.names()),
-        ("image", base, tuple(shipped.names("images"))),
+        # A base, which has slashes, is looked for among all images.
+        ("image", None if "/" in base else base, tuple(shipped.names("images"))),
         ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
     ):
-        # A base, which has slashes, is looked for among all images.
-        if value is not None and value not in choices and not (key == "image" and "/" in base):
+        if value is not None and value not in choices:
             conflicts.append(Conflict((key,), _is_none(key, value, choices)))
     workload = None
     try:
-        workload = workloads.find(experiment.workload)
+        if workload := workloads.find(experiment.workload):
+            conflicts += matrix.conflicts(experiment, workload, None)
     except errors.LocalError as error:  # PLUG-IN, which concerns no other file
         conflicts.append(Conflict(("workload",), error.cause))
-    if workload is not None:
-        conflicts += matrix.conflicts(experiment, workload, None)
     refuse(document, conflicts)
     if workload is None:
         raise AssertionError("an unknown workload is a mistake")
@@ -146,7 +144,8 @@ def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> I
         for name, value in chosen.params.items()
         if params.get(name, value) != value
     )
-    yield from (Conflict(("image",), text) for text in itertools.islice(differing, 1))
+    if text := next(differing, ""):
+        yield Conflict(("image",), text)
 
 
 def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | None = None) -> None:

@@ -47,12 +47,12 @@ class Importing:
 
     @property
     def way(self) -> ImageFiles:
-        """The runtime's way to make containers from image files."""
+        """Return the runtime's way to make containers from image files."""
         return image_files.WAYS[self.fleet.cluster.members[0].runtime]
 
     @property
     def folder(self) -> Path:
-        """The folder of images and programs."""
+        """Return the folder of images and programs."""
         return self.state / "images"
 
 

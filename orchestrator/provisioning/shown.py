@@ -75,7 +75,7 @@ def _rows(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, s
 
 
 def list_questions(store: Store, cluster: Cluster) -> Iterator[str]:
-    """The questions to the nodes, in a line for all that are asked the same."""
+    """Yield the questions to the nodes, in a line for all that are asked the same."""
     alike: dict[str, list[str]] = {}
     for node in cluster.members:
         questions = node_probe.questions(node, observe.needs(cluster, node, store))
