@@ -92,14 +92,15 @@ class Run:
         self._check_clock(step)
         if self._damaged:
             self.note_damage(step.number)
-        if before is None or step.epoch > before.epoch:
+        if before is None:
+            self.epochs = 1
+        elif step.epoch > before.epoch:
             self._open_epoch(step, before)
         else:
             self._stride = step.number - before.number
             self._strides[self._stride] += 1
             if self._stride not in self._seen:
-                seen = f"line {step.line}: iteration {step.number} after {before.number}"
-                self._seen[self._stride] = seen
+                self._seen[self._stride] = f"{step.where} after {before.number}"
         self._check_rate(step)
         if self.epochs == 1:
             self.window.add(step)
@@ -142,28 +143,24 @@ class Run:
         self.notes.add(code, f"{seen}, {where} the window", sort="record", times=times)
         self._damaged.clear()
 
-    def _open_epoch(self, step: Step, before: Step | None) -> None:
+    def _open_epoch(self, step: Step, before: Step) -> None:
         """Begin an epoch; its numbers begin as in the first one, or go on."""
         self.epochs += 1
-        if before is None or self.first is None:
-            return
         self._in_first_epoch = self._in_first_epoch or self.steps
-        begins = step.number in (self.first.number, before.number + self._stride)
-        if step.epoch != before.epoch + 1 or not begins:
+        goes_on = step.number == before.number + self._stride
+        begins = self.first is not None and step.number == self.first.number
+        if step.epoch != before.epoch + 1 or not (begins or goes_on):
             here, there = self._form.place(step), self._form.place(before)
             seen = f"line {step.line}: iteration {here} after {there}"
             self.notes.add("SKIPPED-STEPS", seen, sort="epoch")
 
     def _check_clock(self, step: Step) -> None:
         if self._form.clock and not step.stamp:
-            seen = f"line {step.line}: iteration {step.number} without the time of its print"
-            self.notes.add("NO-CLOCK", seen)
-            return
+            self.notes.add("NO-CLOCK", f"{step.where} without the time of its print")
         if step.clock_ns is None:
             return
         if self._clock_ns is not None and step.clock_ns < self._clock_ns:
-            seen = f"line {step.line}: iteration {step.number}: the clock goes backwards"
-            self.notes.add("CLOCK-STEP", seen)
+            self.notes.add("CLOCK-STEP", f"{step.where}: the clock goes backwards")
         self._clock_ns = step.clock_ns
 
     def _check_rate(self, step: Step) -> None:
@@ -171,16 +168,12 @@ class Run:
 
         It is compared as exactly as both are printed.
         """
-        is_rate = 0 < step.rate < inf
-        if is_rate and step.latency_ns is None:
-            return
-        where = f"line {step.line}: iteration {step.number}"
-        if not is_rate:
-            self.notes.add("NOT-FINITE", f"{where}: rate {step.rate:g}", sort="rate")
+        if not 0 < step.rate < inf:
+            self.notes.add("NOT-FINITE", f"{step.where}: rate {step.rate:g}", sort="rate")
         if step.latency_ns is None:
             return
         if not step.latency_ns > 0:
-            seen = f"{where}: the latency is not a positive number"
+            seen = f"{step.where}: the latency is not a positive number"
             self.notes.add("NOT-FINITE", seen, sort="latency")
             return
         if not self._batch or not isfinite(step.rate):
@@ -191,8 +184,8 @@ class Run:
         made = step.rate * latency_s
         if abs(made / self._batch - 1) > tolerance:
             unit, _, _ = self._form.unit.partition("/")
-            seen = f"{where}: {step.rate:g} {self._form.unit} x {latency_s:.9g} s are {made:.6g}"
-            seen = f"{seen} {unit}; the header says {self._batch:.6g}"
+            seen = f"{step.where}: {step.rate:g} {self._form.unit} x {latency_s:.9g} s are"
+            seen = f"{seen} {made:.6g} {unit}; the header says {self._batch:.6g}"
             self.notes.add("RATE-MISMATCH", seen, sort="record")
 
     def judge(self, promise: Promise) -> int:
@@ -230,7 +223,14 @@ class Run:
         if promise.lines is not None and self.steps < promise.lines:
             short = f"have {self.steps} of {promise.lines} steps"
         elif promise.lines is None and self.last:
-            short = self._compare_end(self.last, stride, promise)
+            done, epoch = self.last.number + 1 - self._form.base, self.last.epoch + 1
+            epochs = promise.epochs or epoch
+            seen = f"the log ends at iteration {self._form.place(self.last)}; its header promises"
+            seen = f"{seen} {promise.least} iterations in each of {words.count(epochs, 'epoch')}"
+            if done > (promise.most or done) or epoch > epochs:
+                self.notes.add("MIXED-CONFIG", seen, sort="end")
+            elif (promise.least or 0) - done >= stride or epoch < epochs:
+                short = seen
         is_gapless = self._strides.keys() <= {stride} and self.epochs >= (promise.epochs or 1)
         has_ended = is_gapless and self._ended_at == self.steps > 0
         if short and has_ended:
@@ -239,17 +239,6 @@ class Run:
             self.notes.add("TRUNCATED", short, sort="end")
         is_promised = promise.lines is not None or promise.least is not None
         self.is_whole = has_ended or (is_promised and not short)
-
-    def _compare_end(self, last: Step, stride: int, promise: Promise) -> str:
-        """Return in words where a run ended that ended too early, else an empty text."""
-        done, epochs = last.number + 1 - self._form.base, promise.epochs or last.epoch + 1
-        seen = f"the log ends at iteration {self._form.place(last)}; its header promises"
-        seen = f"{seen} {promise.least} iterations in each of {words.count(epochs, 'epoch')}"
-        if done > (promise.most or done) or last.epoch + 1 > epochs:
-            self.notes.add("MIXED-CONFIG", seen, sort="end")
-        elif (promise.least or 0) - done >= stride or last.epoch + 1 < epochs:
-            return seen
-        return ""
 
     @property
     def rate(self) -> Rate | None:
@@ -297,29 +286,26 @@ class Reader:
         if not text.endswith((b"\n", b"\r")):
             self._take_end(text)
             return
-        after = self.line + text.count(b"\n")
+        form, after = self.form, self.line + text.count(b"\n")
         self._libraries.take(text, self.line)
-        for number, line in select_lines(self.form.concerns, text, self.line):
+        for number, raw in select_lines(form.concerns, text, self.line):
             self.line = number
-            self._take_line(line)
+            line = raw.lstrip(b"\x00")  # a log that was cut short while it was written begins so
+            if step := form.read(line, self.line):
+                self.step(step)
+                if form.lost.search(line):
+                    self.lose(step.number)
+                continue
+            if len(line) <= LONGEST_RECORD:
+                if form.end and form.end.search(line):
+                    self.run.end()
+                if form.event(self, line):
+                    continue
+                if crash := _CRASH.search(line):
+                    self.run.crash(self.line, crash[0].decode())
+            if form.broken(line):
+                self.run.damage(self.line)
         self.line = after
-
-    def _take_line(self, line: bytes) -> None:
-        line = line.lstrip(b"\x00")  # a log that was cut short while it was written begins so
-        if step := self.form.read(line, self.line):
-            self.step(step)
-            if self.form.lost.search(line):
-                self.lose(step.number)
-            return
-        if len(line) <= LONGEST_RECORD:
-            if self.form.end and self.form.end.search(line):
-                self.run.end()
-            if self.form.event(self, line):
-                return
-            if crash := _CRASH.search(line):
-                self.run.crash(self.line, crash[0].decode())
-        if self.form.broken(line):
-            self.run.damage(self.line)
 
     def _take_end(self, line: bytes) -> None:
         """Read the last line, of which digits may be missing, unless its record is complete."""

@@ -66,6 +66,11 @@ class Step(NamedTuple):
         return self.epoch, self.number
 
     @property
+    def where(self) -> str:
+        """Line and iteration, for messages."""
+        return f"line {self.line}: iteration {self.number}"
+
+    @property
     def evidence(self) -> bytes:
         """The bytes that no other run prints: number and time, or the text if it has no time."""
         return b"%d %s" % (self.number, self.stamp) if self.stamp else self.text

@@ -43,6 +43,8 @@ class _Pace(NamedTuple):
 class Window:
     """The steps inside a window, or the last ones of a run; all of them are evidence.
 
+    ``lines`` to ``agreement`` are those of a ``TrainingLog``.
+
     Args:
         ends: the first and the last iteration; None for the last ``tail`` steps of the format, or
             for all.
@@ -53,15 +55,10 @@ class Window:
         self.used = ends
         """The first and the last iteration that count."""
         self.lines: tuple[int, int] | None = None
-        """Lines of these two, if the log has both."""
         self.latency_s: float | None = None
-        """Mean seconds per step, if the program prints them."""
         self.origin_ns: int | None = None
-        """When the first step of the run was printed, by the log's own clock."""
         self.samples: float | None = None
-        """Of an iteration, by the clock and the printed rates; None if either is missing."""
         self.agreement = RATE_TOLERANCE
-        """The largest difference between clock and printed rates of the window, as a share."""
         self._form = form
         self._notes = notes
         self._first, self._last = ends or (0, 0)
@@ -173,7 +170,7 @@ class Window:
             return
         step, usual = longest.step, f"{usual_ns / SECOND_NS:.3f} s"
         took = f"{longest.took_ns / SECOND_NS:.3f} s"
-        where = f"line {step.line}: iteration {step.number}, inside the window,"
+        where = f"{step.where}, inside the window,"
         if usual_ns < 1:  # neither clock nor latency: these are one over the rates
             seen = f"{where} has the rate {step.rate:g}; the median is {1 / usual_ns:g}"
         elif step.stamp and longest.ahead > 1:

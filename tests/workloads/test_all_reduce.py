@@ -99,6 +99,11 @@ def test_the_command_line_and_the_environment() -> None:
     assert (env["NCCL_IB_HCA"], env["NCCL_DEBUG"]) == ("=mlx5_0", "INFO")
     assert (WORKLOAD.mount(case, seats[0]), WORKLOAD.data(case)) == ((), {})
     assert (WORKLOAD.port(case), WORKLOAD.last_iteration(25)) == (22333, 25)
+    assert WORKLOAD.published
+    assert WORKLOAD.published(case) is None
+    large = WORKLOAD.published(replace(CASE, params=(("size_mib", 8192),)))
+    assert large
+    assert (large.frameworks, large.batch) == (("nccl-tests",), "8-16 GiB")
 
 
 @pytest.mark.parametrize(
