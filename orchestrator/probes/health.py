@@ -77,9 +77,10 @@ def parse(text: str) -> HealthFacts:
         LogError: HEALTH-FACTS; it says nothing of the node's uptime, and so is not whole.
     """
     values = read_values(text)
-    if "uptime" not in values:
+    *_, uptime = values.get("uptime", ("",))
+    if not re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", uptime):
         raise errors.LogError("the node did not say how long it is up", code="HEALTH-FACTS")
-    uptime_s = float(values["uptime"][-1])
+    uptime_s = float(uptime)
     governors = (line.rpartition(" ") for line in values.get("governor", ()))
     swap_kib, free_kib = number(values, "SwapTotal"), number(values, "SwapFree")
     hcas: dict[str, dict[str, float]] = {}

@@ -18,8 +18,8 @@ GRACE_S = 2
 # has ended says so in a FIFO, and so does a watch when the longest limit is over.
 SCRIPT = r"""
 nonce=$1 longest_s=$2; shift 2
-work= watch=
-trap 'rm -rf "$work"; [ -z "$watch" ] || kill "$watch"' EXIT
+work= named= watch=
+trap 'rm -rf "$work" "$named"; [ -z "$watch" ] || kill "$watch"' EXIT
 trap 'exit 1' HUP INT TERM PIPE # dash runs no EXIT trap when one of these ends it
 for place in /dev/shm /tmp; do # either may be full, by bytes or by inodes
     work=$(mktemp -d "$place/.dlperf-$nonce.XXXXXX") && head -c 262144 /dev/zero >"$work/room" &&
@@ -27,8 +27,9 @@ for place in /dev/shm /tmp; do # either may be full, by bytes or by inodes
     rm -rf "$work" && work=
 done 2>/dev/null
 [ -n "$work" ] || { printf '%s full -\n' "$nonce"; exit 1; }
+named=${work%/*}/${work##*/.} # a signal may come between the two names
 mkfifo "$work/over" && exec 3<>"$work/over" && # before it has the name of what may be stale
-    mv "$work" "${work%/*}/${work##*/.}" && work=${work%/*}/${work##*/.} || exit 1
+    mv "$work" "$named" && work=$named || exit 1
 start() {
     while [ $# -ge 3 ]; do
         (

@@ -31,7 +31,7 @@ def parse(text: str) -> Topology:
         Outputs of drivers 4xx to 59x; NVIDIA does not specify the format.
     """
     lines = _UNDERLINE.sub("", text).splitlines(keepends=True)
-    head = next((at for at, line in enumerate(lines) if re.match(r"\s+GPU0\b", line)), None)
+    head = next((at for at, line in enumerate(lines) if re.match(r"\s+GPU[0-9]+\b", line)), None)
     if head is None:
         raise _unreadable("no line has the titles GPU0, GPU1, ... of a table")
     titles = _TITLE.findall(lines[head])
@@ -47,7 +47,7 @@ def parse(text: str) -> Topology:
     affinity: dict[str, tuple[str | None, str | None]] = dict.fromkeys(gpus, (None, None))
     problems = []
     # The driver cuts long names: mlx5_ib stands for mlx5_ib0. A NIC that is left has no legend.
-    if cut := [name for name in hcas if not re.fullmatch(r"(?!NIC)[^?].*[0-9]", name)]:
+    if cut := [name for name in hcas if not re.fullmatch(r"(?!NIC|mlx[0-9]+$)[^?].*[0-9]", name)]:
         problems.append(_problem(head, f"adapters without a whole name: {', '.join(cut)}"))
     rows = lines[head + 1 : head + 1 + len(devices)]
     for at, (device, line) in enumerate(zip_longest(devices, rows, fillvalue="")):

@@ -223,3 +223,15 @@ def test_answers_lie_where_there_is_room(full: str, told: str) -> None:
         sections.split(done.stdout, asked, nonce=NONCE)
     assert raised.value.code == told
     assert not done.stderr
+
+
+def test_a_signal_between_the_two_names_of_the_folder_leaves_none(tmp_path: Path) -> None:
+    """It comes behind `mv`, before the shell knows the new name."""
+    mv = tmp_path / "mv"
+    mv.write_text('#!/bin/sh\n/bin/mv "$@"\nkill -s HUP $PPID\n')
+    mv.chmod(0o755)
+    nonce = f"{NONCE}renamed"
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    argv = sections.argv([shell("one", "true")], nonce=nonce)
+    subprocess.run(argv, env=env, capture_output=True, timeout=30, check=False)
+    assert left_by(nonce) == []

@@ -258,6 +258,7 @@ def test_a_single_gpu_is_a_table() -> None:
     [
         ("  NIC1: mlx5_1\n", "", ("mlx5_0", "NIC1")),
         ("NIC1: mlx5_1\n", "NIC1: mlx5_ib\n", ("mlx5_0", "mlx5_ib")),
+        ("NIC1: mlx5_1\n", "NIC1: mlx5", ("mlx5_0", "mlx5")),
         ("NIC1: mlx5_1\n", "NIC1: mlx5_0\n", ("?0", "?1")),
     ],
 )
