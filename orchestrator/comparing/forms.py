@@ -117,7 +117,7 @@ def _join_same(names: Sequence[str], texts: Sequence[str], text: str) -> str:
 def _list_surroundings(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
     """Yield marks of the whole, differences, and the sources of published results."""
     sides = (comparison.first, comparison.second)
-    for name, side in zip("AB", sides, strict=True):
+    for name, side in (("A", sides[0]), ("B", sides[1])):
         if side.marks:
             yield f"all of {name}: {_describe_marks(side.marks)}"
     for difference in comparison.differences:
