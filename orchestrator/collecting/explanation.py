@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 
 from orchestrator import errors, nodeset, words
-from orchestrator.collecting import logs
 from orchestrator.collecting.folder import located
+from orchestrator.collecting.logs import Reading, read
 from orchestrator.collecting.sweep import measured
 from orchestrator.disk import on_disk
 from orchestrator.measuring import throughputs
@@ -23,21 +23,11 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.planning import plan
 from orchestrator.report import counted, interval_words, labels
 from orchestrator.state.sweep import Sweep
-from orchestrator.workloads import Workload, find
+from orchestrator.workloads import Workload
 
 LONGEST_LINE = 4096
 MOST_ROWS = 10
 MOST_TRIALS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The folder of a report's logs and the settings they were read with."""
-
-    folder: Path
-    workload: Workload
-    window: tuple[int, int] | None
-    rule: Rule | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +86,16 @@ def explain_sweep(sweep: Sweep, name: str) -> Explanation:
     record = sweep.record()
     case = _case([trial for trial in record.plan.trials if not trial.canary], name, ())
     report = measured(sweep)
-    workload, method = find(record.plan.workload), record.plan.method
-    assert workload is not None  # or nothing could be measured
-    source = Source(sweep.folder, workload, method.window, method.rule)
-    return _explain_case(report, case, source, sweep)
+    method = record.plan.method
+    reading = Reading(record.plan.workload, method.window, method.rule)
+    return _explain_case(report, case, sweep.folder, reading, sweep)
 
 
-def explain_logs(report: Report, source: Source, name: str) -> Explanation:
+def explain_logs(report: Report, folder: Path, reading: Reading, name: str) -> Explanation:
     """Derive the number of a case in a folder of logs, or of one log that belongs to no case.
+
+    Args:
+        reading: that gave the report.
 
     Raises:
         UsageError: as of ``explain_sweep``.
@@ -112,14 +104,14 @@ def explain_logs(report: Report, source: Source, name: str) -> Explanation:
         it for it in report.lone if PurePath(it.path).name == name
     ]
     if len(lone) == 1:
-        return _explain_log(report, lone[0], source)
+        return _explain_log(report, lone[0], folder, reading)
     trials = [
         Trial(it.trial, it.repeat, result.case, it.trial, 0, 0, report.names.get(result.case, ""))
         for result in report.results
         for it in result.trials
     ]
     case = _case(trials, name, [it.path for it in report.lone])
-    return _explain_case(report, case, source, None)
+    return _explain_case(report, case, folder, reading, None)
 
 
 def _case(trials: Sequence[Trial], name: str, lone: Sequence[str]) -> Case:
@@ -160,7 +152,9 @@ def _case(trials: Sequence[Trial], name: str, lone: Sequence[str]) -> Case:
     )
 
 
-def _explain_case(report: Report, case: Case, source: Source, sweep: Sweep | None) -> Explanation:
+def _explain_case(
+    report: Report, case: Case, folder: Path, reading: Reading, sweep: Sweep | None
+) -> Explanation:
     (result,) = (it for it in report.results if it.case == case)
     ordered = sorted(result.valid, key=lambda trial: trial.throughput or 0)
     middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
@@ -172,7 +166,7 @@ def _explain_case(report: Report, case: Case, source: Source, sweep: Sweep | Non
     page = [*_number(report, result, baseline)]
     page += (f"mark {mark.code}: {mark.message}" for mark in result.marks)
     page += _trials(report, result, middle)
-    derivations, documents = [_of_trial(source, trial, case) for trial in middle], []
+    derivations, documents = [_of_trial(trial, case, folder, reading) for trial in middle], []
     page += (
         f"{heading}{_batch(case, derivations[0].rule)}"
         for heading in dict.fromkeys(it.heading() for it in derivations)
@@ -208,7 +202,7 @@ def _explain_case(report: Report, case: Case, source: Source, sweep: Sweep | Non
     )
 
 
-def _explain_log(report: Report, lone: LoneLog, source: Source) -> Explanation:
+def _explain_log(report: Report, lone: LoneLog, folder: Path, reading: Reading) -> Explanation:
     log, throughput = lone.log, lone.throughput
     page = [
         f"{lone.path} of logs in {report.source}: {report.title}",
@@ -221,8 +215,8 @@ def _explain_log(report: Report, lone: LoneLog, source: Source) -> Explanation:
         page.append("no number")
     else:
         page.append(f"{throughput:.2f} {report.unit}, of this log alone")
-        path, batch = located(source.folder, lone.path), throughputs.global_batch_size(log)
-        derivation = _derive(path, log, log.rule, batch, throughput, source.workload)
+        path, batch = located(folder, lone.path), throughputs.global_batch_size(log)
+        derivation = _derive(path, log, batch, throughput, reading.resolved())
     page += (f"{problem.code}: {problem.message}" for problem in lone.problems)
     if log.sha256:
         page += f"{derivation.heading()}; sha256 {log.sha256}", *derivation.page()
@@ -305,30 +299,24 @@ def _trial_document(trial: Measurement) -> dict[str, JSON]:
     }
 
 
-def _of_trial(source: Source, trial: Measurement, case: Case) -> _Derivation:
+def _of_trial(trial: Measurement, case: Case, folder: Path, reading: Reading) -> _Derivation:
     assert trial.evidence is not None  # of a valid trial
     assert trial.throughput is not None
-    path = located(source.folder, trial.evidence.log)
-    log = replace(logs.read(path, source.workload, source.window), sha256=trial.evidence.sha256)
-    rule, batch = source.rule or log.rule, case.global_batch_size
-    return _derive(path, log, rule, batch, trial.throughput, source.workload)
+    path, workload = located(folder, trial.evidence.log), reading.resolved()
+    log = replace(read(path, workload, reading.window), sha256=trial.evidence.sha256)
+    return _derive(path, log, case.global_batch_size, trial.throughput, workload)
 
 
 def _derive(
-    path: Path,
-    log: TrainingLog,
-    rule: Rule,
-    batch: int | None,
-    throughput: float,
-    workload: Workload,
+    path: Path, log: TrainingLog, batch: int | None, throughput: float, workload: Workload
 ) -> _Derivation:
-    """Put a log's numbers into the formula of a rule, seconds to their last digit.
+    """Put a log's numbers into the formula of its rule, seconds to their last digit.
 
     Args:
         log: with the sha256 of what the number was taken from.
         batch: global batch size; None if the rule does not need it.
     """
-    first, last = log.window or (0, 0)
+    rule, (first, last) = log.rule, log.window or (0, 0)
     if rule == "clock" and log.start and log.end:
         seconds, rest = divmod(log.end.clock_ns - log.start.clock_ns, SECOND_NS)
         exact = f"{seconds}.{rest:09}".rstrip("0").rstrip(".")
@@ -341,12 +329,10 @@ def _derive(
     else:
         terms = "what the program reports itself"
     formula = f"{terms} = {throughput:.2f} {workload.unit}"
-    return _Derivation(rule, log.window, _raw_lines(path, workload, log, rule), formula)
+    return _Derivation(rule, log.window, _raw_lines(path, workload, log), formula)
 
 
-def _raw_lines(
-    path: Path, workload: Workload, log: TrainingLog, rule: Rule
-) -> Sequence[tuple[int, str]]:
+def _raw_lines(path: Path, workload: Workload, log: TrainingLog) -> Sequence[tuple[int, str]]:
     """Return the lines of a raw log that its number comes from.
 
     Of a mean over printed rows that are all rows, if they are few; else the first and the last.
@@ -354,8 +340,8 @@ def _raw_lines(
     Raises:
         LocalError: LOG-RIGHTS, it cannot be read any more; LOG-CHANGED, it is not that log.
     """
-    first, last = log.evidence(rule) or (0, 0)
-    is_mean, digest, found = rule in ("latency", "rates"), hashlib.sha256(), []
+    first, last = log.evidence(log.rule) or (0, 0)
+    is_mean, digest, found = log.rule in ("latency", "rates"), hashlib.sha256(), []
     with on_disk(path, "LOG-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             digest.update(line)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Generic, NoReturn, TypeVar
+from typing import TypeVar
 
 from orchestrator.signals import REQUESTS
 
@@ -27,85 +27,65 @@ def start(paths: Sequence[Path], read: Callable[[Path], T]) -> Iterator[Callable
     The results are those of ``read``, in the order of the files. Files that another process did
     not finish, for any reason, are read here; so errors are raised here.
     """
-    portions = _Portions(paths, read)
+    size = -(-len(paths) // PORTIONS) or 1
+    portions = [paths[at : at + size] for at in range(0, len(paths), size)]
+    numbers, end = os.pipe()
+    os.write(end, bytes(range(len(portions))))
+    os.close(end)
+
+    def read_portions() -> Iterator[tuple[int, list[T]]]:
+        """Read portions that no other process has taken, until none is left."""
+        while number := os.read(numbers, 1):
+            yield number[0], [read(path) for path in portions[number[0]]]
+
     others = min(len(os.sched_getaffinity(0)), len(paths) // FEW) - 1
     with ExitStack() as stack:
-        stack.callback(portions.close)
-        processes = [stack.enter_context(_Process(portions)) for _ in range(others)]
+        stack.callback(os.close, numbers)
+        processes = [stack.enter_context(_fork(read_portions)) for _ in range(others)]
 
         def results() -> list[T]:
-            found = dict(portions)
-            for process in processes:
-                found.update(process.results())
+            found = dict(read_portions())
+            for wait in processes:
+                found.update(wait())
             return [
                 result
-                for number in range(portions.count)
-                for result in found.get(number) or portions.read(number)
+                for number, portion in enumerate(portions)
+                for result in found.get(number) or map(read, portion)
             ]
 
         yield results
 
 
-class _Portions(Generic[T]):
-    """Files by portions; whoever goes through them is given those that nobody else has taken."""
+@contextmanager
+def _fork(results: Callable[[], Iterable[T]]) -> Iterator[Callable[[], Iterable[T]]]:
+    """Start a process that makes results and nothing else; it ends with the context.
 
-    def __init__(self, paths: Sequence[Path], read: Callable[[Path], T]) -> None:
-        self._paths = paths
-        self._read = read
-        self._size = -(-len(paths) // PORTIONS) or 1
-        self.count = -(-len(paths) // self._size)
-        self._numbers, numbers = os.pipe()
-        os.write(numbers, bytes(range(self.count)))
-        os.close(numbers)
+    Yields a function that waits for its end and returns the results, none if it failed.
+    """
+    with tempfile.TemporaryFile() as file:
+        pid = os.fork()
+        if not pid:
+            try:
+                for number in REQUESTS:
+                    signal.signal(number, signal.SIG_DFL)
+                for result in results():
+                    pickle.dump(result, file)
+                pickle.dump(None, file)
+                file.flush()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        running = [pid]
 
-    def __iter__(self) -> Iterator[tuple[int, list[T]]]:
-        while number := os.read(self._numbers, 1):
-            yield number[0], self.read(number[0])
+        def wait() -> Iterable[T]:
+            _, status = os.waitpid(pid, 0)
+            running.clear()
+            file.seek(0)
+            return () if status else iter(partial(pickle.load, file), None)
 
-    def read(self, number: int) -> list[T]:
-        start = number * self._size
-        return [self._read(path) for path in self._paths[start : start + self._size]]
-
-    def close(self) -> None:
-        os.close(self._numbers)
-
-
-class _Process(Generic[T]):
-    """A process of its own that reads portions; it ends with the context."""
-
-    def __init__(self, portions: _Portions[T]) -> None:
-        self._portions = portions
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the context
-        self._pid = 0
-
-    def __enter__(self) -> "_Process[T]":
-        self._pid = os.fork()
-        if not self._pid:
-            self._work()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-        self._file.close()
-
-    def _work(self) -> NoReturn:
-        """Read in the new process, which leaves nothing but its results."""
         try:
-            for number in REQUESTS:
-                signal.signal(number, signal.SIG_DFL)
-            for portion in self._portions:
-                pickle.dump(portion, self._file)
-            pickle.dump(None, self._file)
-            self._file.flush()
-            os._exit(0)
+            yield wait
         finally:
-            os._exit(1)
-
-    def results(self) -> Iterable[tuple[int, list[T]]]:
-        """By the numbers of portions, once the process has ended; none if it failed."""
-        _, status = os.waitpid(self._pid, 0)
-        self._pid = 0
-        self._file.seek(0)
-        return () if status else iter(partial(pickle.load, self._file), None)
+            if running:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from orchestrator.collecting import explanation
-from orchestrator.collecting.explanation import Explanation, Source
+from orchestrator.collecting.explanation import Explanation
 from orchestrator.collecting.folder import escape_path, report_on
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
@@ -28,9 +28,8 @@ def explain_logs(folder: Path, case: str, reading: Reading, voice: Voice) -> int
         UsageError: as of ``explain``; NO-LOGS, NO-WORKLOAD, NO-RULE.
     """
     above = folder if folder.is_dir() else folder.parent
-    source = Source(above, reading.resolved(), reading.window, None)  # its reader has the rule
-    found = explanation.explain_logs(report_on(folder, reading), source, escape_path(case))
-    return _show(found, voice)
+    report = report_on(folder, reading)
+    return _show(explanation.explain_logs(report, above, reading, escape_path(case)), voice)
 
 
 def _show(found: Explanation, voice: Voice) -> int:
