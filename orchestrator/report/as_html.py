@@ -22,7 +22,8 @@ from orchestrator.report.sections import Sources
 _CSS = style.CSS + figures.CSS
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|[x/][0-9]+| \(m?s\)| \(MiB\))?|n/a|[-?]?")
 _SHORT = 24
-"""Letters of a cell that stays on one line."""
+"""Letters of a cell that stays on one line; names of cases leave more room to others."""
+_NAME = 16
 
 
 def html_page(report: Report, language: Language, sources: Sources) -> str:
@@ -164,13 +165,13 @@ class _Writer:
         if source and source.path:
             return element("a", _breakable(span.text), href=link(source.path))
         if span.anchor:
-            return element("a", span.text, href=f"#{span.anchor}")
+            return element("a", _breakable(span.text), href=f"#{span.anchor}")
         return element(span.look, span.text) if span.look else span.text
 
 
-def _breakable(path: str) -> Child:
-    """Return a path that may break behind its slashes and underscores."""
-    first, *others = re.split("(?<=[/_])", path)
+def _breakable(name: str) -> Child:
+    """Return a name that may break behind its slashes and underscores."""
+    first, *others = re.split("(?<=[/_])", name)
     return [first, *((element("wbr"), part) for part in others)]
 
 
@@ -178,4 +179,5 @@ def _look(texts: Sequence[str], column: int) -> str | None:
     """Return how a column is set: n for numbers, w for cells that stay on one line."""
     if column and texts and all(map(_NUMBER.fullmatch, texts)):
         return "n"
-    return "w" if all(width(text) <= _SHORT * LETTER * TEXT_PX for text in texts) else None
+    most = (_SHORT if column else _NAME) * LETTER * TEXT_PX
+    return "w" if all(width(text) <= most for text in texts) else None

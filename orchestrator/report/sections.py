@@ -89,6 +89,8 @@ def _glance(page: Page) -> Iterable[Block]:
         )
         yield tree.Paragraph([said])
         yield tables.results(page)
+        if report.names or report.step_flops:
+            yield tables.steps(page)
         groups = [group for group in labels.series(report) if group[0].case not in report.names]
         names = [labels.of_settings(report, group[0].case) for group in groups]
         if len(groups) == 1:

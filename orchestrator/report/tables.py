@@ -31,9 +31,8 @@ def case_span(page: Page, result: Result) -> Span:
 
 def results(page: Page) -> Table:
     """Build the table with a row for each case that says all that its number is worth."""
-    keys = ("interval", "spread", "speedup", "efficiency", "trials", "placement", "latency")
-    more = ("tflops", "of_peak", "memory", "transport", "marks", "published")
-    head = (*page.heads("case"), page.report.unit, *page.heads(*keys, *more))
+    keys = ("interval", "spread", "speedup", "efficiency", "trials", "memory", "transport")
+    head = (*page.heads("case"), page.report.unit, *page.heads(*keys, "marks", "published"))
     return Table("", head, [_result(page, result) for result in page.report.results])
 
 
@@ -43,8 +42,7 @@ def _result(page: Page, result: Result) -> Row:
         f"{_printed(row)}, {rounding.signed(row.difference(result))}"
         for row in report.published_for(result)[:1]
     ]
-    tflops, peak = report.tflops_per_gpu(result), report.peak_tflops.get(result.case)
-    latency_s, memory_mib = result.latency_s, result.peak_memory_mib
+    memory_mib = result.peak_memory_mib
     return (
         case_span(page, result),
         Span(rounding.throughput(report, result.median), case_anchor(page, result)),
@@ -53,10 +51,6 @@ def _result(page: Page, result: Result) -> Row:
         _speedup(page, result),
         rounding.share(result.efficiency),
         rounding.of_trials(report, result),
-        result.case.placement if result.case in report.names else "",
-        "" if latency_s is None else f"{rounding.short(latency_s * 1000, 3)} (ms)",
-        "" if tflops is None else rounding.fixed(tflops, 2),
-        rounding.share(tflops / peak) if tflops is not None and peak else "",
         "" if memory_mib is None else rounding.memory(memory_mib),
         result.transport,
         page.reasons(result.marks),
@@ -72,6 +66,25 @@ def _speedup(page: Page, result: Result) -> str:
     interval = result.speedup_interval
     ends = [rounding.interval_words(interval, page.language)] if interval else []
     return page.listed([rounding.fixed(result.speedup, 2), *ends])
+
+
+def steps(page: Page) -> Table:
+    """Build the table of latencies and operations, and of the placements of named cases."""
+    rows: list[Row] = []
+    for result in page.report.results:
+        tflops, peak = page.report.tflops_per_gpu(result), page.report.peak_tflops.get(result.case)
+        latency_s = result.latency_s
+        rows.append(
+            (
+                case_span(page, result),
+                result.case.placement if result.case in page.report.names else "",
+                "" if latency_s is None else f"{rounding.short(latency_s * 1000, 3)} (ms)",
+                "" if tflops is None else rounding.fixed(tflops, 2),
+                rounding.share(tflops / peak) if tflops is not None and peak else "",
+            )
+        )
+    title = page.text("Latency and TFLOP/s", "延迟与 TFLOP/s")
+    return Table(title, page.heads("case", "placement", "latency", "tflops", "of_peak"), rows)
 
 
 def every_trial(page: Page) -> Iterable[Named]:

@@ -19,10 +19,13 @@ import markdown_it
 import pytest
 
 from orchestrator.collecting import report_files
+from orchestrator.measuring import medians
 from orchestrator.model.problem import Problem
-from orchestrator.report import Language, markdown
+from orchestrator.report import Language, html_page, markdown
 from tests.report import browser
 from tests.report.pages import whole
+from tests.report.test_documents_gpt import gpt_report
+from tests.reported import PUBLISHED
 
 pytestmark = [
     pytest.mark.cluster,
@@ -196,6 +199,24 @@ def test_no_table_is_cut_on_paper(pages: Pages, language: Language, tmp_path: Pa
         text = text.replace(f"@media {medium}", f"@media {other}")
     (folder / "paper.html").write_text(text, encoding="utf-8")
     assert wide(pages, language, 718, tmp_path, "paper.html") == [718]
+
+
+@pytest.mark.parametrize("width", [1080, 500])
+def test_no_table_of_named_cases_is_cut(pages: Pages, width: int, tmp_path: Path) -> None:
+    """GPT's, each with repeats, marks, a peak of memory and a published value."""
+    found = gpt_report()
+    marks = tuple(Problem(code, "seen") for code in LONG_MARKS)
+    named = tuple(
+        replace(
+            medians.result(one.case, [replace(it, repeat=n) for it in one.trials for n in (1, 2)]),
+            marks=marks,
+        )
+        for one in found.results
+    )
+    published = {one.case: (PUBLISHED,) for one in named}
+    page = html_page(replace(found, results=named, published=published), "en", {})
+    (pages.folder / "en" / "gpt.html").write_text(page, encoding="utf-8")
+    assert wide(pages, "en", width, tmp_path, "gpt.html") == [width]
 
 
 GITHUB = """

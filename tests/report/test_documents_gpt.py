@@ -8,7 +8,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Evidence, Result
 from orchestrator.workloads import oneflow_gpt
-from tests.reported import LOG, SHA256, rows, sweep, trial
+from tests.reported import LOG, SHA256, rows, section, sweep, tables, trial
 
 # Seed 002, "Test Case": one space for each border between two cells.
 GPT_CASES = """\
@@ -106,14 +106,19 @@ def gpt_report() -> Report:
     )
 
 
-def glance(found: Report) -> list[dict[str, str]]:
-    """The rows of cases, without escapes."""
-    return rows(report.markdown(found).replace("\\", ""), "Cases at a glance")
+def shown_cases(found: Report) -> list[dict[str, str]]:
+    """What both tables of cases show of each, without escapes."""
+    text = section(report.markdown(found), "Cases at a glance").replace("\\", "")
+    (head, *cells), (more, *others) = tables(text)
+    return [
+        dict(zip((*head, *more), (*first, *second), strict=True))
+        for first, second in zip(cells, others, strict=True)
+    ]
 
 
 def test_gpt_results_have_the_documents_18_rows() -> None:
     """Seed 002, "Test Result": from the latency the throughput, each as printed."""
-    shown = glance(gpt_report())
+    shown = shown_cases(gpt_report())
     for row, asked, said in zip(
         shown, GPT_CASES.splitlines(), GPT_RESULTS.splitlines(), strict=True
     ):
@@ -152,7 +157,7 @@ def test_gpt_cases_without_names_or_numbers_stay_readable() -> None:
         names={last.case: "2D_PP_2x8x2_512_2304x24"},
         peak_tflops={},
     )
-    first, second = glance(found)
+    first, second = shown_cases(found)
     settings = "AMP(BS=2, accumulation_steps=1, tensor_parallel=1, pipeline_parallel=1)"
     keys = ("case", UNIT, "latency", "peak memory")
     assert [first[key] for key in keys] == [
@@ -160,4 +165,4 @@ def test_gpt_cases_without_names_or_numbers_stay_readable() -> None:
     ]
     assert [second[key] for key in keys] == ["2D_PP_2x8x2_512_2304x24", "n/a", "", ""]
     assert "of peak" not in first
-    assert "TFLOP/s" not in report.markdown(replace(found, step_flops={}))
+    assert "TFLOP/s per GPU" not in report.markdown(replace(found, step_flops={}))

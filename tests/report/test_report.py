@@ -293,7 +293,7 @@ def test_published_results_stand_beside_what_was_measured() -> None:
     older = replace(PUBLISHED, framework="ngc-pytorch-2023", throughput=21259.81, source="Perf")
     known = {four: (PUBLISHED, older), two: (replace(PUBLISHED, throughput=11991.94),)}
     text = report.markdown(replace(found, published=known, names={four: "largest"}))
-    (glance,) = tables(section(text, GLANCE))
+    glance, _ = tables(section(text, GLANCE))
     assert glance[0][-1] == "published"
     assert [row[-1] for row in glance[1:]] == [
         *("", f"11991.94 (ngc-pytorch, {HARDWARE}), n/a"),

@@ -76,7 +76,7 @@ OF_MACHINES: dict[str, tuple[Forgery, str]] = {
         RESULTS,
     ),
     "a row of the canary": (
-        lambda it: replaced(it.folder / "report.md", "| 710.00 | -7.8% |", "| 769.00 | -0.1% |"),
+        lambda it: replaced(it.folder / "report.md", "| 710.00 |", "| 769.00 |"),
         "report.md",
     ),
     "a slow node": (
