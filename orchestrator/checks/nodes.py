@@ -60,13 +60,13 @@ def alike(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]
         "Docker": {name: f.docker.server_version for name, f in nodes.items() if f.docker},
     }.items():
         named = {name: f"{fact} {word}" for name, word in by_node.items()}
-        yield from _differing("HETEROGENEOUS", named)
+        yield from _differing("HETEROGENEOUS", named, "warning")
     most_mib = max((facts.host.memory_mib for facts in nodes.values()), default=0)
     most = f"{words.size(most_mib << 20)}, as on the node with most"
     for name, facts in nodes.items():
         if facts.host.memory_mib < most_mib * LEAST_SHARE:
             seen = f"{words.size(facts.host.memory_mib << 20)} of memory"
-            yield found("HETEROGENEOUS", name, seen, most)
+            yield found("HETEROGENEOUS", name, seen, most, severity="warning")
     wirings = {name: _wiring(facts) for name, facts in nodes.items()}
     known = {name: f"wiring {digest[:16]}" for name, digest in wirings.items() if digest}
     yield from _differing("TOPO-DIFF", known)

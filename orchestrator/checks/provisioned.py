@@ -15,9 +15,9 @@ def blocks_images(findings: Sequence[Finding]) -> bool:
 
 def unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
     """The finding that keeps sweeps off a cluster whose provisioning did not finish."""
-    if not failures:
-        return found("NOT-PROVISIONED", "all", "findings that left no room for images")
-    seen, fix = f"{failures[0].code}: {failures[0].cause}", failures[0].fix
+    seen, fix = "findings that left no room for images", "mend what they name"
+    if failures:
+        seen, fix = f"{failures[0].code}: {failures[0].cause}", failures[0].fix or "mend that"
     return found("NOT-PROVISIONED", "all", seen, fix=fix)
 
 
