@@ -75,7 +75,7 @@ def test_installed_distribution_adds_a_workload(monkeypatch: pytest.MonkeyPatch)
     found = workloads.find("toy")
     assert found is not None
     assert found.title == "A toy of the tests"
-    own = found.mount(case("fp32"), placement(1).leader)
+    own = found.mount(case("fp32"), placement(1).seats[0])
     assert own == (Mount("/data/image", "/data/imagenet", read_only=True),)
     assert workloads.find("reference_rn50") is REFERENCE
 
