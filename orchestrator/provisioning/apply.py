@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator import errors, images
+from orchestrator import errors
 from orchestrator.checks import provisioned
 from orchestrator.files import shipped
 from orchestrator.fleet import Fleet, ask_all
-from orchestrator.images import Action, HeldImage, ImageRecipe
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord, Site
+from orchestrator.planning import images
+from orchestrator.planning.images import Action, HeldImage, ImageRecipe
 from orchestrator.provisioning import context, materials, recipes
 from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import Preparing

@@ -11,10 +11,10 @@ from orchestrator.console import Voice
 from orchestrator.deadlines import PATIENCE, UNPACKED_S
 from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet
-from orchestrator.images import Action, reference
 from orchestrator.inputs import user_files
 from orchestrator.model.image import Image
 from orchestrator.model.site import ImageRecord, Site
+from orchestrator.planning.images import Action, reference
 from orchestrator.runtimes import container_starts, image_files
 from orchestrator.runtimes.image_files import Contained, ImageFiles
 from orchestrator.schedulers import slurm_queue

@@ -9,12 +9,13 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator import errors, images
+from orchestrator import errors
 from orchestrator.files import shipped, yaml_reader
-from orchestrator.images import HeldImage, ImageRecipe
 from orchestrator.inputs import user_files
 from orchestrator.model.image import Image
 from orchestrator.model.site import Site
+from orchestrator.planning import images
+from orchestrator.planning.images import HeldImage, ImageRecipe
 from orchestrator.provisioning import archive, context
 from orchestrator.provisioning.archive import SavedImage
 from orchestrator.provisioning.materials import Preparing

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator import nodeset, words
 from orchestrator.console import Voice
-from orchestrator.images import Action
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Site
+from orchestrator.planning.images import Action
 from orchestrator.probes import node as node_probe
 from orchestrator.provisioning import observe
 from orchestrator.state.store import Store

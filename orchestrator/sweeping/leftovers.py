@@ -4,12 +4,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator import errors, images, nodeset, words
+from orchestrator import errors, nodeset, words
 from orchestrator.deadlines import REMOVE_S
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
+from orchestrator.planning import images
 from orchestrator.probes import sections
 from orchestrator.provisioning import in_containers
 from orchestrator.schedulers import strays

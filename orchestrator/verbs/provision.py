@@ -5,15 +5,16 @@ from concurrent import futures
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator import errors, images, nodeset, words
+from orchestrator import errors, nodeset, words
 from orchestrator.checks import provisioned
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, folded
-from orchestrator.images import Action
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Site
 from orchestrator.model.text import shape
+from orchestrator.planning import images
+from orchestrator.planning.images import Action
 from orchestrator.pool import Pool
 from orchestrator.provisioning import (
     apply,

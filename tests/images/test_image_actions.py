@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import images
 from orchestrator.files import yaml_reader
-from orchestrator.images import Action, HeldImage, ImageRecipe, Reference
 from orchestrator.model.image import Apt, Image, Ofed, Source, content_digest
 from orchestrator.model.site import ImageRecord
+from orchestrator.planning import images
+from orchestrator.planning.images import Action, HeldImage, ImageRecipe, Reference
 from tests import ROOT
 
 SHIPPED = ROOT / "images"

@@ -14,8 +14,8 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.deadlines import Patience
-from orchestrator.images import HeldImage, ImageRecipe, actions
 from orchestrator.model.image import Image
+from orchestrator.planning.images import HeldImage, ImageRecipe, actions
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Credentials, Images
 from tests import proc
