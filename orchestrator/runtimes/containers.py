@@ -170,9 +170,9 @@ class Containers:
                 )
             )
         except docker.errors.NotFound as error:
-            raise self.gone(name) from error
+            raise self.explain_removal(name) from error
 
-    def gone(self, name: str) -> errors.UnfitError:
+    def explain_removal(self, name: str) -> errors.UnfitError:
         """Return the error for a container of ours that somebody removed."""
         return errors.UnfitError(
             f"container {name} was removed while it ran",

@@ -96,8 +96,15 @@ class DockerRuntime:
             UnfitError, ImageError: the node lacks what the settings ask for, or the image.
             NodeError: it does not answer.
         """
+        image = attempt.images.get(self._node) or attempt.image or self._settings.image
+        ask = Cached(partial(self._ask_entrypoint, image))
+        argv = (*self._entrypoints.setdefault(image, ask).get(), *task.argv)
+        errors_file = self._files(attempt, task).path("err")
         started = {
-            "Entrypoint": self._argv(attempt, task, limits),
+            "Entrypoint": [
+                *("sh", "-c", 'umask 077; exec "$@" 2>"$0"', errors_file),
+                *supervised(attempt, task, limits, argv),
+            ],
             "Cmd": [],
             "Labels": {
                 **_labels(attempt, task),
@@ -105,7 +112,7 @@ class DockerRuntime:
                 f"{LABEL}deadline": marks.deadline(limits),
             },
         }
-        host, config = self._grants.request(attempt, task, self._image(attempt), started)
+        host, config = self._grants.request(attempt, task, image, started)
         # By which the task is ended without the engine.
         config["Env"].append(f"DLPERF_SUPERVISOR={attempt.token(task)}")
         return host, config
@@ -140,7 +147,7 @@ class DockerRuntime:
                 seen.heard_at = time.monotonic()
             seen.fresh_until = time.monotonic() + FRESH_S
             return self._lives(attempt, task, seen)  # also where looks are further apart
-        return self._asked(attempt, task, supervisor, seen)
+        return self._inspect_container(attempt, task, supervisor, seen)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         return self._files(attempt, task).output(offset)
@@ -165,7 +172,7 @@ class DockerRuntime:
             with contextlib.suppress(errors.DlperfError):  # an observer disturbs nobody
                 marks.kill(self._transport, token)
 
-    def _asked(
+    def _inspect_container(
         self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen
     ) -> TaskState:
         """Ask the engine for the state of a task that is not known to be alive."""
@@ -217,8 +224,11 @@ class DockerRuntime:
         began = time.monotonic()
         reason = "its removal does not finish"
         while time.monotonic() - began < self._engine.patience.end_s:
-            if self._is_silent():
-                return False
+            try:
+                self._engine.check()
+            except errors.UnfitError as error:
+                if error.code in SILENT:
+                    return False
             try:
                 if not made and not self._is_ours(self._containers.find(name), attempt, task):
                     return True
@@ -237,13 +247,6 @@ class DockerRuntime:
             node=task.node,
             fix=f"docker rm --force {name}",
         )
-
-    def _is_silent(self) -> bool:
-        try:
-            self._engine.check()
-        except errors.UnfitError as error:
-            return error.code in SILENT
-        return False
 
     def run_once(
         self,
@@ -272,14 +275,19 @@ class DockerRuntime:
         try:
             self._containers.create(name, host, config)
             self._containers.start(name)
-            state = self._finished(name, time.monotonic() + timeout_s)
-            if state is None:
-                raise errors.CommandTimedOut(
-                    f"{argv[0]} in a container gave no answer in {timeout_s:g} s",
-                    code="TIMEOUT",
-                    node=self._node,
-                )
-            return Completed(state.exit_code, *self._containers.output(name))
+            deadline = time.monotonic() + timeout_s
+            while time.monotonic() < deadline:
+                state = self._containers.find(name)
+                if state is None:
+                    raise self._containers.explain_removal(name)
+                if state.finished:
+                    return Completed(state.exit_code, *self._containers.output(name))
+                time.sleep(LOOK_S)
+            raise errors.CommandTimedOut(
+                f"{argv[0]} in a container gave no answer in {timeout_s:g} s",
+                code="TIMEOUT",
+                node=self._node,
+            )
         finally:
             self._containers.remove(name)
 
@@ -308,23 +316,7 @@ class DockerRuntime:
             f"container {name} could not be created", code="START", node=self._node
         )
 
-    def _argv(self, attempt: Attempt, task: Task, limits: Limits) -> list[str]:
-        """Return the supervisor's command line; its standard error goes to a file."""
-        files = self._files(attempt, task)
-        argv = (*self._entrypoint(self._image(attempt)), *task.argv)
-        return [
-            *("sh", "-c", 'umask 077; exec "$@" 2>"$0"', files.path("err")),
-            *supervised(attempt, task, limits, argv),
-        ]
-
-    def _image(self, attempt: Attempt) -> str:
-        return attempt.images.get(self._node) or attempt.image or self._settings.image
-
-    def _entrypoint(self, image: str) -> tuple[str, ...]:
-        ask = Cached(partial(self._image_entrypoint, image))
-        return self._entrypoints.setdefault(image, ask).get()
-
-    def _image_entrypoint(self, image: str) -> tuple[str, ...]:
+    def _ask_entrypoint(self, image: str) -> tuple[str, ...]:
         facts = self._images.find(image)
         if facts is None:
             raise errors.ImageError(
@@ -334,16 +326,6 @@ class DockerRuntime:
                 fix="run `dlperf-orch provision` again",
             )
         return facts.entrypoint
-
-    def _finished(self, name: str, deadline: float) -> ContainerState | None:
-        while time.monotonic() < deadline:
-            state = self._containers.find(name)
-            if state is None:
-                raise self._containers.gone(name)
-            if state.finished:
-                return state
-            time.sleep(LOOK_S)
-        return None
 
     def _is_ours(self, container: ContainerState | None, attempt: Attempt, task: Task) -> bool:
         ours = _labels(attempt, task).items()

@@ -226,7 +226,11 @@ class Engine:
             raise self._hung(limit_s) from error
         stderr = done.stderr.decode(errors="replace")
         if done.exit_code != 0 or kind_of_silence(stderr) == "FOREIGN":
-            raise _causes.silence(stderr, self.node, self._whose(), self._sudo)
+            words = ("sh", "-c", WHOSE, "sh", SOCKET)
+            asked = self._transport.run(words, timeout_s=self.patience.answer_s)
+            user, _, socket = asked.stdout.decode(errors="replace").strip().partition("\n")
+            denied = f"user {user} may not use Docker" + (f" ({socket})" if socket else "")
+            raise _causes.silence(stderr, self.node, denied, self._sudo)
 
     def _hung(self, limit_s: float) -> errors.UnfitError:
         """Return the error for an engine that is silent on a node which is not.
@@ -242,12 +246,6 @@ class Engine:
             node=self.node,
             fix=f"{fix}; its log: journalctl -u docker -u containerd",
         )
-
-    def _whose(self) -> str:
-        words = ("sh", "-c", WHOSE, "sh", SOCKET)
-        done = self._transport.run(words, timeout_s=self.patience.answer_s)
-        user, _, socket = done.stdout.decode(errors="replace").strip().partition("\n")
-        return f"user {user} may not use Docker" + (f" ({socket})" if socket else "")
 
 
 def _client(adapter: DialAdapter, version: str, within_s: float) -> Any:
