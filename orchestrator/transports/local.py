@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import io
+import itertools
 import os
 import secrets
 import socket
@@ -31,18 +32,11 @@ def _without_link(path: str, flags: int) -> int:
 
 
 def _from(file: io.FileIO, offset: int) -> bytes:
+    """Read up to 4 MiB in small reads: the kernel refuses large reads of /proc/sys."""
     if offset:
         file.seek(offset)
-    return b"".join(_pieces(file))
-
-
-def _pieces(file: io.FileIO) -> Iterator[bytes]:
-    """Yield up to 4 MiB in small reads: the kernel refuses large reads of /proc/sys."""
-    for _ in range(MOST_BYTES // PIECE_BYTES):
-        piece = file.read(PIECE_BYTES)
-        if not piece:
-            return
-        yield piece
+    pieces = iter(lambda: file.read(PIECE_BYTES), b"")
+    return b"".join(itertools.islice(pieces, MOST_BYTES // PIECE_BYTES))
 
 
 def _make_folder(path: Path) -> None:
