@@ -25,6 +25,7 @@ from orchestrator.transports.cached import Cached
 
 T = TypeVar("T")
 LABEL = "dlperf."
+KILLED = 137
 SILENT = ("DOCKER-DOWN", "DOCKER-HUNG")
 LOOK_S = 0.2
 STARTS_S = 0.5  # after its start a supervisor may not be there yet; no engine is asked meanwhile
@@ -179,7 +180,7 @@ class DockerRuntime:
         files = self._files(attempt, task)
         container = self._ask(lambda: self._containers.find(attempt.token(task)))
         if container is None or container.finished:
-            return self._ask(lambda: _judge_end(files, supervisor, container, self._containers))
+            return self._ask(lambda: self._judge_end(files, supervisor, container))
         if supervisor is None:
             return TaskState("absent")
         seen.pid = str(container.pid)
@@ -327,6 +328,40 @@ class DockerRuntime:
             )
         return facts.entrypoint
 
+    def _judge_end(
+        self, files: TaskFiles, supervisor: ProcessIdentity | None, container: ContainerState | None
+    ) -> TaskState:
+        """Return the state of a task whose container has ended or does not exist."""
+        end = files.end()
+        if end is None and supervisor is None and container is None:
+            return TaskState("absent")
+        if end is None:
+            why = self._find_reason(files, supervisor, container)
+            status = container.exit_code if container and why != "lost" else None
+            return TaskState("lost", files.make_lost_end(why, status))
+        if container is None:
+            return TaskState("ended", end)
+        # The kernel ended a rank for want of memory, while the program went on and exits with 0.
+        if container.oom_killed:
+            return TaskState("ended", replace(end, why="oom"))
+        # An engine that goes down or starts anew asks what it finds running to end.
+        if end.why == "stopped" and self._containers.restarted_since(container):
+            return TaskState("ended", replace(end, why="docker-restarted"))
+        return TaskState("ended", end)
+
+    def _find_reason(
+        self, files: TaskFiles, supervisor: ProcessIdentity | None, container: ContainerState | None
+    ) -> str:
+        if supervisor is not None and files.rebooted(supervisor):
+            return "rebooted"
+        if container is None:
+            return "lost"
+        if container.oom_killed:
+            return "oom"
+        if container.exit_code != KILLED:
+            return "lost"
+        return "docker-restarted" if self._containers.restarted_since(container) else "killed"
+
     def _is_ours(self, container: ContainerState | None, attempt: Attempt, task: Task) -> bool:
         ours = _labels(attempt, task).items()
         return container is not None and ours <= container.labels.items()
@@ -344,46 +379,3 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
         **({"job": attempt.handle} if attempt.handle else {}),
     }
     return {f"{LABEL}{name}": value for name, value in labels.items()}
-
-
-KILLED = 137
-
-
-def _judge_end(
-    files: TaskFiles,
-    supervisor: ProcessIdentity | None,
-    container: ContainerState | None,
-    containers: Containers,
-) -> TaskState:
-    """Return the state of a task whose container has ended or does not exist."""
-    end = files.end()
-    if end is None and supervisor is None and container is None:
-        return TaskState("absent")
-    if end is None:
-        why = _find_reason(files, supervisor, container, containers)
-        status = container.exit_code if container and why != "lost" else None
-        return TaskState("lost", files.make_lost_end(why, status))
-    # A rank that the kernel ended for want of memory, while the program went on and exits with 0.
-    if container is not None and container.oom_killed:
-        return TaskState("ended", replace(end, why="oom"))
-    # An engine that goes down or starts anew asks what it finds running to end.
-    if end.why == "stopped" and container is not None and containers.restarted_since(container):
-        return TaskState("ended", replace(end, why="docker-restarted"))
-    return TaskState("ended", end)
-
-
-def _find_reason(
-    files: TaskFiles,
-    supervisor: ProcessIdentity | None,
-    container: ContainerState | None,
-    containers: Containers,
-) -> str:
-    if supervisor is not None and files.rebooted(supervisor):
-        return "rebooted"
-    if container is None:
-        return "lost"
-    if container.oom_killed:
-        return "oom"
-    if container.exit_code != KILLED:
-        return "lost"
-    return "docker-restarted" if containers.restarted_since(container) else "killed"

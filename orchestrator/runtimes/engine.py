@@ -142,7 +142,14 @@ class Engine:
             except docker.errors.DockerException as error:
                 raise _causes.refusal(str(error), self.node, "DOCKER-REFUSED") from error
             except BROKEN as error:
-                raise self._broken(error, limit_s) from error
+                if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
+                    raise self._hung(limit_s) from error
+                self._check_aside()
+                raise errors.NodeError(
+                    f"the connection to Docker was lost: {error}",
+                    code="DOCKER-LOST",
+                    node=self.node,
+                ) from error
 
     def command_line(self, *words: str) -> None:
         """Run the docker command on the node, for work that may take long.
@@ -202,14 +209,6 @@ class Engine:
                 fix="bring Docker on the node, or the docker package here, to a later version",
             )
         return str(min(theirs, ours, key=_number))
-
-    def _broken(self, error: BaseException, limit_s: float) -> errors.DlperfError:
-        if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
-            return self._hung(limit_s)
-        self._check_aside()
-        return errors.NodeError(
-            f"the connection to Docker was lost: {error}", code="DOCKER-LOST", node=self.node
-        )
 
     def _check_aside(self) -> None:
         """See that the engine answers, by a command of its own and not by our streams.

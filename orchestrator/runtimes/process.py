@@ -1,7 +1,6 @@
 """Tasks as plain processes, each under a supervisor in POSIX sh that outlives the controller."""
 
 import os
-from collections.abc import Mapping
 
 from orchestrator import errors
 from orchestrator.deadlines import SUPERVISOR_S
@@ -24,9 +23,9 @@ exec setsid -f env -i "$@" </dev/null >/dev/null 2>"$err"
 """
 
 
-def inherited_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables of ``INHERITED`` that are set, by default in this program."""
-    return {name: environ[name] for name in INHERITED if name in environ}
+def inherited_environment() -> dict[str, str]:
+    """Return the variables of ``INHERITED`` that are set in this program."""
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
 class ProcessRuntime:
