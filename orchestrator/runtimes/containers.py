@@ -84,7 +84,7 @@ class Containers:
         )
 
     def create(self, name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-        """Create a container without starting it; its id, empty if the name is taken.
+        """Create a container without starting it; return its id, empty if the name is taken.
 
         Args:
             host: ``HostConfig`` of Docker's API.

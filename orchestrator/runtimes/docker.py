@@ -57,8 +57,6 @@ class _Seen:
 
 
 class DockerRuntime:
-    """Containers on one node."""
-
     def __init__(self, transport: Transport, engine: Engine, settings: ContainerSettings) -> None:
         self._transport = transport
         self._node = transport.node
@@ -194,7 +192,7 @@ class DockerRuntime:
         Raises:
             NodeError: the engine, which knows the supervisor's pid, does not answer.
         """
-        if seen.went_at is None and not self._files(attempt, task).let_through():
+        if seen.went_at is None and not self._files(attempt, task).has("go"):
             return TaskState("waiting")
         seen.went_at = seen.went_at or time.monotonic()
         if seen.unobserved is None or time.monotonic() < seen.went_at + OBSERVED_AFTER_S:

@@ -183,8 +183,6 @@ def of_node(transport: Transport, engine: "Engine", settings: ContainerSettings)
 
 
 class _Node:
-    """A node that is asked what its containers can be granted."""
-
     def __init__(self, transport: Transport, engine: "Engine", settings: ContainerSettings) -> None:
         self._transport, self._engine, self._settings = transport, engine, settings
 

@@ -146,7 +146,7 @@ class Images:
         labels: Mapping[str, str],
         say: Say,
     ) -> str:
-        """Build an image from a tar with its Dockerfile; the image's id.
+        """Build an image from a tar with its Dockerfile; return the image's id.
 
         Args:
             labels: written on the image, whatever its Dockerfile says of them.

@@ -29,8 +29,6 @@ def inherited_environment() -> dict[str, str]:
 
 
 class ProcessRuntime:
-    """Processes on one node."""
-
     def __init__(self, transport: Transport, owner: str = "") -> None:
         """Run tasks through a node's transport.
 
@@ -74,7 +72,7 @@ class ProcessRuntime:
             return TaskState("absent")
         if end is None and supervisor is not None:
             if files.alive(supervisor, str(supervisor.pid)):
-                return TaskState("running" if files.let_through() else "waiting")
+                return TaskState("running" if files.has("go") else "waiting")
             end = files.end()  # it may have ended between the two looks
             if end is None:
                 why = "rebooted" if files.rebooted(supervisor) else "lost"

@@ -137,7 +137,6 @@ class Wire:
             raise
 
     def settimeout(self, seconds: float | None) -> None:
-        """Limit how long one call may wait."""
         self._pipe.settimeout(seconds)
 
     def note_end(self, how: Ending) -> None:
@@ -225,7 +224,6 @@ class _Terms:
         self.judge(HostKey(key.get_name(), key.asbytes()))
 
     def transport(self, wire: Wire, **_: object) -> Spoken:
-        """Make paramiko's transport with these terms."""
         spoken = Spoken(wire)
         wire.reader = spoken
         spoken.handshake_timeout = ANSWER_S

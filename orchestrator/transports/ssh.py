@@ -481,7 +481,6 @@ def _create(sftp: Sftp, content: bytes, path: str) -> None:
 
 
 def _make_folder(sftp: Sftp, path: str) -> None:
-    """Make a folder, and those above it that are not there."""
     try:
         sftp.make_folder(path, 0o700)
     except Refused as refused:

@@ -225,12 +225,12 @@ class StepTransport:
     def get(self, path: str, offset: int = 0) -> bytes | None:
         if self._is_shared(path):
             return self._local.get(path, offset)
-        return self._got(path, offset, "any")
+        return self._read_by_step(path, offset, "any")
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
         if self._is_shared(path):
             return self._local.get_own(path, offset)
-        return self._got(path, offset, "own")
+        return self._read_by_step(path, offset, "own")
 
     def feed(self, path: str, line: bytes) -> bool:
         words = ("sh", "-c", FEED, "sh", path, line.decode())
@@ -243,7 +243,7 @@ class StepTransport:
         with contextlib.suppress(OSError):
             self._local.close()
 
-    def _got(self, path: str, offset: int, kind: str) -> bytes | None:
+    def _read_by_step(self, path: str, offset: int, kind: str) -> bytes | None:
         words = ("sh", "-c", GET, "sh", path, str(offset + 1), kind)
         done = self.run(words, timeout_s=COMMAND_S)
         if done.exit_code == 44:
