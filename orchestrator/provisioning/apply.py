@@ -170,7 +170,7 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
         return base
     # Engines that keep images in containerd call it otherwise.
     loaded, held = node.find(image.base), recipes.find_archived(path, image)
-    if loaded is None or (base, loaded.content) != (held.id, held.content):
+    if loaded is None or (base, loaded.content) != held:
         raise errors.ImageError(
             f"{image.archive} was loaded, and there is no {image.base} of id {base[:19]}",
             code="ARCHIVE",

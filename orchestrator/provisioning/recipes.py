@@ -16,7 +16,6 @@ from orchestrator.inputs import user_files
 from orchestrator.model.image import Image
 from orchestrator.model.site import Site
 from orchestrator.provisioning import archive, context
-from orchestrator.provisioning.archive import SavedImage
 from orchestrator.provisioning.materials import Preparing
 
 
@@ -83,7 +82,7 @@ def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
     if digest is None:
         if image.archive is not None:
             path = preparing.downloads.fetch(image.archive, checksums[image.archive])
-            digest, host = find_archived(path, image).id, "its archive"
+            (digest, _), host = find_archived(path, image), "its archive"
         else:
             origin = images.reference(image.base)
             host = preparing.mirror or origin.host
@@ -111,8 +110,8 @@ def fetch(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
     return path
 
 
-def find_archived(path: Path, image: Image) -> SavedImage:
-    """Return the image's base in a file of `docker save`.
+def find_archived(path: Path, image: Image) -> tuple[str, str]:
+    """Return id and content digest of the image's base in a file of `docker save`.
 
     Raises:
         ImageError: ARCHIVE, the file holds another image.
