@@ -146,7 +146,14 @@ class DockerRuntime:
                 seen.heard_at = time.monotonic()
             seen.fresh_until = time.monotonic() + FRESH_S
             return self._lives(attempt, task, seen)  # also where looks are further apart
-        return self._inspect_container(attempt, task, supervisor, seen)
+        # It is not known to be alive, so the engine is asked.
+        container = self._ask(lambda: self._containers.find(attempt.token(task)))
+        if container is None or container.finished:
+            return self._ask(lambda: self._judge_end(files, supervisor, container))
+        if supervisor is None:
+            return TaskState("absent")
+        seen.pid = str(container.pid)
+        return self._lives(attempt, task, seen)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         return self._files(attempt, task).output(offset)
@@ -170,19 +177,6 @@ class DockerRuntime:
         elif seen.unobserved is None:
             with contextlib.suppress(errors.DlperfError):  # an observer disturbs nobody
                 marks.kill(self._transport, token)
-
-    def _inspect_container(
-        self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen
-    ) -> TaskState:
-        """Ask the engine for the state of a task that is not known to be alive."""
-        files = self._files(attempt, task)
-        container = self._ask(lambda: self._containers.find(attempt.token(task)))
-        if container is None or container.finished:
-            return self._ask(lambda: self._judge_end(files, supervisor, container))
-        if supervisor is None:
-            return TaskState("absent")
-        seen.pid = str(container.pid)
-        return self._lives(attempt, task, seen)
 
     def _lives(self, attempt: Attempt, task: Task, seen: _Seen) -> TaskState:
         """Return the state of a task that is alive; start its observer once it is worth that.
