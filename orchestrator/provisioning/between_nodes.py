@@ -35,20 +35,20 @@ def check_nodes(
     Raises:
         NodeError: a node stopped answering.
     """
-    unreached = _unreached(fleet)
+    unreachable = _check_reach(fleet)
     nodes = [
         probing.with_present_data(node, facts[node.name].data) for node in fleet.cluster.members
     ]
     # A kept count may be from before the data set was repaired.
     for fresh in (True,) if recount else (False, True):
-        digests, unreadable = _data(fleet, voice, nodes, fresh=fresh)
+        digests, unreadable = _check_data(fleet, voice, nodes, fresh=fresh)
         between = [odd for name in digests for odd in checks.digests(name, digests[name])]
         if all(finding.severity != "error" for finding in between):
             break
-    return (*unreached, *between, *unreadable), digests
+    return (*unreachable, *between, *unreadable), digests
 
 
-def _unreached(fleet: Fleet) -> tuple[Finding, ...]:
+def _check_reach(fleet: Fleet) -> tuple[Finding, ...]:
     """Check that nodes reach each other where ranks will connect, by calls of ``reach.peers``."""
     addresses = {node.name: node.address for node in fleet.cluster.members if not node.is_here}
     names = list(addresses)
@@ -99,7 +99,7 @@ def _unreached(fleet: Fleet) -> tuple[Finding, ...]:
     return tuple(checks.reachable(PORT, heard, calls))
 
 
-def _data(
+def _check_data(
     fleet: Fleet, voice: Voice, members: Sequence[Node], *, fresh: bool
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
     """Return by data set and node what it holds, and findings for those that cannot be read."""
@@ -108,7 +108,7 @@ def _data(
     digests: dict[str, dict[str, DataDigest]] = {name: {} for name in names}
     unreadable: list[Finding] = []
     voice.working(f"data sets: counting files on {words.count(len(nodes), 'node')}")
-    answers = ask_all(list(nodes), lambda node: _counts(fleet, nodes[node], fresh=fresh))
+    answers = ask_all(list(nodes), lambda node: _count_data(fleet, nodes[node], fresh=fresh))
     voice.rested()
     for name in names:
         for answer in answers:
@@ -128,7 +128,7 @@ def _data(
     return digests, unreadable
 
 
-def _counts(
+def _count_data(
     fleet: Fleet, node: Node, *, fresh: bool
 ) -> Mapping[str, DataDigest | errors.DlperfError]:
     """Return by name what the data sets of a node hold, or why that is not known."""

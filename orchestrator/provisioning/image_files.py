@@ -144,7 +144,7 @@ def _start(importing: Importing, file: Path) -> None:
     if done.exit_code == 0:
         return
     said = done.stderr.decode(errors="replace")
-    node, cause = container_starts.blamed(said)
+    node, cause = container_starts.blame(said)
     raise errors.UnfitError(
         f"no container of {file} starts: {cause}",
         code="CONTAINER-START",
