@@ -1,7 +1,6 @@
 """What a node has of a data set, part by part: the probe and its parser."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator import errors
@@ -67,14 +66,9 @@ class ClassesSeen:
     odd: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FilesSeen:
-    """The files right in a folder; sizes in bytes by name."""
-
-    sizes: Mapping[str, int]
-
-
-Contents = tuple[ClassesSeen | FilesSeen, ...]
+FileSizes = dict[str, int]
+"""Sizes in bytes of the files right in a folder, by name."""
+Contents = tuple[ClassesSeen | FileSizes, ...]
 
 
 def probe(dataset: Dataset, path: str) -> Probe[Contents]:
@@ -110,7 +104,7 @@ def parse(text: str, dataset: Dataset, path: str) -> Contents:
             fix="look for `find` and `awk` there",
         )
     counts = [ClassesSeen() for _ in dataset.parts]
-    sizes: list[dict[str, int]] = [{} for _ in dataset.parts]
+    sizes: list[FileSizes] = [{} for _ in dataset.parts]
     for line in lines:
         if match := _CLASSES.fullmatch(line):
             at, *numbers = map(int, match.groups())
@@ -118,6 +112,6 @@ def parse(text: str, dataset: Dataset, path: str) -> Contents:
         elif match := _FILE.fullmatch(line):
             sizes[int(match[1])][match[3]] = int(match[2])
     return tuple(
-        counts[at] if isinstance(part, Classes) else FilesSeen(sizes[at])
+        counts[at] if isinstance(part, Classes) else sizes[at]
         for at, part in enumerate(dataset.parts)
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from orchestrator.datasets import Classes, Dataset, NamedFiles, Part, Shards
-from orchestrator.datasets.contents import ClassesSeen, Contents, FilesSeen
+from orchestrator.datasets.contents import ClassesSeen, Contents, FileSizes
 from orchestrator.model.findings import found
 from orchestrator.model.site import Finding
 
@@ -24,7 +24,7 @@ def judge(dataset: Dataset, node: str, path: str, contents: Contents) -> Iterato
         short: list[Lack]
         if isinstance(part, Classes) and isinstance(seen, ClassesSeen):
             broken, short = _classes(part, folder, seen)
-        elif isinstance(part, Shards) and isinstance(seen, FilesSeen):
+        elif isinstance(part, Shards) and isinstance(seen, dict):
             broken, short = _shards(part, folder, seen)
         else:
             sizes = _matching(part, seen)
@@ -69,10 +69,10 @@ def _classes(part: Classes, folder: str, seen: ClassesSeen) -> tuple[list[Lack],
     return broken, [] if broken and not seen.files else short
 
 
-def _shards(part: Shards, folder: str, seen: FilesSeen) -> tuple[list[Lack], list[Lack]]:
+def _shards(part: Shards, folder: str, seen: FileSizes) -> tuple[list[Lack], list[Lack]]:
     sizes = _matching(part, seen)
     if not sizes:
-        there = _abbreviate(sorted(seen.sizes)) if seen.sizes else "no file"
+        there = _abbreviate(sorted(seen)) if seen else "no file"
         lack = (f"{there} in {folder}", f"{part.name(0, part.count)} and so on")
         return ([], [lack]) if part.optional else ([lack], [])
     if part.with_total:
@@ -93,15 +93,15 @@ def _shards(part: Shards, folder: str, seen: FilesSeen) -> tuple[list[Lack], lis
     return [*broken, *_empty(folder, sizes)], short
 
 
-def _empty(folder: str, sizes: dict[str, int]) -> list[Lack]:
+def _empty(folder: str, sizes: FileSizes) -> list[Lack]:
     empty = sorted(name for name, size in sizes.items() if not size)
     return [(f"{_abbreviate(empty)} in {folder} without a byte", "records in it")] if empty else []
 
 
-def _matching(part: Part, seen: ClassesSeen | FilesSeen) -> dict[str, int]:
+def _matching(part: Part, seen: ClassesSeen | FileSizes) -> FileSizes:
     if isinstance(part, Classes) or isinstance(seen, ClassesSeen):
         return {}
-    return {name: size for name, size in seen.sizes.items() if re.fullmatch(part.pattern, name)}
+    return {name: size for name, size in seen.items() if re.fullmatch(part.pattern, name)}
 
 
 def _abbreviate(names: Sequence[str]) -> str:

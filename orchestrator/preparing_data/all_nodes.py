@@ -37,7 +37,7 @@ def run(
     failures: Sequence[errors.DlperfError],
     voice: Voice,
 ) -> dict[str, NodeOutcome]:
-    """Prepare all nodes at once; outcomes by node name, silent nodes last.
+    """Prepare all nodes at once; return outcomes by node name, silent nodes last.
 
     Args:
         failures: of nodes that could not be looked at.

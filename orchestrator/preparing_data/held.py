@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator import checks, errors
 from orchestrator.datasets import Dataset, contents, judge
-from orchestrator.datasets.contents import Contents, FilesSeen
+from orchestrator.datasets.contents import Contents
 from orchestrator.deadlines import DATA_COUNT_S
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import probing
@@ -85,9 +85,7 @@ def document(observed: Holdings) -> dict[str, JSON]:
             **dataclasses.asdict(holding.digest),
             # Names of a thousand files are in the digest.
             "parts": [
-                {"files": len(part.sizes)}
-                if isinstance(part, FilesSeen)
-                else dataclasses.asdict(part)
+                {"files": len(part)} if isinstance(part, dict) else dataclasses.asdict(part)
                 for part in holding.contents
             ],
         }

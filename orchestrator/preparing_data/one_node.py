@@ -70,7 +70,7 @@ def find_running(work: Work, planned: Planned) -> RunningAttempt | None:
     index = work.fleet.transports[planned.node.name].get_own(f"{folder}/way") or b""
     if not index.isdigit() or int(index) >= len(ways):
         return None
-    running = _running(work, planned, ways[int(index)], number)
+    running = _bind(work, planned, ways[int(index)], number)
     state = running.runtime.inspect(running.attempt, running.task)
     well = state.end is not None and (state.end.status, state.end.why) == (0, "exited")
     if state.phase == "running" or (state.phase == "ended" and well):
@@ -144,14 +144,13 @@ def prepare(work: Work, planned: Planned, running: RunningAttempt | None) -> str
 
 
 def script(name: str) -> str:
-    """Return the text of a shipped script."""
     return resources.files("orchestrator.datasets").joinpath(name).read_text()
 
 
 def _start(work: Work, planned: Planned) -> RunningAttempt:
     if planned.way is None:
         raise AssertionError("a node that is ready has a way")
-    running = _running(work, planned, planned.way, planned.observed.attempt + 1)
+    running = _bind(work, planned, planned.way, planned.observed.attempt + 1)
     attempt, task, runtime = running.attempt, running.task, running.runtime
     index = str(work.request.dataset.ways.index(planned.way)).encode()
     work.fleet.transports[task.node].put(index, f"{attempt.folder(task)}/way")
@@ -171,7 +170,7 @@ def _start(work: Work, planned: Planned) -> RunningAttempt:
     return running
 
 
-def _running(work: Work, planned: Planned, way: Way, number: int) -> RunningAttempt:
+def _bind(work: Work, planned: Planned, way: Way, number: int) -> RunningAttempt:
     node, dataset = planned.node, work.request.dataset
     arguments = (_partial(planned), work.request.source or "", *way.words)
     argv = ("sh", "-c", script(way.script), way.script, *arguments)
@@ -198,7 +197,7 @@ def _refuse_bad_end(running: RunningAttempt, end: TaskEnd, log: Path) -> None:
 
 
 def _shell(work: Work, planned: Planned, name: str, words: tuple[str, ...]) -> str:
-    """Run a shipped script on a node; its output.
+    """Run a shipped script on a node; return its output.
 
     Raises:
         UnfitError: it failed; the message is its last line on standard error.

@@ -18,7 +18,7 @@ HELD = ("path", "files", "size", "digest", "parts")
 
 
 def holdings(voice: Voice, request: DataRequest, observed: Holdings) -> int:
-    """Show what nodes hold; exit code."""
+    """Show what nodes hold; return the exit code."""
     dataset = request.dataset
     rows = [
         (
@@ -33,7 +33,6 @@ def holdings(voice: Voice, request: DataRequest, observed: Holdings) -> int:
 
 
 def plans(voice: Voice, request: DataRequest, planned: Mapping[str, Planned]) -> None:
-    """Show what is to be done, by node name."""
     name = request.dataset.name
     rows = [
         (
@@ -53,7 +52,7 @@ def dry_run(
     planned: Mapping[str, Planned],
     failures: Sequence[errors.DlperfError],
 ) -> int:
-    """Show what would be done, and what stands against it; exit code."""
+    """Show what would be done, and what stands against it; return the exit code."""
     plans(voice, request, planned)
     nodes: dict[str, JSON] = {
         name: {
@@ -76,7 +75,7 @@ def outcomes(
     observed: Holdings,
     signal_number: int,
 ) -> int:
-    """Show the outcomes of nodes; exit code.
+    """Show the outcomes of nodes; return the exit code.
 
     Args:
         observed: what nodes hold afterwards.
@@ -118,7 +117,7 @@ def _end(
     findings: Sequence[Finding],
     failures: Sequence[errors.DlperfError],
 ) -> int:
-    """Show findings and failures, write the document; exit code."""
+    """Show findings and failures, and write the document; return the exit code."""
     if findings:
         voice.findings(findings)
     number = content.get("signal")

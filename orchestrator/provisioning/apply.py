@@ -20,7 +20,7 @@ from orchestrator.provisioning.materials import Preparing
 CHUNK_BYTES = 1 << 20
 
 
-def prepared(
+def prepare_images(
     preparing: Preparing, previous: Site | None, site: Site
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     """Return the site with its images, the same on all nodes, and by name what was done.
@@ -35,7 +35,7 @@ def prepared(
     records: dict[str, ImageRecord] = dict(site.images)
     for name in preparing.options.names:
         recipe, folder = recipes.recipe(preparing, name, previous)
-        recipe = recipes.resolved(preparing, recipe)
+        recipe = recipes.resolve(preparing, recipe)
         held_now = there(preparing.fleet, recipe.tag)
         done[name] = images.actions(recipe, held_now)
         if done[name]:
@@ -76,7 +76,7 @@ def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, fol
     bundle, bundled = preparing.bundle, preparing.options.bundle
     for action in todo:
         if action.kind == "download":
-            recipes.fetched(preparing, recipe, action.subject)
+            recipes.fetch(preparing, recipe, action.subject)
         elif action.kind == "build":
             _build(preparing, action, recipe, folder)
         elif action.kind == "load":
@@ -139,7 +139,7 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
     if inputs is None or recipe.tag is None:
         raise AssertionError("only a resolved recipe is built")
     base = _base(preparing, action.node, recipe)
-    parts = {file_name(url): recipes.fetched(preparing, recipe, url) for url in image.parts}
+    parts = {file_name(url): recipes.fetch(preparing, recipe, url) for url in image.parts}
     args = images.build_args(image, base=base)
     preparing.voice.line(f"{action.node}: build {recipe.tag}")
     with tempfile.TemporaryDirectory() as temporary:
@@ -164,14 +164,14 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
             preparing.credentials,
         )
         return base
-    path = recipes.fetched(preparing, recipe, image.archive)
+    path = recipes.fetch(preparing, recipe, image.archive)
     preparing.voice.line(f"{name}: load {image.base}")
     node.load(_chunks(path))
     if node.find(base) is not None:
         return base
     # Engines that keep images in containerd call it otherwise.
-    loaded, held = node.find(image.base), recipes.archived(path, image)
-    if loaded is None or (base, loaded.content) != (held.id, held.content):
+    loaded, held = node.find(image.base), recipes.find_archived(path, image)
+    if loaded is None or (base, loaded.content) != held:
         raise errors.ImageError(
             f"{image.archive} was loaded, and there is no {image.base} of id {base[:19]}",
             code="ARCHIVE",

@@ -6,7 +6,6 @@ import lzma
 import posixpath
 import tarfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from orchestrator import errors
@@ -17,14 +16,6 @@ _MOST_MEMBERS = 200_000
 _LIST = "manifest.json"
 _MOST_OF_CONFIGURATION = 4 << 20  # bytes; one has a few kilobytes, and layers are far larger
 _DAMAGES = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
-
-
-@dataclass(frozen=True, slots=True)
-class SavedImage:
-    """An image in a file: the sha256 of its configuration, and the digest of what it holds."""
-
-    id: str
-    content: str
 
 
 def check(path: Path, *, most_bytes: int = MOST_BYTES) -> None:
@@ -78,8 +69,10 @@ def _leaves(path: str) -> bool:
     return path.startswith("/") or posixpath.normpath(path).split("/")[0] == ".."
 
 
-def images(path: Path) -> dict[str, SavedImage]:
+def images(path: Path) -> dict[str, tuple[str, str]]:
     """Return the images in a file of ``docker save``, by name, without a Docker engine.
+
+    Each as the sha256 of its configuration, which is its id, and the digest of its content.
 
     Raises:
         ImageError: ARCHIVE; not such a file, damaged, or cut short.
@@ -112,11 +105,11 @@ def images(path: Path) -> dict[str, SavedImage]:
         raise _unreadable(f"{path.name} {seen}; {needed}") from error
 
 
-def _image(configuration: bytes) -> SavedImage:
+def _image(configuration: bytes) -> tuple[str, str]:
     said = json.loads(configuration)
     layers, settings = said["rootfs"]["diff_ids"], said.get("config") or {}
     digest = f"sha256:{hashlib.sha256(configuration).hexdigest()}"
-    return SavedImage(digest, content_digest(layers, settings))
+    return digest, content_digest(layers, settings)
 
 
 def _unsafe(name: str, why: str) -> errors.ImageError:

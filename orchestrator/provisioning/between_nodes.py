@@ -3,7 +3,6 @@
 import contextlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from orchestrator import checks, errors, words
 from orchestrator.console import Voice
@@ -22,16 +21,12 @@ PORT = 22333  # where ranks of the shipped playbooks meet; later trials take oth
 LONGEST_LINE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
-    """The findings between nodes, and the digests of data sets by name and node."""
-
-    findings: tuple[Finding, ...]
-    data: Mapping[str, Mapping[str, DataDigest]]
-
-
-def looked(fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recount: bool) -> Between:
+def check_nodes(
+    fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recount: bool
+) -> tuple[tuple[Finding, ...], Mapping[str, Mapping[str, DataDigest]]]:
     """Check that nodes reach each other and that their data sets match.
+
+    Return the findings, and the digests of data sets by name and node.
 
     Args:
         facts: by node; what they do not show as present is no more looked at, lest it hang again.
@@ -40,29 +35,20 @@ def looked(fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recoun
     Raises:
         NodeError: a node stopped answering.
     """
-    unreached = _unreached(fleet)
+    unreachable = _check_reach(fleet)
     nodes = [
         probing.with_present_data(node, facts[node.name].data) for node in fleet.cluster.members
     ]
     # A kept count may be from before the data set was repaired.
     for fresh in (True,) if recount else (False, True):
-        digests, unreadable = _data(fleet, voice, nodes, fresh=fresh)
+        digests, unreadable = _check_data(fleet, voice, nodes, fresh=fresh)
         between = [odd for name in digests for odd in checks.digests(name, digests[name])]
         if all(finding.severity != "error" for finding in between):
             break
-    return Between((*unreached, *between, *unreadable), digests)
+    return (*unreachable, *between, *unreadable), digests
 
 
-@dataclass(slots=True)
-class _Listening:
-    """A port that a node listens at, until its stream is closed."""
-
-    heard: Heard
-    token: str
-    stream: Stream
-
-
-def _unreached(fleet: Fleet) -> tuple[Finding, ...]:
+def _check_reach(fleet: Fleet) -> tuple[Finding, ...]:
     """Check that nodes reach each other where ranks will connect, by calls of ``reach.peers``."""
     addresses = {node.name: node.address for node in fleet.cluster.members if not node.is_here}
     names = list(addresses)
@@ -71,7 +57,8 @@ def _unreached(fleet: Fleet) -> tuple[Finding, ...]:
     peers = reach.peers(names)
     seconds = reach.listening_s(len(names), len(peers[names[0]]), at_once=MOST_AT_ONCE)
 
-    def listen(name: str) -> _Listening:
+    def listen(name: str) -> tuple[Heard, str, Stream]:
+        """Have a node listen at the port until the stream is closed."""
         token = secrets.token_hex(8)
         stream = fleet.transports[name].open(reach.listener(PORT, token, seconds=seconds))
         stream.settimeout(LISTEN_S)
@@ -79,17 +66,17 @@ def _unreached(fleet: Fleet) -> tuple[Finding, ...]:
         with contextlib.suppress(TimeoutError):
             while b"\n" not in line and (piece := stream.recv(LONGEST_LINE)):
                 line += piece
-        return _Listening(reach.listening(line.decode(errors="replace")), token, stream)
+        return reach.listening(line.decode(errors="replace")), token, stream
 
     def call(caller: str) -> dict[str, Heard]:
         asked = [
             Section(name, reach.connector(addresses[name], PORT), limit_s=int(CALLED_S))
             for name in peers[caller]
-            if listening[name].heard.state == "open"
+            if listening[name][0].state == "open"
         ]
         outputs = probing.outputs(fleet.transports[caller], "between", asked)
         return {
-            name: reach.connected(said.exit_code, said.out, said.err, token=listening[name].token)
+            name: reach.connected(said.exit_code, said.out, said.err, token=listening[name][1])
             for name, said in outputs.items()
         }
 
@@ -102,8 +89,8 @@ def _unreached(fleet: Fleet) -> tuple[Finding, ...]:
     finally:
         for answer in answers:
             if answer.value is not None:
-                answer.value.stream.close()
-    heard = {name: listener.heard for name, listener in listening.items()}
+                answer.value[2].close()
+    heard = {name: state for name, (state, _, _) in listening.items()}
     calls = {
         (answer.node, name): result
         for answer in called
@@ -112,7 +99,7 @@ def _unreached(fleet: Fleet) -> tuple[Finding, ...]:
     return tuple(checks.reachable(PORT, heard, calls))
 
 
-def _data(
+def _check_data(
     fleet: Fleet, voice: Voice, members: Sequence[Node], *, fresh: bool
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
     """Return by data set and node what it holds, and findings for those that cannot be read."""
@@ -121,7 +108,7 @@ def _data(
     digests: dict[str, dict[str, DataDigest]] = {name: {} for name in names}
     unreadable: list[Finding] = []
     voice.working(f"data sets: counting files on {words.count(len(nodes), 'node')}")
-    answers = ask_all(list(nodes), lambda node: _counts(fleet, nodes[node], fresh=fresh))
+    answers = ask_all(list(nodes), lambda node: _count_data(fleet, nodes[node], fresh=fresh))
     voice.rested()
     for name in names:
         for answer in answers:
@@ -141,7 +128,7 @@ def _data(
     return digests, unreadable
 
 
-def _counts(
+def _count_data(
     fleet: Fleet, node: Node, *, fresh: bool
 ) -> Mapping[str, DataDigest | errors.DlperfError]:
     """Return by name what the data sets of a node hold, or why that is not known."""

@@ -35,7 +35,7 @@ def hosts(
         for node in nodes
     }
     limit_s = sections.timeout_s(discovery.questions(ELSEWHERE))
-    with Fleet.of(_reached(name, nodes, agent, known_hosts)) as fleet:
+    with Fleet.of(_build_cluster(name, nodes, agent, known_hosts)) as fleet:
         done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
     return [probing.answered(probes[answer.node], answer) for answer in done]
 
@@ -51,7 +51,7 @@ def of_partition(partition: Partition, account: str | None) -> Discovered:
     return probing.understood(probe, done, partition.name)
 
 
-def _reached(
+def _build_cluster(
     name: str, nodes: Sequence[DraftNode], agent: bool, known_hosts: str | None
 ) -> Cluster:
     """Return an inventory with the least that reaching the nodes needs.

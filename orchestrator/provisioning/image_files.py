@@ -56,17 +56,17 @@ class Importing:
         return self.state / "images"
 
 
-def imported(
+def import_images(
     importing: Importing, names: Sequence[str], site: Site
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     """Return the site with these images, and by name what was done."""
     records, done = dict(site.images), dict[str, Sequence[Action]]()
     for name in names:
-        records[name], done[name] = prepared(importing, name)
+        records[name], done[name] = prepare_image(importing, name)
     return replace(site, images=records, provisioned=()), done
 
 
-def prepared(importing: Importing, name: str) -> tuple[ImageRecord, Sequence[Action]]:
+def prepare_image(importing: Importing, name: str) -> tuple[ImageRecord, Sequence[Action]]:
     """Return the image of a base as a file and its program beside it, and what was done for it.
 
     Raises:
@@ -144,7 +144,7 @@ def _start(importing: Importing, file: Path) -> None:
     if done.exit_code == 0:
         return
     said = done.stderr.decode(errors="replace")
-    node, cause = container_starts.blamed(said)
+    node, cause = container_starts.blame(said)
     raise errors.UnfitError(
         f"no container of {file} starts: {cause}",
         code="CONTAINER-START",

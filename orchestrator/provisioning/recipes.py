@@ -17,7 +17,6 @@ from orchestrator.model.site import Site
 from orchestrator.planning import images
 from orchestrator.planning.images import HeldImage, ImageRecipe
 from orchestrator.provisioning import archive, context
-from orchestrator.provisioning.archive import SavedImage
 from orchestrator.provisioning.materials import Preparing
 
 
@@ -58,7 +57,7 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
     return ImageRecipe(image, digest, files, checksums, cached, bundled, known), folder
 
 
-def resolved(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
+def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
     """Return the recipe with the digest of its base and the sha256 of every download.
 
     With ``--lock`` a file is trusted on its first download, and its sha256 is recorded.
@@ -84,7 +83,7 @@ def resolved(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
     if digest is None:
         if image.archive is not None:
             path = preparing.downloads.fetch(image.archive, checksums[image.archive])
-            digest, host = archived(path, image).id, "its archive"
+            (digest, _), host = find_archived(path, image), "its archive"
         else:
             origin = images.reference(image.base)
             host = preparing.mirror or origin.host
@@ -97,7 +96,7 @@ def resolved(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
     return replace(draft, base_digest=digest, downloads=checksums, cached=frozenset(cached))
 
 
-def fetched(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
+def fetch(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
     """Return the file at ``url`` with the sha256 that is locked, checked before its first use.
 
     Raises:
@@ -112,8 +111,8 @@ def fetched(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
     return path
 
 
-def archived(path: Path, image: Image) -> SavedImage:
-    """Return the image's base in a file of `docker save`.
+def find_archived(path: Path, image: Image) -> tuple[str, str]:
+    """Return id and content digest of the image's base in a file of `docker save`.
 
     Raises:
         ImageError: ARCHIVE, the file holds another image.

@@ -30,7 +30,7 @@ def show_site(voice: Voice, site: Site) -> None:
         )
         for name, facts in site.nodes.items()
     ]
-    voice.table(f"Cluster {site.cluster}", head, _folded(rows) if len(rows) > MOST_ROWS else rows)
+    voice.table(f"Cluster {site.cluster}", head, _fold(rows) if len(rows) > MOST_ROWS else rows)
     records = [
         (name, image.tag, image.id[:19], "locked" if image.locked else "UNLOCKED")
         for name, image in site.images.items()
@@ -43,8 +43,8 @@ def show_site(voice: Voice, site: Site) -> None:
         voice.result("No findings.")
 
 
-def _folded(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Rows of nodes that differ in name and hostname only as one."""
+def _fold(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Fold the rows of nodes that differ in name and hostname only."""
     alike: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for row in rows:
         alike.setdefault(row[2:], []).append(row[:2])
@@ -68,7 +68,7 @@ def actions_json(todo: Mapping[str, Sequence[Action]]) -> JSON:
 
 
 def _rows(actions: Mapping[str, Sequence[Action]]) -> Iterator[tuple[str, str, str, str, str]]:
-    """Rows of a table: image, kind, node, what, reason."""
+    """Yield the rows of a table: image, kind, node, what, reason."""
     for name, of_image in actions.items():
         for action in of_image:
             yield name, action.kind, action.node or "this machine", action.subject, action.reason

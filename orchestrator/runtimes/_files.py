@@ -14,7 +14,6 @@ from orchestrator.transports import Transport
 
 @cache
 def script() -> bytes:
-    """Return the supervisor's own program text."""
     return resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_bytes()
 
 
@@ -65,16 +64,12 @@ class TaskFiles:
         return ProcessIdentity(self._task.node, int(words[0]), *words[1:])
 
     def has(self, name: str) -> bool:
-        """Return whether a file of the task exists and has content."""
+        """Return whether a file of the task has content, as ``go`` has after its gate."""
         return bool(self._words(name))
 
     def text(self, name: str) -> str:
         """Return a small file's words, separated by single spaces; empty if there is no file."""
         return " ".join(self._words(name))
-
-    def let_through(self) -> bool:
-        """Return whether the task has passed its gate."""
-        return bool(self._words("go"))
 
     def end(self, why: str = "") -> TaskEnd | None:
         """Return how the task ended, or None if it has not.
@@ -114,7 +109,6 @@ class TaskFiles:
         return supervisor.is_shown_by(stat, self._boot())
 
     def rebooted(self, supervisor: ProcessIdentity) -> bool:
-        """Return whether the node has rebooted since the task started."""
         return self._boot() != supervisor.boot
 
     def _boot(self) -> str:

@@ -20,7 +20,7 @@ _EXITED = re.compile(r"^srun: error: ([^][\s]+): task \d+: Exited with exit code
 _ENDED = "received SIG"  # a node whose container was being made when another's failed
 
 
-def not_started(said: str) -> tuple[str, str] | None:
+def find_failed_start(said: str) -> tuple[str, str] | None:
     """Return node and cause of the first container that did not start, if pyxis names one.
 
     Args:
@@ -40,7 +40,7 @@ def not_started(said: str) -> tuple[str, str] | None:
     return node, cause.removeprefix("[ERROR] ")
 
 
-def blamed(said: str) -> tuple[str, str]:
+def blame(said: str) -> tuple[str, str]:
     """Return the node and the cause that srun's error output names for a failed container.
 
     Args:
@@ -48,7 +48,7 @@ def blamed(said: str) -> tuple[str, str]:
     """
     nodes = _EXITED.findall(said)
     node = nodes[0] if len(nodes) == 1 else ""
-    return not_started(said) or (node, first_error(said))
+    return find_failed_start(said) or (node, first_error(said))
 
 
 def first_error(said: str) -> str:
@@ -68,7 +68,7 @@ def refusal(files: TaskFiles, said: str, task: Task) -> errors.UnfitError | None
     """
     if files.supervisor() is not None:
         return None
-    found = not_started(said)
+    found = find_failed_start(said)
     told = files.text("err") if files.has("gone") else ""  # nothing: killed, for another's failure
     if found is None and not told:
         return None

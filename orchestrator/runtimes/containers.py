@@ -84,7 +84,7 @@ class Containers:
         )
 
     def create(self, name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-        """Create a container without starting it; its id, empty if the name is taken.
+        """Create a container without starting it; return its id, empty if the name is taken.
 
         Args:
             host: ``HostConfig`` of Docker's API.
@@ -170,9 +170,9 @@ class Containers:
                 )
             )
         except docker.errors.NotFound as error:
-            raise self.gone(name) from error
+            raise self.explain_removal(name) from error
 
-    def gone(self, name: str) -> errors.UnfitError:
+    def explain_removal(self, name: str) -> errors.UnfitError:
         """Return the error for a container of ours that somebody removed."""
         return errors.UnfitError(
             f"container {name} was removed while it ran",

@@ -25,6 +25,7 @@ from orchestrator.transports.cached import Cached
 
 T = TypeVar("T")
 LABEL = "dlperf."
+KILLED = 137
 SILENT = ("DOCKER-DOWN", "DOCKER-HUNG")
 LOOK_S = 0.2
 STARTS_S = 0.5  # after its start a supervisor may not be there yet; no engine is asked meanwhile
@@ -56,8 +57,6 @@ class _Seen:
 
 
 class DockerRuntime:
-    """Containers on one node."""
-
     def __init__(self, transport: Transport, engine: Engine, settings: ContainerSettings) -> None:
         self._transport = transport
         self._node = transport.node
@@ -96,8 +95,15 @@ class DockerRuntime:
             UnfitError, ImageError: the node lacks what the settings ask for, or the image.
             NodeError: it does not answer.
         """
+        image = attempt.images.get(self._node) or attempt.image or self._settings.image
+        ask = Cached(partial(self._ask_entrypoint, image))
+        argv = (*self._entrypoints.setdefault(image, ask).get(), *task.argv)
+        errors_file = self._files(attempt, task).path("err")
         started = {
-            "Entrypoint": self._argv(attempt, task, limits),
+            "Entrypoint": [
+                *("sh", "-c", 'umask 077; exec "$@" 2>"$0"', errors_file),
+                *supervised(attempt, task, limits, argv),
+            ],
             "Cmd": [],
             "Labels": {
                 **_labels(attempt, task),
@@ -105,7 +111,7 @@ class DockerRuntime:
                 f"{LABEL}deadline": marks.deadline(limits),
             },
         }
-        host, config = self._grants.request(attempt, task, self._image(attempt), started)
+        host, config = self._grants.request(attempt, task, image, started)
         # By which the task is ended without the engine.
         config["Env"].append(f"DLPERF_SUPERVISOR={attempt.token(task)}")
         return host, config
@@ -140,7 +146,14 @@ class DockerRuntime:
                 seen.heard_at = time.monotonic()
             seen.fresh_until = time.monotonic() + FRESH_S
             return self._lives(attempt, task, seen)  # also where looks are further apart
-        return self._asked(attempt, task, supervisor, seen)
+        # It is not known to be alive, so the engine is asked.
+        container = self._ask(lambda: self._containers.find(attempt.token(task)))
+        if container is None or container.finished:
+            return self._ask(lambda: self._judge_end(files, supervisor, container))
+        if supervisor is None:
+            return TaskState("absent")
+        seen.pid = str(container.pid)
+        return self._lives(attempt, task, seen)
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         return self._files(attempt, task).output(offset)
@@ -165,19 +178,6 @@ class DockerRuntime:
             with contextlib.suppress(errors.DlperfError):  # an observer disturbs nobody
                 marks.kill(self._transport, token)
 
-    def _asked(
-        self, attempt: Attempt, task: Task, supervisor: ProcessIdentity | None, seen: _Seen
-    ) -> TaskState:
-        """Ask the engine for the state of a task that is not known to be alive."""
-        files = self._files(attempt, task)
-        container = self._ask(lambda: self._containers.find(attempt.token(task)))
-        if container is None or container.finished:
-            return self._ask(lambda: _judge_end(files, supervisor, container, self._containers))
-        if supervisor is None:
-            return TaskState("absent")
-        seen.pid = str(container.pid)
-        return self._lives(attempt, task, seen)
-
     def _lives(self, attempt: Attempt, task: Task, seen: _Seen) -> TaskState:
         """Return the state of a task that is alive; start its observer once it is worth that.
 
@@ -186,7 +186,7 @@ class DockerRuntime:
         Raises:
             NodeError: the engine, which knows the supervisor's pid, does not answer.
         """
-        if seen.went_at is None and not self._files(attempt, task).let_through():
+        if seen.went_at is None and not self._files(attempt, task).has("go"):
             return TaskState("waiting")
         seen.went_at = seen.went_at or time.monotonic()
         if seen.unobserved is None or time.monotonic() < seen.went_at + OBSERVED_AFTER_S:
@@ -217,8 +217,11 @@ class DockerRuntime:
         began = time.monotonic()
         reason = "its removal does not finish"
         while time.monotonic() - began < self._engine.patience.end_s:
-            if self._is_silent():
-                return False
+            try:
+                self._engine.check()
+            except errors.UnfitError as error:
+                if error.code in SILENT:
+                    return False
             try:
                 if not made and not self._is_ours(self._containers.find(name), attempt, task):
                     return True
@@ -237,13 +240,6 @@ class DockerRuntime:
             node=task.node,
             fix=f"docker rm --force {name}",
         )
-
-    def _is_silent(self) -> bool:
-        try:
-            self._engine.check()
-        except errors.UnfitError as error:
-            return error.code in SILENT
-        return False
 
     def run_once(
         self,
@@ -272,14 +268,19 @@ class DockerRuntime:
         try:
             self._containers.create(name, host, config)
             self._containers.start(name)
-            state = self._finished(name, time.monotonic() + timeout_s)
-            if state is None:
-                raise errors.CommandTimedOut(
-                    f"{argv[0]} in a container gave no answer in {timeout_s:g} s",
-                    code="TIMEOUT",
-                    node=self._node,
-                )
-            return Completed(state.exit_code, *self._containers.output(name))
+            deadline = time.monotonic() + timeout_s
+            while time.monotonic() < deadline:
+                state = self._containers.find(name)
+                if state is None:
+                    raise self._containers.explain_removal(name)
+                if state.finished:
+                    return Completed(state.exit_code, *self._containers.output(name))
+                time.sleep(LOOK_S)
+            raise errors.CommandTimedOut(
+                f"{argv[0]} in a container gave no answer in {timeout_s:g} s",
+                code="TIMEOUT",
+                node=self._node,
+            )
         finally:
             self._containers.remove(name)
 
@@ -308,23 +309,7 @@ class DockerRuntime:
             f"container {name} could not be created", code="START", node=self._node
         )
 
-    def _argv(self, attempt: Attempt, task: Task, limits: Limits) -> list[str]:
-        """Return the supervisor's command line; its standard error goes to a file."""
-        files = self._files(attempt, task)
-        argv = (*self._entrypoint(self._image(attempt)), *task.argv)
-        return [
-            *("sh", "-c", 'umask 077; exec "$@" 2>"$0"', files.path("err")),
-            *supervised(attempt, task, limits, argv),
-        ]
-
-    def _image(self, attempt: Attempt) -> str:
-        return attempt.images.get(self._node) or attempt.image or self._settings.image
-
-    def _entrypoint(self, image: str) -> tuple[str, ...]:
-        ask = Cached(partial(self._image_entrypoint, image))
-        return self._entrypoints.setdefault(image, ask).get()
-
-    def _image_entrypoint(self, image: str) -> tuple[str, ...]:
+    def _ask_entrypoint(self, image: str) -> tuple[str, ...]:
         facts = self._images.find(image)
         if facts is None:
             raise errors.ImageError(
@@ -335,15 +320,39 @@ class DockerRuntime:
             )
         return facts.entrypoint
 
-    def _finished(self, name: str, deadline: float) -> ContainerState | None:
-        while time.monotonic() < deadline:
-            state = self._containers.find(name)
-            if state is None:
-                raise self._containers.gone(name)
-            if state.finished:
-                return state
-            time.sleep(LOOK_S)
-        return None
+    def _judge_end(
+        self, files: TaskFiles, supervisor: ProcessIdentity | None, container: ContainerState | None
+    ) -> TaskState:
+        """Return the state of a task whose container has ended or does not exist."""
+        end = files.end()
+        if end is None and supervisor is None and container is None:
+            return TaskState("absent")
+        if end is None:
+            why = self._find_reason(files, supervisor, container)
+            status = container.exit_code if container and why != "lost" else None
+            return TaskState("lost", files.make_lost_end(why, status))
+        if container is None:
+            return TaskState("ended", end)
+        # The kernel ended a rank for want of memory, while the program went on and exits with 0.
+        if container.oom_killed:
+            return TaskState("ended", replace(end, why="oom"))
+        # An engine that goes down or starts anew asks what it finds running to end.
+        if end.why == "stopped" and self._containers.restarted_since(container):
+            return TaskState("ended", replace(end, why="docker-restarted"))
+        return TaskState("ended", end)
+
+    def _find_reason(
+        self, files: TaskFiles, supervisor: ProcessIdentity | None, container: ContainerState | None
+    ) -> str:
+        if supervisor is not None and files.rebooted(supervisor):
+            return "rebooted"
+        if container is None:
+            return "lost"
+        if container.oom_killed:
+            return "oom"
+        if container.exit_code != KILLED:
+            return "lost"
+        return "docker-restarted" if self._containers.restarted_since(container) else "killed"
 
     def _is_ours(self, container: ContainerState | None, attempt: Attempt, task: Task) -> bool:
         ours = _labels(attempt, task).items()
@@ -362,46 +371,3 @@ def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
         **({"job": attempt.handle} if attempt.handle else {}),
     }
     return {f"{LABEL}{name}": value for name, value in labels.items()}
-
-
-KILLED = 137
-
-
-def _judge_end(
-    files: TaskFiles,
-    supervisor: ProcessIdentity | None,
-    container: ContainerState | None,
-    containers: Containers,
-) -> TaskState:
-    """Return the state of a task whose container has ended or does not exist."""
-    end = files.end()
-    if end is None and supervisor is None and container is None:
-        return TaskState("absent")
-    if end is None:
-        why = _find_reason(files, supervisor, container, containers)
-        status = container.exit_code if container and why != "lost" else None
-        return TaskState("lost", files.make_lost_end(why, status))
-    # A rank that the kernel ended for want of memory, while the program went on and exits with 0.
-    if container is not None and container.oom_killed:
-        return TaskState("ended", replace(end, why="oom"))
-    # An engine that goes down or starts anew asks what it finds running to end.
-    if end.why == "stopped" and container is not None and containers.restarted_since(container):
-        return TaskState("ended", replace(end, why="docker-restarted"))
-    return TaskState("ended", end)
-
-
-def _find_reason(
-    files: TaskFiles,
-    supervisor: ProcessIdentity | None,
-    container: ContainerState | None,
-    containers: Containers,
-) -> str:
-    if supervisor is not None and files.rebooted(supervisor):
-        return "rebooted"
-    if container is None:
-        return "lost"
-    if container.oom_killed:
-        return "oom"
-    if container.exit_code != KILLED:
-        return "lost"
-    return "docker-restarted" if containers.restarted_since(container) else "killed"

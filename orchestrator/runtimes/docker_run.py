@@ -16,7 +16,7 @@ def words(host: Mapping[str, Any], config: Mapping[str, Any], *options: str) -> 
 
     Source: Docker 20.10, `docker run --help`.
     """
-    entry = config.get("Entrypoint") or ()
+    entry, log = config.get("Entrypoint") or (), host["LogConfig"]
     return (
         *("run", "--rm", "--init", *options),
         *(f"--label={label}={value}" for label, value in config["Labels"].items()),
@@ -24,7 +24,8 @@ def words(host: Mapping[str, Any], config: Mapping[str, Any], *options: str) -> 
         f"--workdir={config['WorkingDir']}",
         *(f"--env={pair}" for pair in config["Env"]),
         f"--network={host['NetworkMode']}",
-        *_log(host["LogConfig"]),
+        f"--log-driver={log['Type']}",
+        *(f"--log-opt={name}={value}" for name, value in log["Config"].items()),
         *(f"--mount={_mount(mount)}" for mount in host["Mounts"]),
         *(f"--ulimit={u['Name']}={u['Soft']}:{u['Hard']}" for u in host["Ulimits"]),
         *_rights(host),
@@ -34,12 +35,6 @@ def words(host: Mapping[str, Any], config: Mapping[str, Any], *options: str) -> 
         *entry[1:],
         *config.get("Cmd", ()),
     )
-
-
-def _log(log: Mapping[str, Any]) -> Iterator[str]:
-    yield f"--log-driver={log['Type']}"
-    for name, value in log["Config"].items():
-        yield f"--log-opt={name}={value}"
 
 
 def _mount(mount: Mapping[str, Any]) -> str:

@@ -142,7 +142,14 @@ class Engine:
             except docker.errors.DockerException as error:
                 raise _causes.refusal(str(error), self.node, "DOCKER-REFUSED") from error
             except BROKEN as error:
-                raise self._broken(error, limit_s) from error
+                if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
+                    raise self._hung(limit_s) from error
+                self._check_aside()
+                raise errors.NodeError(
+                    f"the connection to Docker was lost: {error}",
+                    code="DOCKER-LOST",
+                    node=self.node,
+                ) from error
 
     def command_line(self, *words: str) -> None:
         """Run the docker command on the node, for work that may take long.
@@ -203,14 +210,6 @@ class Engine:
             )
         return str(min(theirs, ours, key=_number))
 
-    def _broken(self, error: BaseException, limit_s: float) -> errors.DlperfError:
-        if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
-            return self._hung(limit_s)
-        self._check_aside()
-        return errors.NodeError(
-            f"the connection to Docker was lost: {error}", code="DOCKER-LOST", node=self.node
-        )
-
     def _check_aside(self) -> None:
         """See that the engine answers, by a command of its own and not by our streams.
 
@@ -226,7 +225,11 @@ class Engine:
             raise self._hung(limit_s) from error
         stderr = done.stderr.decode(errors="replace")
         if done.exit_code != 0 or kind_of_silence(stderr) == "FOREIGN":
-            raise _causes.silence(stderr, self.node, self._whose(), self._sudo)
+            words = ("sh", "-c", WHOSE, "sh", SOCKET)
+            asked = self._transport.run(words, timeout_s=self.patience.answer_s)
+            user, _, socket = asked.stdout.decode(errors="replace").strip().partition("\n")
+            denied = f"user {user} may not use Docker" + (f" ({socket})" if socket else "")
+            raise _causes.silence(stderr, self.node, denied, self._sudo)
 
     def _hung(self, limit_s: float) -> errors.UnfitError:
         """Return the error for an engine that is silent on a node which is not.
@@ -242,12 +245,6 @@ class Engine:
             node=self.node,
             fix=f"{fix}; its log: journalctl -u docker -u containerd",
         )
-
-    def _whose(self) -> str:
-        words = ("sh", "-c", WHOSE, "sh", SOCKET)
-        done = self._transport.run(words, timeout_s=self.patience.answer_s)
-        user, _, socket = done.stdout.decode(errors="replace").strip().partition("\n")
-        return f"user {user} may not use Docker" + (f" ({socket})" if socket else "")
 
 
 def _client(adapter: DialAdapter, version: str, within_s: float) -> Any:

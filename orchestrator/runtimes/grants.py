@@ -119,7 +119,16 @@ class Grants:
         config: dict[str, Any] = {
             "NetworkMode": "host",
             "LogConfig": LOG,
-            "Mounts": [_mount(mount) for mount in mounts],
+            # Of the kind that refuses a missing source, where -v would make a folder of root's.
+            "Mounts": [
+                {
+                    "Type": "bind",
+                    "Source": mount.source,
+                    "Target": mount.target,
+                    "ReadOnly": mount.read_only,
+                }
+                for mount in mounts
+            ],
             "Ulimits": [
                 {"Name": name, "Soft": value, "Hard": value}
                 for name, value in self._settings.ulimits.items()
@@ -174,8 +183,6 @@ def of_node(transport: Transport, engine: "Engine", settings: ContainerSettings)
 
 
 class _Node:
-    """A node that is asked what its containers can be granted."""
-
     def __init__(self, transport: Transport, engine: "Engine", settings: ContainerSettings) -> None:
         self._transport, self._engine, self._settings = transport, engine, settings
 
@@ -239,16 +246,6 @@ def way_of_gpus(requested: str, facts: DockerFacts | None) -> str:
 def pairs(env: Mapping[str, str]) -> list[str]:
     """Return the variables as Docker's API and ``env`` take them."""
     return [f"{name}={value}" for name, value in env.items()]
-
-
-def _mount(mount: Mount) -> dict[str, Any]:
-    # Of the kind that refuses a source that is not there, where -v would make a folder of root's.
-    return {
-        "Type": "bind",
-        "Source": mount.source,
-        "Target": mount.target,
-        "ReadOnly": mount.read_only,
-    }
 
 
 def _gpu_request(way: str) -> dict[str, Any]:

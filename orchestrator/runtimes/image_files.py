@@ -146,7 +146,6 @@ WAYS = {
 
 
 def of_task(attempt: Attempt, task: Task) -> Contained:
-    """Return the container of a task."""
     return Contained(attempt.image, attempt.folder(task), task.mounts, bool(task.gpus))
 
 

@@ -104,8 +104,11 @@ class Images:
         Raises:
             ImageError: of the last try, or the engine has no such image after it.
         """
+        repository, tag = docker.utils.parse_repository_tag(reference)
+        params = {"fromImage": repository, "tag": tag or "latest"}
+        request = {"params": params, "headers": _header(credentials)}
         again = replace(PULL, pause_s=self._engine.patience.pause_s)
-        again.call(lambda: self._pull(reference, progress, credentials))
+        again.call(lambda: self._carry("/images/create", request, progress))
         image = self.find(reference)
         if image is None:
             raise self._missing(reference, "the pull succeeded, but the engine has no such image")
@@ -143,7 +146,7 @@ class Images:
         labels: Mapping[str, str],
         say: Say,
     ) -> str:
-        """Build an image from a tar with its Dockerfile; the image's id.
+        """Build an image from a tar with its Dockerfile; return the image's id.
 
         Args:
             labels: written on the image, whatever its Dockerfile says of them.
@@ -234,12 +237,6 @@ class Images:
         except docker.errors.NotFound:
             return False
         return True
-
-    def _pull(self, reference: str, progress: OnProgress, credentials: Credentials | None) -> None:
-        repository, tag = docker.utils.parse_repository_tag(reference)
-        params = {"fromImage": repository, "tag": tag or "latest"}
-        request = {"params": params, "headers": _header(credentials)}
-        self._carry("/images/create", request, progress)
 
     def _carry(self, path: str, request: Mapping[str, Any], progress: OnProgress) -> None:
         """Have an image pulled or pushed; given up once no byte has come for ``stall_s``."""

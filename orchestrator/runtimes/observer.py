@@ -14,7 +14,6 @@ from orchestrator.transports import Transport
 
 @cache
 def script() -> str:
-    """Return the observer's own program text."""
     return resources.files("orchestrator.runtimes").joinpath("observe.sh").read_text()
 
 

@@ -1,7 +1,6 @@
 """Tasks as plain processes, each under a supervisor in POSIX sh that outlives the controller."""
 
 import os
-from collections.abc import Mapping
 
 from orchestrator import errors
 from orchestrator.deadlines import SUPERVISOR_S
@@ -24,14 +23,12 @@ exec setsid -f env -i "$@" </dev/null >/dev/null 2>"$err"
 """
 
 
-def inherited_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables of ``INHERITED`` that are set, by default in this program."""
-    return {name: environ[name] for name in INHERITED if name in environ}
+def inherited_environment() -> dict[str, str]:
+    """Return the variables of ``INHERITED`` that are set in this program."""
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
 class ProcessRuntime:
-    """Processes on one node."""
-
     def __init__(self, transport: Transport, owner: str = "") -> None:
         """Run tasks through a node's transport.
 
@@ -75,7 +72,7 @@ class ProcessRuntime:
             return TaskState("absent")
         if end is None and supervisor is not None:
             if files.alive(supervisor, str(supervisor.pid)):
-                return TaskState("running" if files.let_through() else "waiting")
+                return TaskState("running" if files.has("go") else "waiting")
             end = files.end()  # it may have ended between the two looks
             if end is None:
                 why = "rebooted" if files.rebooted(supervisor) else "lost"

@@ -51,7 +51,7 @@ class StepFiles:
             return TaskState("absent")
         if files.has("gone"):
             return TaskState("lost", files.make_lost_end("lost"))
-        return TaskState("running" if files.let_through() else "waiting")
+        return TaskState("running" if files.has("go") else "waiting")
 
 
 def task_script(attempt: Attempt, task: Task, limits: Limits, inherited: Mapping[str, str]) -> str:

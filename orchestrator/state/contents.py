@@ -47,7 +47,7 @@ def survey(sweep: Sweep) -> Survey:
     """
 
     @cache  # an attempt has many files and one record
-    def given(trial: str, number: int) -> frozenset[str] | None:
+    def list_given(trial: str, number: int) -> frozenset[str] | None:
         try:
             tasks = sweep.attempt(trial, number).tasks
         except errors.DlperfError:
@@ -60,7 +60,7 @@ def survey(sweep: Sweep) -> Survey:
         name = path.relative_to(sweep.folder).as_posix()
         # A link to a key is a key, by whatever name.
         names = {name, real.relative_to(root).as_posix()} if not problem else {name}
-        secret = next(filter(None, (_secret(it, given) for it in names)), "")
+        secret = next(filter(None, (_secret(it, list_given) for it in names)), "")
         if any(_NO_EVIDENCE.fullmatch(step) for it in names for step in it.split("/")):
             left_out.append(name)
         elif problem or secret == UNKNOWN:
@@ -92,7 +92,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _secret(path: str, given: Callable[[str, int], frozenset[str] | None]) -> str:
+def _secret(path: str, list_given: Callable[[str, int], frozenset[str] | None]) -> str:
     """Say whether a task was given this file before it started: settings and keys, never results.
 
     Returns:
@@ -104,7 +104,7 @@ def _secret(path: str, given: Callable[[str, int], frozenset[str] | None]) -> st
     trial, number, name = steps
     if name == "attempt.json" or name.endswith(".log"):
         return ""
-    names = given(trial, int(number[1:]))
+    names = list_given(trial, int(number[1:]))
     if names is None:
         return UNKNOWN
     return GIVEN if name in names else ""

@@ -144,7 +144,6 @@ def event(line: bytes) -> Event | None:
 
 
 def event_line(event: Event) -> dict[str, JSON]:
-    """Return an event in the form of events.jsonl."""
     (kind,) = (kind for kind, noun in NOUNS.items() if isinstance(event, noun))
     return {"at": event.at, "event": kind, **asdict(event)}
 

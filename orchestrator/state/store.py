@@ -23,8 +23,6 @@ SWEEP_ID = re.compile(
 
 
 class Store:
-    """A state folder."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
 
@@ -155,7 +153,7 @@ class Store:
         return read(self.root / "sites" / f"{cluster}.json")
 
     def keep_site(self, cluster: str, content: bytes) -> Path:
-        """Write a cluster's site; the path of its file."""
+        """Write a cluster's site; return the path of its file."""
         path = self.root / "sites" / f"{cluster}.json"
         write(path, content)
         disk.remove_unfinished(path.parent.glob(f"{path.name}.*.new"))

@@ -23,8 +23,6 @@ _GATES: dict[Path, threading.Lock] = {}
 
 
 class Sweep:
-    """The folder of one sweep."""
-
     def __init__(self, folder: Path, sweep_id: str | None = None) -> None:
         """Open a sweep.
 
@@ -216,7 +214,7 @@ class Sweep:
         return outcome, hashlib.sha256(content).hexdigest()
 
     def keep_outcome(self, name: str, outcome: Outcome) -> str:
-        """Write the outcome beside a log; the sha256 of its bytes."""
+        """Write the outcome beside a log; return the sha256 of its bytes."""
         content = dumps(shape(Outcome).dump_python(outcome, mode="json")).encode()
         write(self.log(name).with_suffix(".json"), content, self._gate)
         return hashlib.sha256(content).hexdigest()

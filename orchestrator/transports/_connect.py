@@ -137,7 +137,6 @@ class Wire:
             raise
 
     def settimeout(self, seconds: float | None) -> None:
-        """Limit how long one call may wait."""
         self._pipe.settimeout(seconds)
 
     def note_end(self, how: Ending) -> None:
@@ -225,7 +224,6 @@ class _Terms:
         self.judge(HostKey(key.get_name(), key.asbytes()))
 
     def transport(self, wire: Wire, **_: object) -> Spoken:
-        """Make paramiko's transport with these terms."""
         spoken = Spoken(wire)
         wire.reader = spoken
         spoken.handshake_timeout = ANSWER_S
@@ -369,7 +367,7 @@ def _shake_hands_once(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
             why = error
             # paramiko re-raises any exception of its thread here.
             if isinstance(error, Exception) and not isinstance(error, OURS):
-                why = _failures.unspoken(target, wire.greeting, wire.ending, spoken, error)
+                why = _failures.explain_failure(target, wire.greeting, wire.ending, spoken, error)
             wire.close()
             if spoken:
                 # Its timer would hold up the end of the process as long as a handshake may take.
@@ -395,7 +393,7 @@ def _dial(target: SshTarget) -> Iterator[socket.socket]:
             dialled.setsockopt(level, option, value)
     except OSError as error:
         lacking = open_files.lacking(error, target.name)
-        raise lacking or _failures.unconnected(target, error) from error
+        raise lacking or _failures.explain_no_connection(target, error) from error
     with _handshakes:
         yield dialled
 
@@ -430,7 +428,7 @@ class _Gate:
         try:
             link = self._link.get()
         except errors.NodeError as error:
-            raise self._stopped(target, error) from error
+            raise self._explain_jump(target, error) from error
         with self._handshakes:
             place = (target.address, target.port)
             try:
@@ -438,12 +436,12 @@ class _Gate:
                     "direct-tcpip", place, ("127.0.0.1", 0), timeout=CONNECT_S
                 )
             except paramiko.ChannelException as error:
-                raise self._refused(target, error) from error
+                raise self._refuse(target, error) from error
             except (paramiko.SSHException, OSError, EOFError) as error:
                 if "Timeout" in str(error):
                     link.hang_up()
                 lost = link.explain_loss(target.name, "the way through")
-                raise self._stopped(target, lost) from error
+                raise self._explain_jump(target, lost) from error
             yield channel
 
     def leave(self) -> None:
@@ -455,12 +453,12 @@ class _Gate:
             _gates.pop(self._target, None)
         self._link.drop()
 
-    def _refused(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:
+    def _refuse(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:
         if error.code == FORBIDDEN:
             cause = f"it refuses to forward to {target.address} port {target.port}"
             fix = "set AllowTcpForwarding (and PermitOpen) in its sshd_config"
             refused = errors.NodeUnreachable(cause, code="SSH-JUMP", node=target.name, fix=fix)
-            return self._stopped(target, refused)
+            return self._explain_jump(target, refused)
         return errors.NodeUnreachable(
             f"{target.address} port {target.port} cannot be reached from the jump host:"
             f" {error.text}",
@@ -470,7 +468,7 @@ class _Gate:
             fix="check the address, the machine and its sshd",
         )
 
-    def _stopped(self, target: SshTarget, error: errors.NodeError) -> errors.NodeError:
+    def _explain_jump(self, target: SshTarget, error: errors.NodeError) -> errors.NodeError:
         """Return the jump host's error as an error of the node behind it."""
         where = {"node": target.name, "jump": self._target.address}
         cause = f"by the jump host: {error.cause}"

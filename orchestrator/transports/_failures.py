@@ -22,7 +22,7 @@ def _where(target: SshTarget) -> dict[str, str]:
     return {"node": target.name, "address": target.address}
 
 
-def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
+def explain_no_connection(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
     """Return the error for a TCP connection that cannot be made."""
     code, fix = "SSH-UNREACHABLE", "check the address, the machine and the firewall"
     if isinstance(error, ConnectionRefusedError):
@@ -43,7 +43,7 @@ def unconnected(target: SshTarget, error: OSError) -> errors.NodeUnreachable:
     )
 
 
-def unspoken(
+def explain_failure(
     target: SshTarget, greeting: bytes, ending: str, spoken: Any, error: Exception
 ) -> errors.NodeError:
     """Return the error for a connection on which the handshake or the login failed.
@@ -54,15 +54,15 @@ def unspoken(
         spoken: paramiko's transport.
     """
     if b"SSH-" not in greeting:
-        return _no_banner(target, greeting, ending)
+        return _explain_no_banner(target, greeting, ending)
     farewell = f" with the words {spoken.farewell!r}" if spoken.farewell else ""
     hung_up = ending and not farewell
     if isinstance(error, paramiko.AuthenticationException) and not hung_up:
-        return _not_let_in(target, spoken, error)
+        return _explain_login(target, spoken, error)
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
         named = [pair for word, pair in ALGORITHMS.items() if word in str(error)]
         option, ours = named[0] if named else ("its algorithms", "kex")
-        return _disagree(target, option, getattr(spoken, f"preferred_{ours}"), error)
+        return _explain_algorithms(target, option, getattr(spoken, f"preferred_{ours}"), error)
     cause = {
         "closed": "hung up",
         "reset": "reset the connection",
@@ -94,7 +94,7 @@ def explain_loss(node: str, ending: str, farewell: str, doing: str) -> errors.No
     )
 
 
-def _no_banner(target: SshTarget, greeting: bytes, ending: str) -> errors.NodeError:
+def _explain_no_banner(target: SshTarget, greeting: bytes, ending: str) -> errors.NodeError:
     words = greeting.partition(b"\n")[0].strip().decode(errors="replace")
     code = "SSH-NO-BANNER"
     if words and not words.startswith(("Exceeded", "Not allowed")):
@@ -112,7 +112,7 @@ def _no_banner(target: SshTarget, greeting: bytes, ending: str) -> errors.NodeEr
     )
 
 
-def _not_let_in(
+def _explain_login(
     target: SshTarget, spoken: Any, error: paramiko.AuthenticationException
 ) -> errors.NodeError:
     login = f"user {target.user} with the key {target.identity}"
@@ -125,7 +125,7 @@ def _not_let_in(
         )
     if "agree on a pubkey algorithm" in str(error):
         option = "PubkeyAcceptedAlgorithms"
-        return _disagree(target, option, ("rsa-sha2-512", "rsa-sha2-256"), error)
+        return _explain_algorithms(target, option, ("rsa-sha2-512", "rsa-sha2-256"), error)
     if "timeout" in str(error):
         return errors.NodeUnreachable(
             f"sshd does not answer the login of {login} in {ANSWER_S:g} s",
@@ -147,7 +147,7 @@ def _not_let_in(
     )
 
 
-def _disagree(
+def _explain_algorithms(
     target: SshTarget, option: str, ours: tuple[str, ...], error: Exception
 ) -> errors.NodeError:
     return errors.NodeError(

@@ -67,7 +67,7 @@ def private_key(target: SshTarget) -> Any:
             it does not hold that key).
     """
     if target.agent:
-        return _agent_key(target)
+        return _find_agent_key(target)
     if target.identity is None:
         raise errors.LocalError(
             f"the inventory names no SSH key for {target.address}, and none is searched for",
@@ -105,7 +105,7 @@ class _HeldKey(paramiko.AgentKey):  # type: ignore[misc]  # paramiko has no type
             return key.sign_ssh_data(data, algorithm)
 
 
-def _agent_key(target: SshTarget) -> Any:
+def _find_agent_key(target: SshTarget) -> Any:
     """Return the agent's key that fits the identity's .pub file; without identity, its only key."""
     place = os.environ.get("SSH_AUTH_SOCK", "")
     if not place:

@@ -62,7 +62,7 @@ class Sftp:
                     return None
                 with self._client.open_file(path) as handle:
                     opened = self._client.attributes(handle)
-                    same = _grown(opened) == _grown(before)
+                    same = _stamp(opened) == _stamp(before)
                     after = before if same else self._client.lstat(path)
                     plain = _is_plain(opened, owner) and _is_plain(after, owner)
                     if plain and _has_grown(before, opened) and _has_grown(opened, after):
@@ -98,7 +98,6 @@ class Sftp:
         return True
 
     def remove(self, path: str) -> None:
-        """Remove a file."""
         with _errors():
             self._client.remove(path)
 
@@ -135,7 +134,6 @@ class _Client(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no typ
         return paramiko.SFTPAttributes._from_msg(answer)
 
     def pieces(self, handle: bytes, offset: int, end: int) -> Iterator[bytes]:
-        """Yield the pieces of an open file."""
         try:
             while offset < end:
                 size = min(READ_BYTES, end - offset)
@@ -191,13 +189,13 @@ def _is_plain(file: paramiko.SFTPAttributes, owner: int) -> bool:
     return file.st_uid == owner and stat.S_ISREG(file.st_mode)
 
 
-def _grown(file: paramiko.SFTPAttributes) -> tuple[int, int, int]:
+def _stamp(file: paramiko.SFTPAttributes) -> tuple[int, int, int]:
     return file.st_mode, file.st_size, file.st_mtime
 
 
 def _has_grown(before: paramiko.SFTPAttributes, after: paramiko.SFTPAttributes) -> bool:
     """Return True if the second may be the first some time later."""
-    return all(then <= now for then, now in zip(_grown(before), _grown(after), strict=True))
+    return all(then <= now for then, now in zip(_stamp(before), _stamp(after), strict=True))
 
 
 @contextmanager

@@ -44,7 +44,11 @@ class Cached(Generic[T]):
                 self._future = future
         if mine:
             self._finish(before)
-            self._fulfil(future)
+            try:
+                future.set_result(self._make())
+            except BaseException as error:
+                future.set_exception(error)
+                raise
         return future.result()
 
     def drop(self) -> None:
@@ -52,13 +56,6 @@ class Cached(Generic[T]):
         with self._lock:
             before, self._future = self._future, None
         self._finish(before)
-
-    def _fulfil(self, future: "Future[T]") -> None:
-        try:
-            future.set_result(self._make())
-        except BaseException as error:
-            future.set_exception(error)
-            raise
 
     def _finish(self, future: "Future[T] | None") -> None:
         if future:  # what is still being made ends as soon as it is there

@@ -109,7 +109,21 @@ def judge(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> None:
             fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",
         )
     alike = [entry for entry in trusted if entry.key.kind == key.kind]
-    raise _changed(node, name, key, alike) if alike else _other_kind(node, name, key, trusted)
+    if alike:
+        before = ", ".join(f"{entry.key.fingerprint} ({entry.where})" for entry in alike)
+        raise errors.NodeError(
+            f"the host key of {name} has changed: it shows {_format_key(key)}; trusted is {before}",
+            code="SSH-HOSTKEY-CHANGED",
+            node=node,
+            fix="find out why; only then remove that line and run: dlperf-orch trust INVENTORY",
+        )
+    kinds = ", ".join(f"{entry.key.kind} ({entry.where})" for entry in trusted)
+    raise errors.NodeError(
+        f"{name} is trusted by {kinds} only and no longer offers that; it shows {_format_key(key)}",
+        code="SSH-HOSTKEY-TYPE",
+        node=node,
+        fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",
+    )
 
 
 def changed(node: str, name: str, seen: Sequence[HostKey], fingerprint: str) -> errors.NodeError:
@@ -194,23 +208,3 @@ def _match(patterns: Sequence[str], name: str) -> bool:
 
 def _format_key(key: HostKey) -> str:
     return f"{key.kind} {key.fingerprint}"
-
-
-def _changed(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> errors.NodeError:
-    before = ", ".join(f"{entry.key.fingerprint} ({entry.where})" for entry in entries)
-    return errors.NodeError(
-        f"the host key of {name} has changed: it shows {_format_key(key)}; trusted is {before}",
-        code="SSH-HOSTKEY-CHANGED",
-        node=node,
-        fix="find out why; only then remove that line and run: dlperf-orch trust INVENTORY",
-    )
-
-
-def _other_kind(node: str, name: str, key: HostKey, entries: Sequence[Entry]) -> errors.NodeError:
-    kinds = ", ".join(f"{entry.key.kind} ({entry.where})" for entry in entries)
-    return errors.NodeError(
-        f"{name} is trusted by {kinds} only and no longer offers that; it shows {_format_key(key)}",
-        code="SSH-HOSTKEY-TYPE",
-        node=node,
-        fix="compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY",
-    )

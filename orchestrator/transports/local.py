@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import io
+import itertools
 import os
 import secrets
 import socket
@@ -25,24 +26,17 @@ NOT_THERE = (errno.ENOENT, errno.ESRCH)
 NOT_PLAIN = (*NOT_THERE, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 
 
-def _without_link(path: str, flags: int) -> int:
+def _open_without_link(path: str, flags: int) -> int:
     """Open a path without following a link, and without waiting for a FIFO's other end."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def _from(file: io.FileIO, offset: int) -> bytes:
+def _read_rest(file: io.FileIO, offset: int) -> bytes:
+    """Read up to 4 MiB in small reads: the kernel refuses large reads of /proc/sys."""
     if offset:
         file.seek(offset)
-    return b"".join(_pieces(file))
-
-
-def _pieces(file: io.FileIO) -> Iterator[bytes]:
-    """Yield up to 4 MiB in small reads: the kernel refuses large reads of /proc/sys."""
-    for _ in range(MOST_BYTES // PIECE_BYTES):
-        piece = file.read(PIECE_BYTES)
-        if not piece:
-            return
-        yield piece
+    pieces = iter(lambda: file.read(PIECE_BYTES), b"")
+    return b"".join(itertools.islice(pieces, MOST_BYTES // PIECE_BYTES))
 
 
 def _make_folder(path: Path) -> None:
@@ -52,7 +46,7 @@ def _make_folder(path: Path) -> None:
         path.mkdir(mode=0o700, exist_ok=True)
 
 
-def _created(path: Path) -> int:
+def _create(path: Path) -> int:
     """Create a file, with the folders above it; return its descriptor.
 
     Who forgets an attempt beside it removes folders that are empty, those just made among them.
@@ -103,7 +97,7 @@ class LocalTransport:
         target = Path(path)
         aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
         try:
-            with open(_created(aside), "wb") as file:
+            with open(_create(aside), "wb") as file:
                 file.write(content)
             aside.rename(target)
         except OSError as error:
@@ -113,20 +107,20 @@ class LocalTransport:
 
     def get(self, path: str, offset: int = 0) -> bytes | None:
         with self._reading(path, NOT_THERE), open(path, "rb", buffering=0) as file:
-            return _from(file, offset)
+            return _read_rest(file, offset)
         return None
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
         reading = self._reading(path, NOT_PLAIN)
-        with reading, open(path, "rb", buffering=0, opener=_without_link) as file:
+        with reading, open(path, "rb", buffering=0, opener=_open_without_link) as file:
             status = os.fstat(file.fileno())
             if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-                return _from(file, offset)
+                return _read_rest(file, offset)
         return None
 
     def feed(self, path: str, line: bytes) -> bool:
         with contextlib.suppress(OSError):
-            gate = _without_link(path, os.O_WRONLY)
+            gate = _open_without_link(path, os.O_WRONLY)
             try:
                 is_gate = stat.S_ISFIFO(os.fstat(gate).st_mode)
                 return is_gate and os.write(gate, line) == len(line)

@@ -220,7 +220,7 @@ class Session:
             printed = silent.args[0] + stream.complaints()
             stream.close()
             ended = f"gave no answer in {limit(limit_s)}" if silent.__cause__ else "ended"
-            raise self._no_shell(ended, printed) from silent
+            raise self._explain_no_shell(ended, printed) from silent
         except BaseException:
             stream.close()
             raise
@@ -306,7 +306,7 @@ class Session:
                 raise missing from error
             raise
 
-    def _no_shell(self, ended: str, printed: bytes) -> errors.NodeError:
+    def _explain_no_shell(self, ended: str, printed: bytes) -> errors.NodeError:
         """Return the error for a login shell that has started no command."""
         self.prove()
         if not self.alive:
@@ -481,7 +481,6 @@ def _create(sftp: Sftp, content: bytes, path: str) -> None:
 
 
 def _make_folder(sftp: Sftp, path: str) -> None:
-    """Make a folder, and those above it that are not there."""
     try:
         sftp.make_folder(path, 0o700)
     except Refused as refused:

@@ -117,9 +117,13 @@ class Steps:
     def _step(self, group: Mapping[str, _Question]) -> None:
         limit_s = next(iter(group.values())).timeout_s
         try:
-            answers, why = self._run(group, limit_s)
+            argv = {node: question.argv for node, question in group.items()}
+            words = self.words(list(group), "--input=all", "--chdir=/", "sh", "-s")
+            done = run_step(words, script(argv, limit_s).encode(), limit_s)
+            answered = answers(argv, done.stdout)
+            why = done.stderr.decode(errors="replace").strip()
             for node, question in group.items():
-                question.answer = answers.get(node) or _silent(node, why)
+                question.answer = answered.get(node) or _silent(node, why)
                 if isinstance(question.answer, Completed) and question.answer.exit_code == 124:
                     question.answer = errors.CommandTimedOut(
                         f"{question.argv[0]} gave no answer in {limit(limit_s)}",
@@ -132,14 +136,6 @@ class Steps:
         finally:
             for question in group.values():
                 question.done.set()
-
-    def _run(
-        self, group: Mapping[str, _Question], limit_s: float
-    ) -> tuple[dict[str, Completed], str]:
-        argv = {node: question.argv for node, question in group.items()}
-        words = self.words(list(group), "--input=all", "--chdir=/", "sh", "-s")
-        done = run_step(words, script(argv, limit_s).encode(), limit_s)
-        return answers(argv, done.stdout), done.stderr.decode(errors="replace").strip()
 
 
 def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
@@ -229,12 +225,12 @@ class StepTransport:
     def get(self, path: str, offset: int = 0) -> bytes | None:
         if self._is_shared(path):
             return self._local.get(path, offset)
-        return self._got(path, offset, "any")
+        return self._read_by_step(path, offset, "any")
 
     def get_own(self, path: str, offset: int = 0) -> bytes | None:
         if self._is_shared(path):
             return self._local.get_own(path, offset)
-        return self._got(path, offset, "own")
+        return self._read_by_step(path, offset, "own")
 
     def feed(self, path: str, line: bytes) -> bool:
         words = ("sh", "-c", FEED, "sh", path, line.decode())
@@ -247,7 +243,7 @@ class StepTransport:
         with contextlib.suppress(OSError):
             self._local.close()
 
-    def _got(self, path: str, offset: int, kind: str) -> bytes | None:
+    def _read_by_step(self, path: str, offset: int, kind: str) -> bytes | None:
         words = ("sh", "-c", GET, "sh", path, str(offset + 1), kind)
         done = self.run(words, timeout_s=COMMAND_S)
         if done.exit_code == 44:

@@ -171,12 +171,12 @@ def _prepared(
     if request.cluster.from_files:
         state = store.root.resolve()
         importing = image_files.Importing(fleet, state, site.images, options.relock, voice)
-        return image_files.imported(importing, options.names, site)
+        return image_files.import_images(importing, options.names, site)
     if not fleet.engines or not options.names:
         return site, {}
     credentials = secrets.credentials(request.cluster.registry)
     preparing = materials.begin(store, fleet, options, voice, credentials)
-    return apply.prepared(preparing, request.previous, site)
+    return apply.prepare_images(preparing, request.previous, site)
 
 
 def _looked_into(
@@ -188,7 +188,7 @@ def _looked_into(
     """
     pool = Pool(1)
     facts = site.nodes
-    looking = pool.submit(lambda: between_nodes.looked(fleet, voice, facts, recount=recount))
+    looking = pool.submit(lambda: between_nodes.check_nodes(fleet, voice, facts, recount=recount))
     pool.close()
     names = request.images.names if fleet.engines and not request.cluster.from_files else ()
     try:
@@ -198,10 +198,10 @@ def _looked_into(
         raise
     site = site.with_provisioned(*inside)
     try:
-        between = looking.result()
+        findings, data = looking.result()
     except errors.NodeError as error:
         return site, [error]
-    return replace(site.with_provisioned(*between.findings), data=between.data), []
+    return replace(site.with_provisioned(*findings), data=data), []
 
 
 def _measured(

@@ -3,7 +3,7 @@
 from orchestrator.datasets import (
     Dataset,
 )
-from orchestrator.datasets.contents import FilesSeen
+from orchestrator.datasets.contents import FileSizes
 from orchestrator.datasets.sets import DATASETS
 
 NAMES = ("dali_idx", "gpt", "imagenet", "imagenet_ofrecord", "imagenet_tfrecord", "wiki_ofrecord")
@@ -14,6 +14,6 @@ def known(name: str) -> Dataset:
     return DATASETS[name]
 
 
-def sizes(*names: str, each: int = 9) -> FilesSeen:
+def sizes(*names: str, each: int = 9) -> FileSizes:
     """Files of these names."""
-    return FilesSeen(dict.fromkeys(names, each))
+    return dict.fromkeys(names, each)

@@ -14,7 +14,7 @@ from orchestrator.datasets import (
     contents,
     labels,
 )
-from orchestrator.datasets.contents import ClassesSeen, Contents, FilesSeen
+from orchestrator.datasets.contents import ClassesSeen, Contents
 from orchestrator.datasets.sets import DATASETS
 from tests.datasets.shipped import NAMES, known
 from tests.small_sets import CLASSES, jpeg, parts, tfrecords, valprep
@@ -104,8 +104,7 @@ def test_files_are_listed_with_their_sizes(tmp_path: Path) -> None:
     tfrecords(tmp_path / "tf", train=2, validation=1)
     (tmp_path / "tf" / "more").mkdir()
     train, val = ask(known("imagenet_tfrecord"), tmp_path / "tf")
-    assert isinstance(train, FilesSeen)
-    assert train.sizes == {
+    assert train == {
         "train-00000-of-00002": 1000,
         "train-00001-of-00002": 1001,
         "validation-00000-of-00001": 1000,
@@ -116,7 +115,7 @@ def test_files_are_listed_with_their_sizes(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_has_no_file(tmp_path: Path) -> None:
     """Missing parts are the verdict's business; a missing data set is an error."""
     (tmp_path / "of").mkdir()
-    assert ask(known("imagenet_ofrecord"), tmp_path / "of") == (FilesSeen({}),)
+    assert ask(known("imagenet_ofrecord"), tmp_path / "of") == ({},)
     with pytest.raises(errors.LogError, match="none: missing; needed ImageNet, OFRecord"):
         ask(known("imagenet_ofrecord"), tmp_path / "none")
     (tmp_path / "file").write_text("x")

@@ -5,7 +5,7 @@ import pytest
 from orchestrator.datasets import (
     judge,
 )
-from orchestrator.datasets.contents import ClassesSeen, FilesSeen
+from orchestrator.datasets.contents import ClassesSeen, FileSizes
 from orchestrator.model.site import Finding
 from tests.datasets.shipped import known, sizes
 
@@ -14,7 +14,7 @@ WHOLE_VAL = ClassesSeen(folders=1000, files=50_000)
 NOTHING = ClassesSeen()
 
 
-def judged(name: str, *contents: ClassesSeen | FilesSeen) -> list[Finding]:
+def judged(name: str, *contents: ClassesSeen | FileSizes) -> list[Finding]:
     """What is wrong with a data set of these contents on node `vs001`."""
     return list(judge.judge(known(name), "vs001", "/data/set", contents))
 
@@ -132,7 +132,7 @@ def test_both_files_of_gpt_belong_together() -> None:
     (finding,) = judged("gpt", sizes(f"{stem}.idx"))
     assert finding.seen == f"no {stem}.bin in /data/set"
     assert judged("gpt", NOTHING)[0].seen == f"no {stem}.bin in /data/set"
-    (empty,) = judged("gpt", FilesSeen({f"{stem}.bin": 9, f"{stem}.idx": 0}))
+    (empty,) = judged("gpt", {f"{stem}.bin": 9, f"{stem}.idx": 0})
     assert empty.seen == f"{stem}.idx in /data/set without a byte"
 
 

@@ -227,7 +227,7 @@ def test_bundle_holds_the_image_that_was_prepared(desk: Desk) -> None:
     with spoilt(nodes[:1], record, "ENV SPOILT=1"):
         made = desk.json(*words, str(desk.folder / "one"))["bundle"]["images"][0]
         held = archive.images(desk.folder / "one" / made["file"])
-        assert held[record["tag"]].content == made["content"]
+        assert held[record["tag"]][1] == made["content"]
         assert made["id"] == own_id(record, nodes[1])
     with spoilt(nodes, record, "ENV SPOILT=1"):
         refused = desk.run(*words, str(desk.folder / "none"))

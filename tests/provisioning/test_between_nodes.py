@@ -28,6 +28,6 @@ def test_what_the_first_look_did_not_find_is_not_counted(state: DataState, tmp_p
     here["folder"] = str(tmp_path / "dlperf")
     fleet = Fleet(cluster([here]), {"here": LocalTransport("here")})
     facts = {"here": NodeFacts(HOST, data={"good": "present", "bad": state})}
-    found = between_nodes.looked(fleet, Voice(as_json=True), facts, recount=True)
-    assert found.findings == ()
-    assert {name: [*held] for name, held in found.data.items()} == {"good": ["here"]}
+    findings, digests = between_nodes.check_nodes(fleet, Voice(as_json=True), facts, recount=True)
+    assert findings == ()
+    assert {name: [*held] for name, held in digests.items()} == {"good": ["here"]}

@@ -10,7 +10,7 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
-from orchestrator.provisioning.image_files import Importing, prepared
+from orchestrator.provisioning.image_files import Importing, prepare_image
 from orchestrator.transports.local import LocalTransport
 
 
@@ -28,7 +28,7 @@ def importing(tmp_path: Path) -> Iterator[Importing]:
 def test_an_image_that_must_be_built_is_refused(importing: Importing) -> None:
     """Nothing is imported, since the program would be missing in it."""
     with pytest.raises(errors.ImageError, match="built by its Dockerfile") as refused:
-        prepared(importing, "ngc-pytorch-20.03")
+        prepare_image(importing, "ngc-pytorch-20.03")
     assert refused.value.code == "NO-BUILD"
     assert not importing.folder.exists()
 
@@ -39,7 +39,7 @@ def test_an_import_that_fails_is_said_in_its_own_words(
     """By the node and the program; no part of a file is left."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     with pytest.raises(errors.ImageError, match=r"enroot cannot import nvcr\.io/nvidia") as refused:
-        prepared(importing, "reference-rn50")
+        prepare_image(importing, "reference-rn50")
     assert (refused.value.code, refused.value.where["node"]) == ("IMAGE-PULL", "n1")
     assert "enroot: not found" in str(refused.value)
     assert not list(importing.folder.iterdir())

@@ -12,7 +12,6 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.image import content_digest
 from orchestrator.provisioning import archive
-from orchestrator.provisioning.archive import SavedImage
 
 LAYER = f"sha256:{'1' * 64}"
 CONFIG = json.dumps({"config": {"Env": ["A=1"]}, "rootfs": {"diff_ids": [LAYER]}}).encode()
@@ -44,7 +43,7 @@ def test_id_is_the_hash_of_the_configuration(tmp_path: Path, mode: Mode, config:
     """Whatever the file calls it, compressed or not, in either layout of `docker save`."""
     layer = {"1/layer.tar": b"\0" * (5 << 20)}
     members = {**layer, "manifest.json": listed(config, NAME, "b:1"), config: CONFIG}
-    image = SavedImage(ID, content_digest([LAYER], {"Env": ["A=1"]}))
+    image = (ID, content_digest([LAYER], {"Env": ["A=1"]}))
     found = archive.images(saved(tmp_path / "x.tar", members, mode))
     assert found == {NAME: image, "b:1": image}
 

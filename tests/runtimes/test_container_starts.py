@@ -42,20 +42,23 @@ def sample(name: str) -> str:
 def test_the_node_to_blame_is_named_with_its_cause(name: str) -> None:
     """Not one whose container was given up for another's, wherever its lines stand."""
     said = sample(name)
-    assert container_starts.not_started(said) == CAUSES[name]
+    assert container_starts.find_failed_start(said) == CAUSES[name]
     nodes = [
         "".join(line for line in said.splitlines(True) if name in line)
         for name in ("vs001", "vs002")
     ]
-    assert container_starts.not_started("".join(nodes)) == CAUSES[name]
+    assert container_starts.find_failed_start("".join(nodes)) == CAUSES[name]
 
 
 def test_a_slurmstepd_that_is_alone_on_its_machine_names_no_node() -> None:
     """The node is then not known; a line without any cause is still one of pyxis'."""
     said = sample("invalid_image").replace("slurmstepd-vs001", "slurmstepd")
-    assert container_starts.not_started(said) == ("", "Invalid image format: /shared/t/bad.sqsh")
+    assert container_starts.find_failed_start(said) == (
+        "",
+        "Invalid image format: /shared/t/bad.sqsh",
+    )
     first, *_ = said.splitlines()
-    assert container_starts.not_started(first) == ("", "child 8265 failed with error code: 1")
+    assert container_starts.find_failed_start(first) == ("", "child 8265 failed with error code: 1")
 
 
 def test_the_first_error_of_srun_is_no_remark() -> None:
@@ -86,13 +89,13 @@ srun: error: vs002: task 1: Exited with exit code 255
 
 def test_apptainer_says_why_and_srun_where() -> None:
     """Where one node fails, it is named; where pyxis told of one, that counts."""
-    node, cause = container_starts.blamed(NO_FUSE)
+    node, cause = container_starts.blame(NO_FUSE)
     assert node == "vs002"
     assert cause.startswith("container creation failed: image driver mount failure: ")
-    node, cause = container_starts.blamed(NO_FILE)
+    node, cause = container_starts.blame(NO_FILE)
     assert node == ""
     assert cause.endswith("lstat /nope.sif: no such file or directory")
-    assert container_starts.blamed(sample("mount_missing")) == CAUSES["mount_missing"]
+    assert container_starts.blame(sample("mount_missing")) == CAUSES["mount_missing"]
 
 
 def refused(folder: Path, said: str, **files: str) -> errors.UnfitError | None:
