@@ -279,9 +279,18 @@ def write_service_files(scheduler: Scheduler, attempt: Attempt) -> None:
         UnfitError: FOLDERS; the nodes keep attempts in different folders.
         NodeError, LocalError: some files may be written; they are removed with the folders.
     """
-    if any(task.files for task in attempt.tasks):
-        _refuse_folders(attempt)
-        scheduler.write(attempt, _service_files(attempt))
+    if not any(task.files for task in attempt.tasks):
+        return
+    folders = {attempt.folder(task) for task in attempt.tasks}
+    if len(folders) > 1:
+        raise errors.UnfitError(
+            f"the nodes keep this attempt in {', '.join(sorted(folders))};"
+            " mpirun's ranks have one working folder everywhere",
+            code="FOLDERS",
+            trial=attempt.trial,
+            fix="give the nodes of the inventory the same `folder`",
+        )
+    scheduler.write(attempt, _service_files(attempt))
 
 
 def _service_files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
@@ -300,15 +309,3 @@ def _service_files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
         task.node_rank: {name: files[task.node_rank][name].encode() for name in task.files}
         for task in attempt.tasks
     }
-
-
-def _refuse_folders(attempt: Attempt) -> None:
-    folders = {attempt.folder(task) for task in attempt.tasks}
-    if len(folders) > 1:
-        raise errors.UnfitError(
-            f"the nodes keep this attempt in {', '.join(sorted(folders))};"
-            " mpirun's ranks have one working folder everywhere",
-            code="FOLDERS",
-            trial=attempt.trial,
-            fix="give the nodes of the inventory the same `folder`",
-        )

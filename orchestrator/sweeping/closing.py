@@ -218,7 +218,8 @@ def copy_files(
         StoreError: this machine cannot write them; those on the nodes are untouched.
     """
     target = sweep.attempt_folder(attempt.trial, attempt.number)
-    tasks = {task.node: task for task in attempt.tasks if _elsewhere(attempt, task, target)}
+    here = str(target.resolve())
+    tasks = {task.node: task for task in attempt.tasks if attempt.folder(task) != here}
     end_on = {end.node: end for end in ends}
 
     def copy(node: str) -> None:
@@ -237,10 +238,6 @@ def copy_files(
         for answer in answers
         if answer.error is not None
     )
-
-
-def _elsewhere(attempt: Attempt, task: Task, target: Path) -> bool:
-    return attempt.folder(task) != str(target.resolve())
 
 
 class _Copy:

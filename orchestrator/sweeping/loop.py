@@ -44,7 +44,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         on = not (campaign.stopping or campaign.failed.is_set())
         return on and (most is None or len(failed) < most)
 
-    with _frozen_if_left(campaign.sweep), voice.view(name, len(trials), done) as view:
+    with _freeze_if_left(campaign.sweep), voice.view(name, len(trials), done) as view:
         attempts.settle(campaign, whole, view)
         closing.forget_closed(campaign, whole)
 
@@ -84,7 +84,7 @@ def _lanes(campaign: Campaign, requested: Requested) -> int:
 
 
 @contextlib.contextmanager
-def _frozen_if_left(sweep: Sweep) -> Iterator[None]:
+def _freeze_if_left(sweep: Sweep) -> Iterator[None]:
     """Keep lanes, whose threads go on after ``Abandoned``, from writing to the sweep.
 
     Its lock is released then, and the tasks that may still run are listed.

@@ -36,7 +36,7 @@ class Opened:
         if not same and not self._request.options.new:
             self._pass_over_unreadable()
         if before is not None and not same and not self._request.options.new:
-            self._differs(before, now)
+            self._say_difference(before, now)
         if before is not None and same and not self._request.options.new:
             opened = before
             self._voice.line(f"sweep {opened.id} goes on")
@@ -113,7 +113,7 @@ class Opened:
             kept = replace(kept, inventory=before.inventory)  # by which `stop` finds what is open
         opened.keep_record(replace(kept, plan=requested))
 
-    def _differs(self, before: Sweep, now: SweepRecord) -> None:
+    def _say_difference(self, before: Sweep, now: SweepRecord) -> None:
         self._voice.line(f"differs from sweep {before.id}, which is kept:")
         old, new = _lines(before.record()), _lines(now)
         for line in difflib.unified_diff(old, new, before.id, "now", lineterm="", n=0):
