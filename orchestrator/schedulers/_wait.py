@@ -163,7 +163,10 @@ class Wait:
             if now >= self._asks_at or stopping():
                 self._ask_to_end()
         elif self._reason or self._served:
-            self._insist(now)
+            # Tasks that did not end within the grace; again after every further grace.
+            if now - self._insisted_at > self._limits.grace_s + 5.0:
+                self._insisted_at = now
+                self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))
         elif all(watched.end or watched.task.service for watched in self._watched):
             self._served = True  # only services are left, and nobody uses them
             self._ask_to_end()
@@ -181,12 +184,6 @@ class Wait:
     def _ask_to_end(self) -> None:
         self._asks_at, self._insisted_at = None, time.monotonic()
         self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
-
-    def _insist(self, now: float) -> None:
-        """Remove tasks that did not end within the grace, and again after every further grace."""
-        if now - self._insisted_at > self._limits.grace_s + 5.0:
-            self._insisted_at = now
-            self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))
 
     def _tell(self, say: Callable[[Task], None]) -> None:
         """Call ``say`` for every task that runs, in the background; polling shows its effect."""

@@ -149,7 +149,7 @@ class Slurm:
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang by its files; a node that Slurm gives up is given up here."""
-        return self._tasks.ended(attempt, self._of(attempt).wait(attempt, limits, watch))
+        return self._tasks.correct_end(attempt, self._of(attempt).wait(attempt, limits, watch))
 
     def adoptable(self, attempt: Attempt) -> bool:
         """Return True if every task passed its gate; in a job that is over, if all ended well."""
@@ -167,7 +167,7 @@ class Slurm:
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
         tasks = {task.node: task for task in attempt.tasks}
-        return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
+        return ask_all(list(tasks), lambda node: self._inspect(attempt, tasks[node]))
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
         return self._files.get_own(f"{attempt.folder(task)}/{name}", offset)
@@ -257,7 +257,7 @@ class Slurm:
             fix="ask for more with slurm.nodes",
         )
 
-    def _seen(self, attempt: Attempt, task: Task) -> Seen:
+    def _inspect(self, attempt: Attempt, task: Task) -> Seen:
         try:
             state = self._tasks.inspect(attempt, task)
         except errors.UnfitError:

@@ -81,7 +81,7 @@ class SlurmTasks:
             return TaskState("running" if state.phase == "absent" else state.phase)
         return self._make_lost_state(attempt, task, "lost")
 
-    def ended(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
+    def correct_end(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
         """Correct an ended gang's reason by what Slurm reports: node-down or oom.
 
         A process that its limit of memory ended counts also where the program went on, as in

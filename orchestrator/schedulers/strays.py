@@ -76,7 +76,7 @@ def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
 
 
-def named(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
+def find_names(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
     """Return the names of these sweeps' tasks on a node, with those of containers that have ended.
 
     Raises:
@@ -169,7 +169,7 @@ def end(
     roots = {seat.node: seat.root for seat in seats}
 
     def end_on(node: str) -> tuple[str, ...]:
-        names = named(fleet, node, sweep_ids)
+        names = find_names(fleet, node, sweep_ids)
         for name in names:
             with contextlib.suppress(errors.UnfitError):
                 if node in fleet.engines:

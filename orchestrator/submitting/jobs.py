@@ -28,7 +28,7 @@ def waiting(store: Store) -> list[slurm_queue.Job]:
     return [job for job in _of_state(store) if job.state == "PENDING"]
 
 
-def begun(store: Store, hosts: Collection[str]) -> list[slurm_queue.Job]:
+def list_begun(store: Store, hosts: Collection[str]) -> list[slurm_queue.Job]:
     """Return the jobs that have begun, and whose script runs on none of the hosts."""
     others = [job for job in _of_state(store) if job.state in ("CONFIGURING", "RUNNING")]
     return [job for job in others if _host(job.batch_host) not in map(_host, hosts)]
@@ -50,7 +50,7 @@ def _host(name: str) -> str:
 
 
 def cancel_waiting(store: Store, voice: Voice) -> list[str]:
-    """Cancel those jobs; their ids.
+    """Cancel the jobs of this state folder that have not begun; return their ids.
 
     Raises:
         LocalError, UnfitError: Slurm does not do it.
@@ -64,7 +64,7 @@ def cancel_waiting(store: Store, voice: Voice) -> list[str]:
 
 
 def cancel_headless(store: Store, voice: Voice) -> list[str]:
-    """Cancel the jobs of this state folder whose script died with its node; their ids.
+    """Cancel the jobs of this state folder whose script died with its node; return ids.
 
     Raises:
         LocalError, UnfitError: Slurm does not cancel them.
@@ -79,7 +79,7 @@ def cancel_headless(store: Store, voice: Voice) -> list[str]:
 
 
 def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> str:
-    """End the job whose node runs this controller: in good order, else at once; its id.
+    """End the job whose node runs this controller: in good order, else at once; return its id.
 
     Args:
         holder: the controller; with none, or with one that no job runs, nothing is ended.

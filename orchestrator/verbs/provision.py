@@ -214,7 +214,7 @@ def _measured(
 
     codes, documents = [0], dict[str, object]()
     for playbook in playbooks or node_speed.shipped(cluster):
-        found = node_speed.measured(store, options.inventory, options.nodes, playbook, caller)
+        found = node_speed.measure(store, options.inventory, options.nodes, playbook, caller)
         node_speed.show_speeds(caller.voice, playbook, found)
         codes += [0 if found.is_whole else 3, 5 if found.is_slow else 0]
         documents[playbook] = node_speed.document_speeds(found)
