@@ -9,9 +9,9 @@ from functools import partial
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
+from orchestrator.fleet import Pool
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
-from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime, TaskState
 from orchestrator.schedulers import Watch
 

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TypeVar
 
 from orchestrator import errors
+from orchestrator.fleet import Pool
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.plan import Task
-from orchestrator.pool import Pool
 from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
 from orchestrator.schedulers import Watch

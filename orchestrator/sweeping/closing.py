@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from orchestrator import errors
-from orchestrator.fleet import ask_all
+from orchestrator.fleet import Pool, ask_all
 from orchestrator.launchers import mpirun
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import Ended
-from orchestrator.pool import Pool
 from orchestrator.retries import LOG_COPIES
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.files import now, replacing, write

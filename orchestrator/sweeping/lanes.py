@@ -6,7 +6,7 @@ from concurrent import futures
 from typing import TypeVar
 
 from orchestrator import errors
-from orchestrator.pool import Pool
+from orchestrator.fleet import Pool
 
 T = TypeVar("T")
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from orchestrator import errors, images, nodeset, words
 from orchestrator.checks import provisioned
 from orchestrator.console import Voice
-from orchestrator.fleet import Fleet, folded
+from orchestrator.fleet import Fleet, Pool, folded
 from orchestrator.images import Action
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Site
 from orchestrator.model.text import shape
-from orchestrator.pool import Pool
 from orchestrator.provisioning import (
     apply,
     between_nodes,
