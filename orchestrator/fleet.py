@@ -134,19 +134,19 @@ class Fleet:
 
     @property
     def engines(self) -> "Mapping[str, Engine]":
-        """The Docker engines, by node name; of nodes with an engine only."""
+        """Return the Docker engines by node name, of nodes with an engine only."""
         return self._engines()
 
     @property
     def images(self) -> "Mapping[str, Images]":
-        """The images of engines, by node name; of nodes with an engine only."""
+        """Return the images of engines by node name, of nodes with an engine only."""
         from orchestrator.runtimes.images import Images
 
         return {name: Images(engine) for name, engine in self.engines.items()}
 
     @property
     def containers(self) -> "Mapping[str, Containers]":
-        """The containers of engines, by node name; of nodes with an engine only."""
+        """Return the containers of engines by node name, of nodes with an engine only."""
         from orchestrator.runtimes.containers import Containers
 
         return {name: Containers(engine) for name, engine in self.engines.items()}

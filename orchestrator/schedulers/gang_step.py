@@ -125,7 +125,7 @@ class GangStep:
             node, _, words = line.partition(" ")
             said.setdefault(node, []).append(words)
             if words == "clean" and self._over_at - at <= slurm_nodes.FRESH_S:
-                seen[node] = at, slurm_nodes.listening(said[node])
+                seen[node] = at, slurm_nodes.parse_listening(said[node])
         return seen
 
     def words(self, options: Sequence[str], command: Sequence[str]) -> Sequence[str]:
@@ -212,7 +212,7 @@ class GangStep:
             if now - self._states_at > fresh:
                 self._states_at = now
                 with contextlib.suppress(errors.DlperfError):
-                    job = slurm_queue.shown(self._attempt.handle, patience_s=0.0)
+                    job = slurm_queue.query_job(self._attempt.handle, patience_s=0.0)
                     self._states = slurm_nodes.health(job, self._attempt.nodes)
         return self._states.get(node, "")
 
@@ -230,7 +230,7 @@ class GangStep:
                 # srun's output is the one place that tells of a job that was queued again.
                 self._preempted = _BY_STEPD in self.printed()
                 with contextlib.suppress(errors.LocalError, errors.UnfitError):
-                    job = slurm_queue.shown(self._attempt.handle, patience_s=0.0)
+                    job = slurm_queue.query_job(self._attempt.handle, patience_s=0.0)
                     self._preempted |= slurm_queue.is_preempted(job)
             return self._preempted
 

@@ -55,15 +55,7 @@ class Gangs:
                 pool.close()
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Bring every task to its gate, then open all gates.
-
-        Returns:
-            False if some task did not come to its gate or was stopped there; others may wait at
-            theirs or run until ``clear``.
-
-        Raises:
-            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
-        """
+        """Implement ``Scheduler.launch``."""
         tasks = attempt.tasks
         self._all(attempt, tasks, lambda task: self._at(task).create(attempt, task, limits))
         began = time.monotonic()
@@ -88,11 +80,7 @@ class Gangs:
         return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Return whether every task passed its gate, so that the gang is running or has ended.
-
-        Raises:
-            NodeError: a node does not answer; what it runs is not known.
-        """
+        """Implement ``Scheduler.adoptable``."""
         states = self._all(
             attempt,
             attempt.tasks,
@@ -105,11 +93,7 @@ class Gangs:
         )
 
     def clear(self, attempt: Attempt) -> None:
-        """End every process of the attempt on every node and make sure that none is left.
-
-        Raises:
-            LeftoverError: names the tasks that could not be ended, after trying on every node.
-        """
+        """Implement ``Scheduler.clear``."""
         answers = self._answers(
             attempt,
             attempt.tasks,

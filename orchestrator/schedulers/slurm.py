@@ -97,7 +97,7 @@ class Slurm:
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
         """Look at containers, which outlive a job, at processes, and at what the job shares."""
         strangers = strays.others(self._fleet, ours, inventory)
-        job = slurm_queue.shown(self._job, patience_s=QUEUE_IN_JOB_S) if self._job else {}
+        job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S) if self._job else {}
         # NO is a job that has whole nodes; OK, the default, one that others may run beside.
         if job.get("OverSubscribe", "NO") == "NO":
             return strangers
@@ -110,10 +110,10 @@ class Slurm:
     def allocate(self, request: Request) -> Allocation | None:
         if self._waits(request):
             return None
-        job = slurm_queue.shown(self._job, patience_s=QUEUE_IN_JOB_S)
-        self._suffices(request, job)
+        job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S)
+        self._refuse_late(request, job)
         with self._lock:
-            self._lost |= self._down(job)
+            self._lost |= self._find_down(job)
             fitting = [seat for seat in self._seats if seat.node not in self._lost]
             if len(request.seated(fitting)) < request.nodes:
                 raise self._too_few(request, len(request.seated(fitting)))
@@ -126,7 +126,7 @@ class Slurm:
         try:
             busy = self._looks.take(names)
             if busy is None:
-                busy = slurm_nodes.swept(self._fleet, self._job, request, names)
+                busy = slurm_nodes.sweep(self._fleet, self._job, request, names)
             port = slurm_nodes.free_port(request, names, busy)
         except BaseException:
             self.release(Allocation(given, 0, self._job))
@@ -206,7 +206,7 @@ class Slurm:
     def _of(self, attempt: Attempt) -> Gangs:
         return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
 
-    def _suffices(self, request: Request, job: Mapping[str, str]) -> None:
+    def _refuse_late(self, request: Request, job: Mapping[str, str]) -> None:
         """Refuse an attempt that the job's end would cut off."""
         if slurm_queue.is_preempted(job):
             raise errors.TimeOver(
@@ -234,7 +234,7 @@ class Slurm:
             fix="run the same command again: it goes on in another job",
         )
 
-    def _down(self, job: Mapping[str, str]) -> set[str]:
+    def _find_down(self, job: Mapping[str, str]) -> set[str]:
         with contextlib.suppress(errors.LocalError):
             states = slurm_nodes.health(job, [seat.node for seat in self._seats])
             return {node for node, state in states.items() if slurm_nodes.is_down(state)}

@@ -143,7 +143,7 @@ def jobs(*, ids: Collection[str] = (), name: str = "", patience_s: float = QUEUE
     return [job for job in found if not ids or job.id in ids]
 
 
-def shown(job: str, patience_s: float = QUEUE_S) -> dict[str, str]:
+def query_job(job: str, patience_s: float = QUEUE_S) -> dict[str, str]:
     """Query a job's fields, by scontrol's names such as ``RunTime``.
 
     Raises:
@@ -196,7 +196,7 @@ def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {name: found.get(name, name) for name in names(listed)}
 
 
-def given(cluster: Cluster) -> Cluster:
+def give_nodes(cluster: Cluster) -> Cluster:
     """Return the cluster with the nodes of the job that this program runs in.
 
     Outside of one they are stand-ins, for plans alone. Other clusters are as their inventory says.

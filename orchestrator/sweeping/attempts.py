@@ -198,7 +198,7 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     def judge(missing: tuple[Problem, ...]) -> Judgement:
         campaign.scheduler.check()
         if gang.reason == "done" and not missing:
-            return outcomes.measured(campaign, trial, attempt, gang)
+            return outcomes.measure(campaign, trial, attempt, gang)
         if gang.reason == "done":
             return Judgement("infra-lost", missing, gang)
         state, problem = outcomes.failure(campaign, attempt, gang)

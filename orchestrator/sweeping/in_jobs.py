@@ -26,7 +26,7 @@ def show(
     return {"scripts": [text]}, asking
 
 
-def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
+def submit_sweep(store: Store, request: Requested, voice: Voice) -> int | None:
     """Submit the sweep and follow its job; return its exit code, or None inside a job.
 
     Raises:

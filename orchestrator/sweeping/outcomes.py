@@ -46,7 +46,7 @@ def is_done(campaign: Campaign, trial: Trial) -> bool:
 def value(campaign: Campaign, trial: Trial) -> float | None:
     """Return the throughput of a trial that need not be run again, else None."""
     kept = _load_outcome(campaign, trial)
-    done = kept.valid and not _marked(campaign, kept)
+    done = kept.valid and not _list_marks(campaign, kept)
     return kept.outcome.throughput if done and kept.outcome else None
 
 
@@ -60,7 +60,7 @@ def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None
     """Say which trials have an outcome that does not count, and are measured again."""
     for trial in trials:
         kept = _load_outcome(campaign, trial)
-        for problem in (*kept.problems, *_marked(campaign, kept)):
+        for problem in (*kept.problems, *_list_marks(campaign, kept)):
             campaign.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
 
 
@@ -68,7 +68,7 @@ def _load_outcome(campaign: Campaign, trial: Trial) -> KeptOutcome:
     return evidence.kept(campaign.sweep, trial, campaign.history(trial))
 
 
-def _marked(campaign: Campaign, kept: KeptOutcome) -> tuple[Problem, ...]:
+def _list_marks(campaign: Campaign, kept: KeptOutcome) -> tuple[Problem, ...]:
     """Return the marks for which a strict sweep refuses an outcome that is valid otherwise."""
     return kept.outcome.marks if campaign.strict and kept.outcome else ()
 
@@ -96,7 +96,7 @@ def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, P
     return endings.of_program(failed, last_lines, attempt.port, _read_fabric(campaign, attempt))
 
 
-def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Judgement:
+def measure(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Judgement:
     """Measure the log of an attempt whose gang ended well, judge it, and keep the log.
 
     Raises:
@@ -111,7 +111,7 @@ def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) 
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     ends = evidence.taken(folder, gang.ends)
     measurement = measurement.with_problems(evidence.changed_logs(folder, ends))
-    measurement = measurement.with_problems(_changed_code(campaign))
+    measurement = measurement.with_problems(_check_code(campaign))
     if len(attempt.tasks) > 1:
         measurement = fabric.proved(measurement, attempt, _read_fabric(campaign, attempt))
     measurement = telemetry.stated(measurement, log, folder, ends)
@@ -195,7 +195,7 @@ def _file(campaign: Campaign, attempt: Attempt, node_rank: int, name: str) -> Pa
     return campaign.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{node_rank}.{name}"
 
 
-def _changed_code(campaign: Campaign) -> Iterable[Problem]:
+def _check_code(campaign: Campaign) -> Iterable[Problem]:
     """Yield CODE-CHANGED if the program's folder on this machine was edited since the sweep began.
 
     An image cannot change, and code on other nodes is in a folder named by its digest.

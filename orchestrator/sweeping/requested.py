@@ -111,7 +111,7 @@ class Requested:
         )
 
 
-def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
+def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     """Read the files that the options name, and plan the trials.
 
     Raises:

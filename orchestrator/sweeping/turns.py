@@ -16,7 +16,7 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import submit
 from orchestrator.sweeping import run
-from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, requested
+from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
 from orchestrator.sweeping.under_way import HeldNodes
 
 
@@ -48,7 +48,7 @@ def take(store: Store, options: TurnOptions, caller: Caller) -> tuple[Sweep, Swe
     """
     sides = (options.first, options.second)
     asked = tuple(_sweep_options(side, options) for side in sides)
-    requests = tuple(requested(store, of, caller.voice) for of in asked)
+    requests = tuple(resolve(store, of, caller.voice) for of in asked)
     turns = tuple(_turns(requests, options))
     pair = _Pair(store, options)
     with HeldNodes(store, caller) as nodes:
