@@ -77,7 +77,9 @@ class Wait:
                 if watched.end is None:
                     self._look(watched, watch, pause_s)
             self._judge(stopping)
-            self._rest(pause_s)
+            if self._answered.wait(pause_s):
+                time.sleep(GATHER_S * len(self._watched))
+            self._answered.clear()
         ends = tuple(watched.end for watched in self._watched if watched.end is not None)
         # A rank that is ended for that takes others with it, whose ends may be seen before.
         flooded = next((end for end in ends if end.why == "log-too-large"), None)
@@ -95,11 +97,6 @@ class Wait:
             for watched in self._watched:
                 if watched.unheard_since is not None:
                     watched.unheard_since = self._turned
-
-    def _rest(self, pause_s: float) -> None:
-        if self._answered.wait(pause_s):
-            time.sleep(GATHER_S * len(self._watched))
-        self._answered.clear()
 
     def _look(self, watched: _Watched, watch: Watch, pause_s: float) -> None:
         """Take an answer that has come, or poll; never blocks."""

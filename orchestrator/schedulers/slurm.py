@@ -113,7 +113,9 @@ class Slurm:
         job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S)
         self._refuse_late(request, job)
         with self._lock:
-            self._lost |= self._find_down(job)
+            with contextlib.suppress(errors.LocalError):
+                states = slurm_nodes.health(job, [seat.node for seat in self._seats])
+                self._lost |= {node for node in states if slurm_nodes.is_down(states[node])}
             fitting = [seat for seat in self._seats if seat.node not in self._lost]
             if len(request.seated(fitting)) < request.nodes:
                 raise self._too_few(request, len(request.seated(fitting)))
@@ -233,12 +235,6 @@ class Slurm:
             trial=request.trial,
             fix="run the same command again: it goes on in another job",
         )
-
-    def _find_down(self, job: Mapping[str, str]) -> set[str]:
-        with contextlib.suppress(errors.LocalError):
-            states = slurm_nodes.health(job, [seat.node for seat in self._seats])
-            return {node for node, state in states.items() if slurm_nodes.is_down(state)}
-        return set()
 
     def _too_few(self, request: Request, fitting: int) -> errors.DlperfError:
         seen = f"{request.nodes} nodes are needed; {fitting} of the job's fit"

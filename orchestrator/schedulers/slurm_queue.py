@@ -58,7 +58,6 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Return True if the job is over for good."""
         return self.state in ENDED
 
     @property

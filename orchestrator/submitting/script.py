@@ -66,7 +66,6 @@ class Submission:
 
 
 def options(slurm: Slurm, submission: Submission) -> list[str]:
-    """Return the options of sbatch."""
     return [
         f"--job-name={submission.name}",
         f"--comment={submission.comment}",
@@ -98,7 +97,6 @@ def asking(slurm: Slurm, submission: Submission) -> tuple[str, ...]:
 
 
 def batch(slurm: Slurm, submission: Submission) -> str:
-    """Return the whole script."""
     base = f"{shlex.quote(submission.folder)}/$SLURM_JOB_ID"
     head = "".join(f"#SBATCH {shlex.quote(option)}\n" for option in options(slurm, submission))
     body = BODY.format(

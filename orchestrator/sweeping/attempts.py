@@ -100,7 +100,7 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
     try:
         with view.trial(trial.name, campaign.iterations) as row:
             while (attempt := _bind_next(campaign, trial)) is not None:
-                with _given_back(campaign, attempt.allocation):
+                with _give_back(campaign, attempt.allocation):
                     state, code = _begin(campaign, trial, attempt, row)
                 again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
                 row.ended(state, code, final=not again and state != "interrupted")
@@ -114,7 +114,7 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
 
 
 @contextlib.contextmanager
-def _given_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
+def _give_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
     """Give nodes back afterwards, unless something may still run there."""
     try:
         yield

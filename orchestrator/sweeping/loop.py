@@ -160,7 +160,11 @@ class Feed(Iterator[Trial]):
     def __next__(self) -> Trial:
         with self._changed:
             while self._may_begin():
-                trial = self._following()
+                now = time.monotonic()
+                running = {trial: now - began for trial, began in self._running.items()}
+                ready = self._series.ready(self._pending, running, self._values)
+                lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
+                trial = self._packing(lasted_s).next(ready, running)
                 if trial is not None:
                     self._pending.remove(trial)
                     self._running[trial] = time.monotonic()
@@ -183,13 +187,6 @@ class Feed(Iterator[Trial]):
                 if self._values[trial.name] is not None:
                     self._lasted_s[trial.case].append(lasted_s)
                 self._drop_settled()
-
-    def _following(self) -> Trial | None:
-        now = time.monotonic()
-        running = {trial: now - began for trial, began in self._running.items()}
-        ready = self._series.ready(self._pending, running, self._values)
-        lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
-        return self._packing(lasted_s).next(ready, running)
 
     def _drop_settled(self) -> None:
         """Drop trials that are not needed any more, with a line per case."""
