@@ -60,7 +60,7 @@ class Gangs:
         self._all(attempt, tasks, lambda task: self._at(task).create(attempt, task, limits))
         began = time.monotonic()
         # Who waits at its gate stays there, or is missed when it is opened: nobody looks again.
-        while coming := self._coming(attempt, tasks):
+        while coming := self._find_coming(attempt, tasks):
             gone = any(phase in ("lost", "ended") for _, phase in coming)
             waited_s = time.monotonic() - began
             if gone or waited_s > limits.create_s or self._stopping():
@@ -111,7 +111,7 @@ class Gangs:
     def _at(self, task: Task) -> Runtime:
         return self._runtimes[task.node]
 
-    def _coming(self, attempt: Attempt, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
+    def _find_coming(self, attempt: Attempt, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
         states = self._all(attempt, tasks, lambda task: self._at(task).inspect(attempt, task))
         phases = ((task, state.phase) for task, state in zip(tasks, states, strict=True))
         return [(task, phase) for task, phase in phases if phase != "waiting"]

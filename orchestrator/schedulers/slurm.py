@@ -147,7 +147,7 @@ class Slurm:
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Start the step, whose tasks wait at their gates; then open all gates by one line."""
-        return self._gangs.launch(attempt, self._tasks.patient(limits))
+        return self._gangs.launch(attempt, self._tasks.extend_limits(limits))
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang by its files; a node that Slurm gives up is given up here."""

@@ -17,13 +17,13 @@ PATIENCE_S = 90.0
 AGAIN_S = 0.5
 
 
-def alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
+def list_alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
     """Return the jobs of this state folder on a cluster that are not over."""
     name = script.job_name(cluster.name, str(store.root.resolve()))
     return [job for job in _of_state(store) if job.name == name and not job.is_over]
 
 
-def waiting(store: Store) -> list[slurm_queue.Job]:
+def list_waiting(store: Store) -> list[slurm_queue.Job]:
     """Return the jobs of this state folder that have not begun, on any cluster."""
     return [job for job in _of_state(store) if job.state == "PENDING"]
 
@@ -55,7 +55,7 @@ def cancel_waiting(store: Store, voice: Voice) -> list[str]:
     Raises:
         LocalError, UnfitError: Slurm does not do it.
     """
-    found = waiting(store)
+    found = list_waiting(store)
     for job in found:
         # By name too: after a loss of Slurm's state the id may be another job's.
         slurm_queue.cancel(job.id, "--state=PENDING", f"--name={job.name}")
@@ -87,7 +87,7 @@ def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> 
     if holder is None:
         return ""
     host = _host(holder.process.host)
-    running = [job for job in alive(store, cluster) if job.state == "RUNNING"]
+    running = [job for job in list_alive(store, cluster) if job.state == "RUNNING"]
     mine = [job for job in running if _host(job.batch_host) == host]
     if not mine:
         return ""

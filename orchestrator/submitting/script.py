@@ -90,7 +90,7 @@ def options(slurm: Slurm, submission: Submission) -> list[str]:
     ]
 
 
-def asking(slurm: Slurm, submission: Submission) -> tuple[str, ...]:
+def node_options(slurm: Slurm, submission: Submission) -> tuple[str, ...]:
     """Return those options that ask for nodes, as srun takes them too."""
     named = ("--partition=", "--account=", "--gres=", "--time=", *slurm.extra)
     return tuple(option for option in options(slurm, submission) if option.startswith(named))

@@ -39,7 +39,7 @@ def submit_sweep(store: Store, request: Requested, voice: Voice) -> int | None:
     try:
         request.refuse_unprepared()
     except errors.UnfitError:
-        if not jobs.alive(store, request.cluster):
+        if not jobs.list_alive(store, request.cluster):
             raise
     detach, requeue = request.options.detach, request.options.requeue
     return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)

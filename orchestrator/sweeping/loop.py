@@ -35,7 +35,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
     whole, trials = campaign.sweep.record().plan, requested.plan.trials
     most = requested.options.max_fail
     voice, name = campaign.voice, campaign.sweep.id
-    outcomes.say_what_does_not_count(campaign, trials)
+    outcomes.say_uncounted(campaign, trials)
     done = sum(outcomes.is_done(campaign, trial) for trial in trials)
     _forecast(campaign, requested, done, whole)
     failed: list[str] = []

@@ -62,7 +62,7 @@ class Speeds:
         return all(trial.state == "valid" for report in reports for trial in report.trials)
 
 
-def shipped(cluster: Cluster) -> tuple[str, ...]:
+def list_shipped(cluster: Cluster) -> tuple[str, ...]:
     """Return the shipped playbooks that can measure these nodes: one GPU alone has no fabric.
 
     Raises:

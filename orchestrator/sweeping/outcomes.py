@@ -56,7 +56,7 @@ def nodes(campaign: Campaign, trial: Trial) -> tuple[str, ...]:
     return tuple(end.node for end in kept.outcome.tasks) if kept.outcome and kept.valid else ()
 
 
-def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None:
+def say_uncounted(campaign: Campaign, trials: Iterable[Trial]) -> None:
     """Say which trials have an outcome that does not count, and are measured again."""
     for trial in trials:
         kept = _load_outcome(campaign, trial)

@@ -212,7 +212,7 @@ def _measured(
     from orchestrator.sweeping import node_speed  # a tenth of what loading takes
 
     codes, documents = [0], dict[str, object]()
-    for playbook in playbooks or node_speed.shipped(cluster):
+    for playbook in playbooks or node_speed.list_shipped(cluster):
         found = node_speed.measure(store, options.inventory, options.nodes, playbook, caller)
         node_speed.show_speeds(caller.voice, playbook, found)
         codes += [0 if found.is_whole else 3, 5 if found.is_slow else 0]

@@ -24,7 +24,7 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     if request.cluster.in_containers and request.playbook.image.name not in images:
         voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")
     scripts, asking = in_jobs.show(store, request, voice)
-    lines = [choice.pasted(request.cluster, attempt, facts, asking) for attempt in bound]
+    lines = [choice.quote_lines(request.cluster, attempt, facts, asking) for attempt in bound]
     voice.plan(request.plan, bound, lines)
     pasted = {
         attempt.trial: {node: " ".join(words) for node, words in by_node.items()}
