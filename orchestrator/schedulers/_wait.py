@@ -160,7 +160,7 @@ class Wait:
             if now >= self._asks_at or stopping():
                 self._ask_to_end()
         elif self._reason or self._served:
-            # Tasks that did not end within the grace; again after every further grace.
+            # Remove tasks that did not end within the grace, and again after each further grace.
             if now - self._insisted_at > self._limits.grace_s + 5.0:
                 self._insisted_at = now
                 self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))

@@ -83,8 +83,7 @@ class Fanout:
 
     def preflight(self, name: str, program: Program) -> None:
         """Check that every node with an engine has the image."""
-        if self._fleet.engines:
-            _preflight.same_image(self._fleet, name, program)
+        _preflight.same_image(self._fleet, name, program)
 
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
         """Look at containers and processes."""

@@ -91,8 +91,7 @@ class Slurm:
         """Do nothing: Slurm gives these nodes to nobody else while the job lives."""
 
     def preflight(self, name: str, program: Program) -> None:
-        if self._fleet.engines:
-            _preflight.same_image(self._fleet, name, program)
+        _preflight.same_image(self._fleet, name, program)
 
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
         """Look at containers, which outlive a job, at processes, and at what the job shares."""

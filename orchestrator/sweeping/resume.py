@@ -31,16 +31,16 @@ class Opened:
 
     def __enter__(self) -> Sweep:
         now = self._now()
-        before = self._before(now.identity)
-        same = before is not None and before.record().identity == now.identity
-        if not same and not self._request.options.new:
-            self._pass_over_unreadable()
-        if before is not None and not same and not self._request.options.new:
-            self._say_difference(before, now)
-        if before is not None and same and not self._request.options.new:
-            opened = before
-            self._voice.line(f"sweep {opened.id} goes on")
-        else:
+        before, opened = self._before(now.identity), None
+        if not self._request.options.new:
+            if before is not None and before.record().identity == now.identity:
+                opened = before
+                self._voice.line(f"sweep {opened.id} goes on")
+            else:
+                self._pass_over_unreadable()
+                if before is not None:
+                    self._say_difference(before, now)
+        if opened is None:
             opened = self._store.new_sweep(now)
             self._voice.line(f"new sweep {opened.id} in {opened.folder}")
         with contextlib.ExitStack() as held:
