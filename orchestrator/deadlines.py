@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 # One SSH connection.
 CONNECT_S = 10.0  # a TCP connection, or a way through a jump host
-KNOCK_S = 1.0  # of it, while others who want to connect wait behind it
 ANSWER_S = 10.0  # sshd's answer in a handshake, at a login, to a request on a connection
 SILENCE_S = 10.0  # data that was sent and not acknowledged
 SESSION_S = 60.0  # until sshd allows one more session

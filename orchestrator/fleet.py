@@ -1,8 +1,11 @@
 """The nodes of a cluster, reached: their transports, engines and runtimes, and their answers."""
 
 import os
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +14,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from orchestrator import errors, nodeset
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
-from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
@@ -27,6 +29,48 @@ if TYPE_CHECKING:  # half of a command's start-up time, and not needed on this m
 
 T = TypeVar("T")
 MOST_AT_ONCE = 32
+
+
+class Pool:
+    """At most so many threads, begun as they are needed, given up when the program ends.
+
+    ``ThreadPoolExecutor`` waits for its threads when the interpreter exits, and so would a
+    command that was stopped wait for a node that does not answer.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = max(most, 1)
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._begun = 0
+
+    def submit(self, work: Callable[[], T]) -> "Future[T]":
+        """Run ``work`` in a thread; the future holds its result or the exception it raised."""
+        future: Future[T] = Future()
+
+        def job() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+                future.set_exception(error)
+
+        if not self._idle.acquire(blocking=False) and self._begun < self._most:
+            self._begun += 1
+            threading.Thread(target=self._serve, daemon=True).start()
+        self._jobs.put(job)
+        return future
+
+    def close(self) -> None:
+        """Take no more work; each thread ends after the work it is at. Does not wait."""
+        for _ in range(self._begun):
+            self._jobs.put(None)
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+            self._idle.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +134,19 @@ class Fleet:
 
     @property
     def engines(self) -> "Mapping[str, Engine]":
-        """The Docker engines, by node name; of nodes with an engine only."""
+        """Return the Docker engines by node name, of nodes with an engine only."""
         return self._engines()
 
     @property
     def images(self) -> "Mapping[str, Images]":
-        """The images of engines, by node name; of nodes with an engine only."""
+        """Return the images of engines by node name, of nodes with an engine only."""
         from orchestrator.runtimes.images import Images
 
         return {name: Images(engine) for name, engine in self.engines.items()}
 
     @property
     def containers(self) -> "Mapping[str, Containers]":
-        """The containers of engines, by node name; of nodes with an engine only."""
+        """Return the containers of engines by node name, of nodes with an engine only."""
         from orchestrator.runtimes.containers import Containers
 
         return {name: Containers(engine) for name, engine in self.engines.items()}

@@ -75,7 +75,7 @@ def fold_lines(lines: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
     for node, words in lines.items():
         kind = tuple(_split(word)[0] for word in words)
         runs = kinds.setdefault(kind, [])
-        if len(runs) > 1 and _goes_on(runs[-1], (node, *words)):
+        if len(runs) > 1 and _continues(runs[-1], (node, *words)):
             runs[-1].append((node, *words))
         else:
             runs.append([(node, *words)])
@@ -92,7 +92,7 @@ def fold_lines(lines: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
             yield nodes, f" the same, but {' '.join(differing)}" if differing else " the same"
 
 
-def _goes_on(run: Sequence[Sequence[str]], further: Sequence[str]) -> bool:
+def _continues(run: Sequence[Sequence[str]], further: Sequence[str]) -> bool:
     """Return True if node and words of a further node continue the ranges of a run."""
     steps = _steps(run[-1], further)
     if min(steps) < 0 or steps[0] == 0:

@@ -109,7 +109,7 @@ class Signals:
         if not self._begun:
             return
         if self._leaving:
-            self._perhaps_cut()
+            self._cut_if_slow()
         elif self._in_order and first:
             self._at = time.monotonic()
         elif self._in_order:
@@ -120,7 +120,7 @@ class Signals:
             self.leave()
             raise Stopped(number)
 
-    def _perhaps_cut(self) -> None:
+    def _cut_if_slow(self) -> None:
         """End without the rest of leaving once that has taken too long."""
         if time.monotonic() - self._at < PATIENCE_S:
             return

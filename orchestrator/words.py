@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -58,11 +58,6 @@ def any_of(options: Iterable[str]) -> str:
     """Join the options, each once, with ``or`` before the last."""
     *most, last = dict.fromkeys(options)
     return f"{', '.join(most)} or {last}" if most else last
-
-
-def one_of(options: Sequence[str]) -> str:
-    """Join the options after ``one of``; a single option has no such words."""
-    return options[0] if len(options) == 1 else f"one of {', '.join(options)}"
 
 
 def count(number: int, noun: str) -> str:

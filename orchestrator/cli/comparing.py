@@ -71,7 +71,7 @@ def compare(
         from orchestrator.sweeping.requested import Caller
 
         options = turns.TurnOptions(first, second, inventory, nodes, repeats)
-        ended = turns.taken(face.store, options, Caller(face.voice, SIGNALS))
+        ended = turns.take(face.store, options, Caller(face.voice, SIGNALS))
         first, second = (sweep.id for sweep in ended)
     from orchestrator.verbs import compare as verb
 

@@ -42,7 +42,7 @@ def cluster(name: str) -> tuple[Cluster, Path]:
         UsageError: NO-FILE.
     """
     path = _find("inventory", name)
-    return slurm_queue.given(judged_cluster(yaml_reader.read(path))), path
+    return slurm_queue.give_nodes(judged_cluster(yaml_reader.read(path))), path
 
 
 def judged_cluster(document: Document) -> Cluster:

@@ -12,8 +12,7 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.datasets import progress
 from orchestrator.datasets.progress import DataProgress
-from orchestrator.fleet import ask_all
-from orchestrator.pool import Pool
+from orchestrator.fleet import Pool, ask_all
 from orchestrator.preparing_data.one_node import RunningAttempt, Work, begin, find_running, prepare
 from orchestrator.preparing_data.plan import Planned
 from orchestrator.words import duration

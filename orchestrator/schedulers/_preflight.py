@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def same_image(fleet: Fleet, name: str, program: Program) -> None:
-    """Refuse nodes that no longer have the image that was prepared.
+    """Refuse nodes with an engine that no longer have the image that was prepared.
 
     Args:
         name: of the image, for the message.

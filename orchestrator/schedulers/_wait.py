@@ -9,9 +9,9 @@ from functools import partial
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
+from orchestrator.fleet import Pool
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
-from orchestrator.pool import Pool
 from orchestrator.runtimes import Runtime, TaskState
 from orchestrator.schedulers import Watch
 
@@ -77,7 +77,9 @@ class Wait:
                 if watched.end is None:
                     self._look(watched, watch, pause_s)
             self._judge(stopping)
-            self._rest(pause_s)
+            if self._answered.wait(pause_s):
+                time.sleep(GATHER_S * len(self._watched))
+            self._answered.clear()
         ends = tuple(watched.end for watched in self._watched if watched.end is not None)
         # A rank that is ended for that takes others with it, whose ends may be seen before.
         flooded = next((end for end in ends if end.why == "log-too-large"), None)
@@ -95,11 +97,6 @@ class Wait:
             for watched in self._watched:
                 if watched.unheard_since is not None:
                     watched.unheard_since = self._turned
-
-    def _rest(self, pause_s: float) -> None:
-        if self._answered.wait(pause_s):
-            time.sleep(GATHER_S * len(self._watched))
-        self._answered.clear()
 
     def _look(self, watched: _Watched, watch: Watch, pause_s: float) -> None:
         """Take an answer that has come, or poll; never blocks."""
@@ -163,7 +160,10 @@ class Wait:
             if now >= self._asks_at or stopping():
                 self._ask_to_end()
         elif self._reason or self._served:
-            self._insist(now)
+            # Remove tasks that did not end within the grace, and again after each further grace.
+            if now - self._insisted_at > self._limits.grace_s + 5.0:
+                self._insisted_at = now
+                self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))
         elif all(watched.end or watched.task.service for watched in self._watched):
             self._served = True  # only services are left, and nobody uses them
             self._ask_to_end()
@@ -181,12 +181,6 @@ class Wait:
     def _ask_to_end(self) -> None:
         self._asks_at, self._insisted_at = None, time.monotonic()
         self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
-
-    def _insist(self, now: float) -> None:
-        """Remove tasks that did not end within the grace, and again after every further grace."""
-        if now - self._insisted_at > self._limits.grace_s + 5.0:
-            self._insisted_at = now
-            self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))
 
     def _tell(self, say: Callable[[Task], None]) -> None:
         """Call ``say`` for every task that runs, in the background; polling shows its effect."""

@@ -40,7 +40,7 @@ def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     return slurm.seats(cluster, state) if cluster.slurm else places(cluster, state)
 
 
-def pasted(
+def quote_lines(
     cluster: Cluster, attempt: Attempt, facts: Mapping[str, NodeFacts], asking: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return by node the words of a line that runs its task, each quoted, for --dry-run.
@@ -62,7 +62,7 @@ def pasted(
             program = (*(("env", *pairs(task.env)) if task.env else ()), *task.argv)
             before += [] if cluster.slurm else ["cd", folder, "&&"]
         if cluster.slurm is not None:
-            program = slurm_tasks.pasted(cluster, attempt, task, program, asking)
+            program = slurm_tasks.step_words(cluster, attempt, task, program, asking)
         # What only the node's shell can find out is left to it.
         words = [shlex.quote(word).replace(_QUOTED, _ASKING) for word in program]
         lines[node.name] = before + words

@@ -59,7 +59,6 @@ class Fanout:
 
     @classmethod
     def of(cls, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> "Fanout":
-        """Return the nodes of an inventory."""
         return cls(Fleet.of(cluster), state, stopping)
 
     def __enter__(self) -> "Fanout":
@@ -71,7 +70,6 @@ class Fanout:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock of every node."""
         with locks.held(self._fleet, self._state) as self._locks:
             yield
 
@@ -80,14 +78,12 @@ class Fanout:
         return self._stopping() or (self._locks is not None and self._locks.are_lost)
 
     def check(self) -> None:
-        """Check that no lock was lost for good."""
         if self._locks is not None:
             self._locks.check()
 
     def preflight(self, name: str, program: Program) -> None:
         """Check that every node with an engine has the image."""
-        if self._fleet.engines:
-            _preflight.same_image(self._fleet, name, program)
+        _preflight.same_image(self._fleet, name, program)
 
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
         """Look at containers and processes."""
@@ -147,13 +143,11 @@ class Fanout:
         return replace(attempt, tasks=tasks, seats=kept)
 
     def release(self, allocation: Allocation) -> None:
-        """Free the attempt's nodes."""
         with self._lock:
             for seat in allocation.seats:
                 self._taken.pop(seat.node, None)
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Bring every task to its gate, then open all gates."""
         return self._gangs.launch(attempt, limits)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
@@ -161,7 +155,6 @@ class Fanout:
         return self._gangs.wait(attempt, limits, watch)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Return whether every task passed its gate."""
         return self._gangs.adoptable(attempt)
 
     def clear(self, attempt: Attempt) -> None:
@@ -236,7 +229,6 @@ class Fanout:
         return {(trial, int(number)) for trial, _, number in pairs if number.isdecimal()}
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """Run commands on all nodes at once."""
         return self._fleet.ask(argv, timeout_s)
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:

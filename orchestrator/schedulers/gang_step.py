@@ -125,7 +125,7 @@ class GangStep:
             node, _, words = line.partition(" ")
             said.setdefault(node, []).append(words)
             if words == "clean" and self._over_at - at <= slurm_nodes.FRESH_S:
-                seen[node] = at, slurm_nodes.listening(said[node])
+                seen[node] = at, slurm_nodes.parse_listening(said[node])
         return seen
 
     def words(self, options: Sequence[str], command: Sequence[str]) -> Sequence[str]:
@@ -137,7 +137,7 @@ class GangStep:
         )
         return self._steps.words(self._attempt.nodes, *more, *options, *command, ranked=True)
 
-    def printed(self) -> bytes:
+    def read_output(self) -> bytes:
         """Read what srun and Slurm's daemons printed; tasks print into their own logs."""
         with contextlib.suppress(FileNotFoundError):
             return self._output_path.read_bytes()
@@ -212,7 +212,7 @@ class GangStep:
             if now - self._states_at > fresh:
                 self._states_at = now
                 with contextlib.suppress(errors.DlperfError):
-                    job = slurm_queue.shown(self._attempt.handle, patience_s=0.0)
+                    job = slurm_queue.query_job(self._attempt.handle, patience_s=0.0)
                     self._states = slurm_nodes.health(job, self._attempt.nodes)
         return self._states.get(node, "")
 
@@ -228,9 +228,9 @@ class GangStep:
         with self._lock:
             if self._preempted is None:
                 # srun's output is the one place that tells of a job that was queued again.
-                self._preempted = _BY_STEPD in self.printed()
+                self._preempted = _BY_STEPD in self.read_output()
                 with contextlib.suppress(errors.LocalError, errors.UnfitError):
-                    job = slurm_queue.shown(self._attempt.handle, patience_s=0.0)
+                    job = slurm_queue.query_job(self._attempt.handle, patience_s=0.0)
                     self._preempted |= slurm_queue.is_preempted(job)
             return self._preempted
 
@@ -238,7 +238,7 @@ class GangStep:
         """List nodes where Slurm's memory limit ended a process; call it once all have ended."""
         if self._srun is not None:
             self._over.wait(ENDING_S)
-        return short_of_memory(self.printed())
+        return short_of_memory(self.read_output())
 
     def any_down(self) -> bool:
         """Return whether Slurm considers any of the gang's nodes down."""

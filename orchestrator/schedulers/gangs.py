@@ -7,9 +7,9 @@ from functools import partial
 from typing import TypeVar
 
 from orchestrator import errors
+from orchestrator.fleet import Pool
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.plan import Task
-from orchestrator.pool import Pool
 from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
 from orchestrator.schedulers import Watch
@@ -55,20 +55,12 @@ class Gangs:
                 pool.close()
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Bring every task to its gate, then open all gates.
-
-        Returns:
-            False if some task did not come to its gate or was stopped there; others may wait at
-            theirs or run until ``clear``.
-
-        Raises:
-            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
-        """
+        """Implement ``Scheduler.launch``."""
         tasks = attempt.tasks
         self._all(attempt, tasks, lambda task: self._at(task).create(attempt, task, limits))
         began = time.monotonic()
         # Who waits at its gate stays there, or is missed when it is opened: nobody looks again.
-        while coming := self._coming(attempt, tasks):
+        while coming := self._find_coming(attempt, tasks):
             gone = any(phase in ("lost", "ended") for _, phase in coming)
             waited_s = time.monotonic() - began
             if gone or waited_s > limits.create_s or self._stopping():
@@ -88,11 +80,7 @@ class Gangs:
         return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Return whether every task passed its gate, so that the gang is running or has ended.
-
-        Raises:
-            NodeError: a node does not answer; what it runs is not known.
-        """
+        """Implement ``Scheduler.adoptable``."""
         states = self._all(
             attempt,
             attempt.tasks,
@@ -105,11 +93,7 @@ class Gangs:
         )
 
     def clear(self, attempt: Attempt) -> None:
-        """End every process of the attempt on every node and make sure that none is left.
-
-        Raises:
-            LeftoverError: names the tasks that could not be ended, after trying on every node.
-        """
+        """Implement ``Scheduler.clear``."""
         answers = self._answers(
             attempt,
             attempt.tasks,
@@ -127,7 +111,7 @@ class Gangs:
     def _at(self, task: Task) -> Runtime:
         return self._runtimes[task.node]
 
-    def _coming(self, attempt: Attempt, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
+    def _find_coming(self, attempt: Attempt, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
         states = self._all(attempt, tasks, lambda task: self._at(task).inspect(attempt, task))
         phases = ((task, state.phase) for task, state in zip(tasks, states, strict=True))
         return [(task, phase) for task, phase in phases if phase != "waiting"]

@@ -91,13 +91,12 @@ class Slurm:
         """Do nothing: Slurm gives these nodes to nobody else while the job lives."""
 
     def preflight(self, name: str, program: Program) -> None:
-        if self._fleet.engines:
-            _preflight.same_image(self._fleet, name, program)
+        _preflight.same_image(self._fleet, name, program)
 
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
         """Look at containers, which outlive a job, at processes, and at what the job shares."""
         strangers = strays.others(self._fleet, ours, inventory)
-        job = slurm_queue.shown(self._job, patience_s=QUEUE_IN_JOB_S) if self._job else {}
+        job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S) if self._job else {}
         # NO is a job that has whole nodes; OK, the default, one that others may run beside.
         if job.get("OverSubscribe", "NO") == "NO":
             return strangers
@@ -110,10 +109,12 @@ class Slurm:
     def allocate(self, request: Request) -> Allocation | None:
         if self._waits(request):
             return None
-        job = slurm_queue.shown(self._job, patience_s=QUEUE_IN_JOB_S)
-        self._suffices(request, job)
+        job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S)
+        self._refuse_late(request, job)
         with self._lock:
-            self._lost |= self._down(job)
+            with contextlib.suppress(errors.LocalError):
+                states = slurm_nodes.health(job, [seat.node for seat in self._seats])
+                self._lost |= {node for node in states if slurm_nodes.is_down(states[node])}
             fitting = [seat for seat in self._seats if seat.node not in self._lost]
             if len(request.seated(fitting)) < request.nodes:
                 raise self._too_few(request, len(request.seated(fitting)))
@@ -126,7 +127,7 @@ class Slurm:
         try:
             busy = self._looks.take(names)
             if busy is None:
-                busy = slurm_nodes.swept(self._fleet, self._job, request, names)
+                busy = slurm_nodes.sweep(self._fleet, self._job, request, names)
             port = slurm_nodes.free_port(request, names, busy)
         except BaseException:
             self.release(Allocation(given, 0, self._job))
@@ -145,11 +146,11 @@ class Slurm:
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Start the step, whose tasks wait at their gates; then open all gates by one line."""
-        return self._gangs.launch(attempt, self._tasks.patient(limits))
+        return self._gangs.launch(attempt, self._tasks.extend_limits(limits))
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang by its files; a node that Slurm gives up is given up here."""
-        return self._tasks.ended(attempt, self._of(attempt).wait(attempt, limits, watch))
+        return self._tasks.correct_end(attempt, self._of(attempt).wait(attempt, limits, watch))
 
     def adoptable(self, attempt: Attempt) -> bool:
         """Return True if every task passed its gate; in a job that is over, if all ended well."""
@@ -167,7 +168,7 @@ class Slurm:
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
         tasks = {task.node: task for task in attempt.tasks}
-        return ask_all(list(tasks), lambda node: self._seen(attempt, tasks[node]))
+        return ask_all(list(tasks), lambda node: self._inspect(attempt, tasks[node]))
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
         return self._files.get_own(f"{attempt.folder(task)}/{name}", offset)
@@ -206,7 +207,7 @@ class Slurm:
     def _of(self, attempt: Attempt) -> Gangs:
         return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
 
-    def _suffices(self, request: Request, job: Mapping[str, str]) -> None:
+    def _refuse_late(self, request: Request, job: Mapping[str, str]) -> None:
         """Refuse an attempt that the job's end would cut off."""
         if slurm_queue.is_preempted(job):
             raise errors.TimeOver(
@@ -234,12 +235,6 @@ class Slurm:
             fix="run the same command again: it goes on in another job",
         )
 
-    def _down(self, job: Mapping[str, str]) -> set[str]:
-        with contextlib.suppress(errors.LocalError):
-            states = slurm_nodes.health(job, [seat.node for seat in self._seats])
-            return {node for node, state in states.items() if slurm_nodes.is_down(state)}
-        return set()
-
     def _too_few(self, request: Request, fitting: int) -> errors.DlperfError:
         seen = f"{request.nodes} nodes are needed; {fitting} of the job's fit"
         if self._lost:
@@ -257,7 +252,7 @@ class Slurm:
             fix="ask for more with slurm.nodes",
         )
 
-    def _seen(self, attempt: Attempt, task: Task) -> Seen:
+    def _inspect(self, attempt: Attempt, task: Task) -> Seen:
         try:
             state = self._tasks.inspect(attempt, task)
         except errors.UnfitError:

@@ -62,7 +62,7 @@ class Looks:
         return frozenset().union(*(ports for _, ports in looks))
 
 
-def listening(lines: Iterable[str]) -> frozenset[int]:
+def parse_listening(lines: Iterable[str]) -> frozenset[int]:
     """Parse the listening ports in lines of the kernel's tables."""
     return frozenset(int(found[1], 16) for line in lines if (found := _LISTENS.match(line)))
 
@@ -84,7 +84,7 @@ def free_port(request: Request, nodes: Sequence[str], busy: Collection[int]) -> 
     return free
 
 
-def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> frozenset[int]:
+def sweep(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> frozenset[int]:
     """Remove what earlier gangs left on these nodes; return ports busy on any of them.
 
     Raises:
@@ -105,7 +105,7 @@ def swept(fleet: Fleet, job: str, request: Request, names: Sequence[str]) -> fro
         for answer in answers
     }
     _check_leftovers(said, request)
-    return listening(line for lines in said.values() for line in lines)
+    return parse_listening(line for lines in said.values() for line in lines)
 
 
 def node_states(nodes: Sequence[str]) -> dict[str, str]:

@@ -58,7 +58,6 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Return True if the job is over for good."""
         return self.state in ENDED
 
     @property
@@ -143,7 +142,7 @@ def jobs(*, ids: Collection[str] = (), name: str = "", patience_s: float = QUEUE
     return [job for job in found if not ids or job.id in ids]
 
 
-def shown(job: str, patience_s: float = QUEUE_S) -> dict[str, str]:
+def query_job(job: str, patience_s: float = QUEUE_S) -> dict[str, str]:
     """Query a job's fields, by scontrol's names such as ``RunTime``.
 
     Raises:
@@ -185,18 +184,18 @@ def cancel(target: str, *more: str) -> None:
             raise
 
 
-def allocated(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def list_allocated() -> dict[str, str]:
     """Return the addresses of this program's job's nodes, by name, in Slurm's order.
 
     Raises:
         LocalError, UnfitError: Slurm does not say.
     """
-    listed = environ.get("SLURM_JOB_NODELIST", "")
+    listed = os.environ.get("SLURM_JOB_NODELIST", "")
     found = {node.name: node.address for node in nodes(listed)}
     return {name: found.get(name, name) for name in names(listed)}
 
 
-def given(cluster: Cluster) -> Cluster:
+def give_nodes(cluster: Cluster) -> Cluster:
     """Return the cluster with the nodes of the job that this program runs in.
 
     Outside of one they are stand-ins, for plans alone. Other clusters are as their inventory says.
@@ -206,7 +205,7 @@ def given(cluster: Cluster) -> Cluster:
     """
     if cluster.slurm is None:
         return cluster
-    return cluster.given(allocated()) if job_id() else stand_ins(cluster)
+    return cluster.given(list_allocated()) if job_id() else stand_ins(cluster)
 
 
 def stand_ins(cluster: Cluster) -> Cluster:
@@ -230,9 +229,9 @@ def names(listed: str) -> tuple[str, ...]:
     return tuple(nodeset.unfold_all(listed, MOST_NODES)) if listed else ()
 
 
-def job_id(environ: Mapping[str, str] = os.environ) -> str:
+def job_id() -> str:
     """Return the job that this program runs in; empty outside of one."""
-    return environ.get("SLURM_JOB_ID", "")
+    return os.environ.get("SLURM_JOB_ID", "")
 
 
 def time_left_s(job: Mapping[str, str]) -> int | None:

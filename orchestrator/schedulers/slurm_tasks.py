@@ -33,7 +33,7 @@ class SlurmTasks:
         self._lock = threading.Lock()
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
 
-    def patient(self, limits: Limits) -> Limits:
+    def extend_limits(self, limits: Limits) -> Limits:
         """Allow more time to create tasks in containers: some unpack the image each time."""
         return replace(limits, create_s=UNPACKED_S) if self._way else limits
 
@@ -81,7 +81,7 @@ class SlurmTasks:
             return TaskState("running" if state.phase == "absent" else state.phase)
         return self._make_lost_state(attempt, task, "lost")
 
-    def ended(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
+    def correct_end(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
         """Correct an ended gang's reason by what Slurm reports: node-down or oom.
 
         A process that its limit of memory ended counts also where the program went on, as in
@@ -160,7 +160,7 @@ class SlurmTasks:
             return docker_in_step.refusal(files, task)
         if self._way is None:
             return None
-        said = self._gang(attempt).printed().decode(errors="replace")
+        said = self._gang(attempt).read_output().decode(errors="replace")
         return container_starts.refusal(files, said, task)
 
     def _make_lost_state(self, attempt: Attempt, task: Task, why: str) -> TaskState:
@@ -179,7 +179,7 @@ def options(way: image_files.ImageFiles | None, attempt: Attempt) -> tuple[str, 
     return way.options(image_files.of_task(attempt, attempt.tasks[0])) if way else ()
 
 
-def pasted(
+def step_words(
     cluster: Cluster, attempt: Attempt, task: Task, program: Sequence[str], asking: Sequence[str]
 ) -> Sequence[str]:
     """Return the words that run one task of an attempt as a step of its own, for --dry-run.

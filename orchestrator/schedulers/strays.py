@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from orchestrator import errors, nodeset, words
@@ -69,14 +69,15 @@ def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
             owner, until = (
                 container.labels.get(f"dlperf.{it}", "") for it in ("owner", "deadline")
             )
-            task = MarkedTask(container.name, container.labels[LABEL], owner, until)
             is_running = container.state in ("running", "paused", "restarting")
-            found[container.name] = replace(task, is_running=is_running)
+            found[container.name] = MarkedTask(
+                container.name, container.labels[LABEL], owner, until, is_running=is_running
+            )
     # A name that contains the sweep's id or the data set says more than a launcher's.
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
 
 
-def named(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
+def find_names(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
     """Return the names of these sweeps' tasks on a node, with those of containers that have ended.
 
     Raises:
@@ -169,7 +170,7 @@ def end(
     roots = {seat.node: seat.root for seat in seats}
 
     def end_on(node: str) -> tuple[str, ...]:
-        names = named(fleet, node, sweep_ids)
+        names = find_names(fleet, node, sweep_ids)
         for name in names:
             with contextlib.suppress(errors.UnfitError):
                 if node in fleet.engines:

@@ -125,7 +125,7 @@ def _describe(job: slurm_queue.Job) -> str:
 
 def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
     """Queue a job again whose batch host died, if it may be; else cancel it."""
-    if slurm_queue.shown(job.id).get("Requeue") == "1":
+    if slurm_queue.query_job(job.id).get("Requeue") == "1":
         slurm_queue.call("scontrol", "requeue", job.id)
         voice.line(f"job {job.id} is queued again, since {job.lost_host} is down")
         return

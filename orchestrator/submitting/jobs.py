@@ -17,18 +17,18 @@ PATIENCE_S = 90.0
 AGAIN_S = 0.5
 
 
-def alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
+def list_alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
     """Return the jobs of this state folder on a cluster that are not over."""
     name = script.job_name(cluster.name, str(store.root.resolve()))
     return [job for job in _of_state(store) if job.name == name and not job.is_over]
 
 
-def waiting(store: Store) -> list[slurm_queue.Job]:
+def list_waiting(store: Store) -> list[slurm_queue.Job]:
     """Return the jobs of this state folder that have not begun, on any cluster."""
     return [job for job in _of_state(store) if job.state == "PENDING"]
 
 
-def begun(store: Store, hosts: Collection[str]) -> list[slurm_queue.Job]:
+def list_begun(store: Store, hosts: Collection[str]) -> list[slurm_queue.Job]:
     """Return the jobs that have begun, and whose script runs on none of the hosts."""
     others = [job for job in _of_state(store) if job.state in ("CONFIGURING", "RUNNING")]
     return [job for job in others if _host(job.batch_host) not in map(_host, hosts)]
@@ -50,12 +50,12 @@ def _host(name: str) -> str:
 
 
 def cancel_waiting(store: Store, voice: Voice) -> list[str]:
-    """Cancel those jobs; their ids.
+    """Cancel the jobs of this state folder that have not begun; return their ids.
 
     Raises:
         LocalError, UnfitError: Slurm does not do it.
     """
-    found = waiting(store)
+    found = list_waiting(store)
     for job in found:
         # By name too: after a loss of Slurm's state the id may be another job's.
         slurm_queue.cancel(job.id, "--state=PENDING", f"--name={job.name}")
@@ -64,7 +64,7 @@ def cancel_waiting(store: Store, voice: Voice) -> list[str]:
 
 
 def cancel_headless(store: Store, voice: Voice) -> list[str]:
-    """Cancel the jobs of this state folder whose script died with its node; their ids.
+    """Cancel the jobs of this state folder whose script died with its node; return ids.
 
     Raises:
         LocalError, UnfitError: Slurm does not cancel them.
@@ -79,7 +79,7 @@ def cancel_headless(store: Store, voice: Voice) -> list[str]:
 
 
 def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> str:
-    """End the job whose node runs this controller: in good order, else at once; its id.
+    """End the job whose node runs this controller: in good order, else at once; return its id.
 
     Args:
         holder: the controller; with none, or with one that no job runs, nothing is ended.
@@ -87,7 +87,7 @@ def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> 
     if holder is None:
         return ""
     host = _host(holder.process.host)
-    running = [job for job in alive(store, cluster) if job.state == "RUNNING"]
+    running = [job for job in list_alive(store, cluster) if job.state == "RUNNING"]
     mine = [job for job in running if _host(job.batch_host) == host]
     if not mine:
         return ""

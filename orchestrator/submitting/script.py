@@ -66,7 +66,6 @@ class Submission:
 
 
 def options(slurm: Slurm, submission: Submission) -> list[str]:
-    """Return the options of sbatch."""
     return [
         f"--job-name={submission.name}",
         f"--comment={submission.comment}",
@@ -91,14 +90,13 @@ def options(slurm: Slurm, submission: Submission) -> list[str]:
     ]
 
 
-def asking(slurm: Slurm, submission: Submission) -> tuple[str, ...]:
+def node_options(slurm: Slurm, submission: Submission) -> tuple[str, ...]:
     """Return those options that ask for nodes, as srun takes them too."""
     named = ("--partition=", "--account=", "--gres=", "--time=", *slurm.extra)
     return tuple(option for option in options(slurm, submission) if option.startswith(named))
 
 
 def batch(slurm: Slurm, submission: Submission) -> str:
-    """Return the whole script."""
     base = f"{shlex.quote(submission.folder)}/$SLURM_JOB_ID"
     head = "".join(f"#SBATCH {shlex.quote(option)}\n" for option in options(slurm, submission))
     body = BODY.format(

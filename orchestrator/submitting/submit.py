@@ -65,7 +65,7 @@ def show(
     text = script.batch(slurm, new)
     pasted = f"mkdir -p {shlex.quote(new.folder)} && {shlex.join(SBATCH)} <<'{END}'"
     voice.result(f"would be submitted by sbatch:\n{pasted}\n{text}{END}")
-    return text, script.asking(slurm, new)
+    return text, script.node_options(slurm, new)
 
 
 def run(

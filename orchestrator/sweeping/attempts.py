@@ -100,7 +100,7 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
     try:
         with view.trial(trial.name, campaign.iterations) as row:
             while (attempt := _bind_next(campaign, trial)) is not None:
-                with _given_back(campaign, attempt.allocation):
+                with _give_back(campaign, attempt.allocation):
                     state, code = _begin(campaign, trial, attempt, row)
                 again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
                 row.ended(state, code, final=not again and state != "interrupted")
@@ -114,7 +114,7 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
 
 
 @contextlib.contextmanager
-def _given_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
+def _give_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
     """Give nodes back afterwards, unless something may still run there."""
     try:
         yield
@@ -198,7 +198,7 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     def judge(missing: tuple[Problem, ...]) -> Judgement:
         campaign.scheduler.check()
         if gang.reason == "done" and not missing:
-            return outcomes.measured(campaign, trial, attempt, gang)
+            return outcomes.measure(campaign, trial, attempt, gang)
         if gang.reason == "done":
             return Judgement("infra-lost", missing, gang)
         state, problem = outcomes.failure(campaign, attempt, gang)
@@ -279,9 +279,18 @@ def write_service_files(scheduler: Scheduler, attempt: Attempt) -> None:
         UnfitError: FOLDERS; the nodes keep attempts in different folders.
         NodeError, LocalError: some files may be written; they are removed with the folders.
     """
-    if any(task.files for task in attempt.tasks):
-        _refuse_folders(attempt)
-        scheduler.write(attempt, _service_files(attempt))
+    if not any(task.files for task in attempt.tasks):
+        return
+    folders = {attempt.folder(task) for task in attempt.tasks}
+    if len(folders) > 1:
+        raise errors.UnfitError(
+            f"the nodes keep this attempt in {', '.join(sorted(folders))};"
+            " mpirun's ranks have one working folder everywhere",
+            code="FOLDERS",
+            trial=attempt.trial,
+            fix="give the nodes of the inventory the same `folder`",
+        )
+    scheduler.write(attempt, _service_files(attempt))
 
 
 def _service_files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
@@ -300,15 +309,3 @@ def _service_files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
         task.node_rank: {name: files[task.node_rank][name].encode() for name in task.files}
         for task in attempt.tasks
     }
-
-
-def _refuse_folders(attempt: Attempt) -> None:
-    folders = {attempt.folder(task) for task in attempt.tasks}
-    if len(folders) > 1:
-        raise errors.UnfitError(
-            f"the nodes keep this attempt in {', '.join(sorted(folders))};"
-            " mpirun's ranks have one working folder everywhere",
-            code="FOLDERS",
-            trial=attempt.trial,
-            fix="give the nodes of the inventory the same `folder`",
-        )

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from orchestrator import errors
-from orchestrator.fleet import ask_all
+from orchestrator.fleet import Pool, ask_all
 from orchestrator.launchers import mpirun
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import Ended
-from orchestrator.pool import Pool
 from orchestrator.retries import LOG_COPIES
 from orchestrator.schedulers import Scheduler
 from orchestrator.state.files import now, replacing, write
@@ -218,7 +217,8 @@ def copy_files(
         StoreError: this machine cannot write them; those on the nodes are untouched.
     """
     target = sweep.attempt_folder(attempt.trial, attempt.number)
-    tasks = {task.node: task for task in attempt.tasks if _elsewhere(attempt, task, target)}
+    here = str(target.resolve())
+    tasks = {task.node: task for task in attempt.tasks if attempt.folder(task) != here}
     end_on = {end.node: end for end in ends}
 
     def copy(node: str) -> None:
@@ -237,10 +237,6 @@ def copy_files(
         for answer in answers
         if answer.error is not None
     )
-
-
-def _elsewhere(attempt: Attempt, task: Task, target: Path) -> bool:
-    return attempt.folder(task) != str(target.resolve())
 
 
 class _Copy:

@@ -103,16 +103,16 @@ def follow(child: Child, voice: Voice) -> int:
     Raises:
         Stopped: by a closed terminal; the background process goes on.
     """
-    with child.stream as messages:
+    with child.stream:
         try:
-            sweep = _sweep_id(child, messages)
+            sweep = _sweep_id(child)
         except Stopped as stopped:
             if stopped.number == signal.SIGHUP:
                 raise
             os.kill(child.pid, stopped.number)
-            sweep = _sweep_id(child, messages)
+            sweep = _sweep_id(child)
     if not sweep:
-        return _ended(child)
+        return _reap(child)
     log = child.messages.parent / "sweeps" / sweep / child.messages.name
     voice.result(f"sweep {sweep} runs in the background, pid {child.pid}; its messages: {log}")
     state = f" --state {child.messages.parent}"
@@ -123,18 +123,18 @@ def follow(child: Child, voice: Voice) -> int:
     return 0
 
 
-def _sweep_id(child: Child, messages: BinaryIO) -> str:
+def _sweep_id(child: Child) -> str:
     """Return the id of the sweep once a gang runs; empty if the process ended before that."""
     while True:
         ready, _, _ = select.select([child.pipe], [], [], LOOK_S)
-        while piece := messages.read(PIECE_BYTES):
+        while piece := child.stream.read(PIECE_BYTES):
             with suppress(OSError):  # nobody looks
                 os.write(2, piece)
         if ready:
             return os.read(child.pipe, PIECE_BYTES).decode()
 
 
-def _ended(child: Child) -> int:
+def _reap(child: Child) -> int:
     """Copy its standard output; return its exit code, 128 + n for signal n."""
     code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
     child.results.seek(0)

@@ -26,7 +26,7 @@ def show(
     return {"scripts": [text]}, asking
 
 
-def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
+def submit_sweep(store: Store, request: Requested, voice: Voice) -> int | None:
     """Submit the sweep and follow its job; return its exit code, or None inside a job.
 
     Raises:
@@ -39,7 +39,7 @@ def submitted(store: Store, request: Requested, voice: Voice) -> int | None:
     try:
         request.refuse_unprepared()
     except errors.UnfitError:
-        if not jobs.alive(store, request.cluster):
+        if not jobs.list_alive(store, request.cluster):
             raise
     detach, requeue = request.options.detach, request.options.requeue
     return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)

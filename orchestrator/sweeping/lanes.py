@@ -6,7 +6,7 @@ from concurrent import futures
 from typing import TypeVar
 
 from orchestrator import errors
-from orchestrator.pool import Pool
+from orchestrator.fleet import Pool
 
 T = TypeVar("T")
 
@@ -72,10 +72,10 @@ def run(
         queue.close()
         pool.close()
     if failures:
-        raise _joined(failures)
+        raise _join_failures(failures)
 
 
-def _joined(failures: Sequence[BaseException]) -> BaseException:
+def _join_failures(failures: Sequence[BaseException]) -> BaseException:
     """Return the gravest error, which names the others; a bug of this program counts most."""
     ours = [failure for failure in failures if isinstance(failure, errors.DlperfError)]
     faults = [failure for failure in failures if not isinstance(failure, errors.DlperfError)]

@@ -136,7 +136,7 @@ def look_kept(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Kept:
         return Kept((), ())
     transport = fleet.transports[node.name]
     folders = () if node.shares_files else _folders(transport, node, sweep_ids)
-    return Kept(strays.named(fleet, node.name, sweep_ids), folders)
+    return Kept(strays.find_names(fleet, node.name, sweep_ids), folders)
 
 
 def derived_images(

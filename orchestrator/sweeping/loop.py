@@ -35,7 +35,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
     whole, trials = campaign.sweep.record().plan, requested.plan.trials
     most = requested.options.max_fail
     voice, name = campaign.voice, campaign.sweep.id
-    outcomes.say_what_does_not_count(campaign, trials)
+    outcomes.say_uncounted(campaign, trials)
     done = sum(outcomes.is_done(campaign, trial) for trial in trials)
     _forecast(campaign, requested, done, whole)
     failed: list[str] = []
@@ -44,7 +44,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         on = not (campaign.stopping or campaign.failed.is_set())
         return on and (most is None or len(failed) < most)
 
-    with _frozen_if_left(campaign.sweep), voice.view(name, len(trials), done) as view:
+    with _freeze_if_left(campaign.sweep), voice.view(name, len(trials), done) as view:
         attempts.settle(campaign, whole, view)
         closing.forget_closed(campaign, whole)
 
@@ -84,7 +84,7 @@ def _lanes(campaign: Campaign, requested: Requested) -> int:
 
 
 @contextlib.contextmanager
-def _frozen_if_left(sweep: Sweep) -> Iterator[None]:
+def _freeze_if_left(sweep: Sweep) -> Iterator[None]:
     """Keep lanes, whose threads go on after ``Abandoned``, from writing to the sweep.
 
     Its lock is released then, and the tasks that may still run are listed.
@@ -160,7 +160,11 @@ class Feed(Iterator[Trial]):
     def __next__(self) -> Trial:
         with self._changed:
             while self._may_begin():
-                trial = self._following()
+                now = time.monotonic()
+                running = {trial: now - began for trial, began in self._running.items()}
+                ready = self._series.ready(self._pending, running, self._values)
+                lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
+                trial = self._packing(lasted_s).next(ready, running)
                 if trial is not None:
                     self._pending.remove(trial)
                     self._running[trial] = time.monotonic()
@@ -183,13 +187,6 @@ class Feed(Iterator[Trial]):
                 if self._values[trial.name] is not None:
                     self._lasted_s[trial.case].append(lasted_s)
                 self._drop_settled()
-
-    def _following(self) -> Trial | None:
-        now = time.monotonic()
-        running = {trial: now - began for trial, began in self._running.items()}
-        ready = self._series.ready(self._pending, running, self._values)
-        lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
-        return self._packing(lasted_s).next(ready, running)
 
     def _drop_settled(self) -> None:
         """Drop trials that are not needed any more, with a line per case."""

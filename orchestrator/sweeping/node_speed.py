@@ -11,7 +11,6 @@ from orchestrator.measuring import node_speeds
 from orchestrator.measuring.node_speeds import Group
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult, Report
 from orchestrator.planning import matrix
 from orchestrator.state.store import Store
@@ -63,7 +62,7 @@ class Speeds:
         return all(trial.state == "valid" for report in reports for trial in report.trials)
 
 
-def shipped(cluster: Cluster) -> tuple[str, ...]:
+def list_shipped(cluster: Cluster) -> tuple[str, ...]:
     """Return the shipped playbooks that can measure these nodes: one GPU alone has no fabric.
 
     Raises:
@@ -75,7 +74,7 @@ def shipped(cluster: Cluster) -> tuple[str, ...]:
     return found
 
 
-def measured(
+def measure(
     store: Store, inventory: str, nodes: str | None, playbook: str, caller: Caller
 ) -> Speeds:
     """Run new sweeps of the playbook on the nodes of an inventory; return their reports.
@@ -143,11 +142,11 @@ class _Runs:
             like=None if case in self.cases.values() else self.cases[2].placement,
         )
 
-        def written(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
+        def write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
             show.write(opened, found, show.Out(opened.folder))
             return found
 
-        return run.run(self.store, options, self.caller, written, nodes=self.held)
+        return run.run(self.store, options, self.caller, write_report, nodes=self.held)
 
 
 def _together(runs: _Runs, count: int, pairs: Report) -> Iterator[Report]:
@@ -208,8 +207,13 @@ def show_speeds(voice: Voice, playbook: str, speeds: Speeds) -> None:
         _show_nodes(voice, found)
     if groups := speeds.groups:
         _show_groups(voice, playbook, groups)
-    for problem in map(_short, speeds.short):
-        voice.line(f"{problem.code}: {problem.message}")
+    for found, published in speeds.short:
+        (result,) = found.results
+        voice.line(
+            f"BUSBW-LOW: {result.case.placement} reaches {result.median or 0.0:.4g} GB/s; needed"
+            f" {node_speeds.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest"
+            f" published ({published.source})"
+        )
 
 
 def document_speeds(speeds: Speeds) -> dict[str, object]:
@@ -232,28 +236,11 @@ def _show_groups(voice: Voice, playbook: str, groups: Sequence[Group]) -> None:
     head = ("nodes together", "GB/s", "of the median of pairs", "")
     voice.table(f"Nodes together, by {playbook}", head, rows)
     for group in node_speeds.find_smallest_slow(groups):
-        problem = _slow(group)
-        voice.line(f"{problem.code}: {problem.message}")
-
-
-def _slow(group: Group) -> Problem:
-    share, least = words.apart(group.share, node_speeds.LEAST_SHARE, "%", 0)
-    return Problem(
-        "FABRIC-SLOW",
-        f"{nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
-        f" {share} of what pairs reach; needed {least}",
-    )
-
-
-def _short(found: tuple[Report, PublishedResult]) -> Problem:
-    (result,), published = found[0].results, found[1]
-    median = result.median or 0.0
-    return Problem(
-        "BUSBW-LOW",
-        f"{result.case.placement} reaches {median:.4g} GB/s; needed"
-        f" {node_speeds.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest published"
-        f" ({published.source})",
-    )
+        share, least = words.apart(group.share, node_speeds.LEAST_SHARE, "%", 0)
+        voice.line(
+            f"FABRIC-SLOW: {nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
+            f" {share} of what pairs reach; needed {least}"
+        )
 
 
 def _show_nodes(voice: Voice, found: Report) -> None:

@@ -8,7 +8,7 @@ from orchestrator.collecting import causes, evidence, fabric, logs, package, tel
 from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import user_files
 from orchestrator.measuring import endings, validity
-from orchestrator.model.attempt import Attempt, GangEnd, Outcome, TaskEnd
+from orchestrator.model.attempt import Attempt, GangEnd, Outcome
 from orchestrator.model.log import Fabric
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
@@ -45,30 +45,30 @@ def is_done(campaign: Campaign, trial: Trial) -> bool:
 
 def value(campaign: Campaign, trial: Trial) -> float | None:
     """Return the throughput of a trial that need not be run again, else None."""
-    kept = _kept(campaign, trial)
-    done = kept.valid and not _marked(campaign, kept)
+    kept = _load_outcome(campaign, trial)
+    done = kept.valid and not _list_marks(campaign, kept)
     return kept.outcome.throughput if done and kept.outcome else None
 
 
 def nodes(campaign: Campaign, trial: Trial) -> tuple[str, ...]:
     """Return the nodes of a trial's valid outcome; empty without one."""
-    kept = _kept(campaign, trial)
+    kept = _load_outcome(campaign, trial)
     return tuple(end.node for end in kept.outcome.tasks) if kept.outcome and kept.valid else ()
 
 
-def say_what_does_not_count(campaign: Campaign, trials: Iterable[Trial]) -> None:
+def say_uncounted(campaign: Campaign, trials: Iterable[Trial]) -> None:
     """Say which trials have an outcome that does not count, and are measured again."""
     for trial in trials:
-        kept = _kept(campaign, trial)
-        for problem in (*kept.problems, *_marked(campaign, kept)):
+        kept = _load_outcome(campaign, trial)
+        for problem in (*kept.problems, *_list_marks(campaign, kept)):
             campaign.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
 
 
-def _kept(campaign: Campaign, trial: Trial) -> KeptOutcome:
+def _load_outcome(campaign: Campaign, trial: Trial) -> KeptOutcome:
     return evidence.kept(campaign.sweep, trial, campaign.history(trial))
 
 
-def _marked(campaign: Campaign, kept: KeptOutcome) -> tuple[Problem, ...]:
+def _list_marks(campaign: Campaign, kept: KeptOutcome) -> tuple[Problem, ...]:
     """Return the marks for which a strict sweep refuses an outcome that is valid otherwise."""
     return kept.outcome.marks if campaign.strict and kept.outcome else ()
 
@@ -89,11 +89,14 @@ def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, P
     if by_others is not None:
         return by_others
     failed = [end for end in gang.ends if end.why == "exited" and end.status]
-    last_lines = {end.node_rank: _last_words(campaign, attempt, end) for end in failed}
-    return endings.of_program(failed, last_lines, attempt.port, _seen(campaign, attempt))
+    last_lines = {
+        end.node_rank: causes.words(_file(campaign, attempt, end.node_rank, "log"))
+        for end in failed
+    }
+    return endings.of_program(failed, last_lines, attempt.port, _read_fabric(campaign, attempt))
 
 
-def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Judgement:
+def measure(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Judgement:
     """Measure the log of an attempt whose gang ended well, judge it, and keep the log.
 
     Raises:
@@ -108,9 +111,9 @@ def measured(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) 
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     ends = evidence.taken(folder, gang.ends)
     measurement = measurement.with_problems(evidence.changed_logs(folder, ends))
-    measurement = measurement.with_problems(_changed_code(campaign))
+    measurement = measurement.with_problems(_check_code(campaign))
     if len(attempt.tasks) > 1:
-        measurement = fabric.proved(measurement, attempt, _seen(campaign, attempt))
+        measurement = fabric.proved(measurement, attempt, _read_fabric(campaign, attempt))
     measurement = telemetry.stated(measurement, log, folder, ends)
     if campaign.strict:
         measurement = telemetry.strict(measurement)
@@ -183,7 +186,7 @@ def _beside(campaign: Campaign, attempt: Attempt) -> tuple[str, ...]:
     )
 
 
-def _seen(campaign: Campaign, attempt: Attempt) -> Mapping[str, Fabric]:
+def _read_fabric(campaign: Campaign, attempt: Attempt) -> Mapping[str, Fabric]:
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
     return fabric.observed(folder, attempt.tasks, campaign.recipe.workload)
 
@@ -192,11 +195,7 @@ def _file(campaign: Campaign, attempt: Attempt, node_rank: int, name: str) -> Pa
     return campaign.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{node_rank}.{name}"
 
 
-def _last_words(campaign: Campaign, attempt: Attempt, end: TaskEnd) -> bytes:
-    return causes.words(_file(campaign, attempt, end.node_rank, "log"))
-
-
-def _changed_code(campaign: Campaign) -> Iterable[Problem]:
+def _check_code(campaign: Campaign) -> Iterable[Problem]:
     """Yield CODE-CHANGED if the program's folder on this machine was edited since the sweep began.
 
     An image cannot change, and code on other nodes is in a folder named by its digest.

@@ -75,7 +75,7 @@ def results(running: Running) -> tuple[str, tuple[Result, ...]]:
 
 
 def row(result: Result) -> tuple[str, ...]:
-    """A row of the table of medians: placement, batch, precision, median, valid of planned."""
+    """Return placement, batch, precision, median, and how many of the planned trials are valid."""
     case = result.case
     return (
         case.placement,
@@ -87,7 +87,7 @@ def row(result: Result) -> tuple[str, ...]:
 
 
 def document(result: Result) -> JSON:
-    """A case with its median, as ``status --json`` has it."""
+    """Return a case with its median, as ``status --json`` has it."""
     return {
         "case": dict(result.case.document()),
         "median": result.median,

@@ -111,7 +111,7 @@ class Requested:
         )
 
 
-def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
+def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     """Read the files that the options name, and plan the trials.
 
     Raises:
@@ -137,7 +137,7 @@ def requested(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         known = None  # what was prepared may be for other nodes
     program = program_of(playbook, cluster, known)
     recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, whole, program)
-    chosen = _chosen(recipe, options)
+    chosen = _choose_trials(recipe, options)
     user_files.refuse_on(playbook, whole, {trial.case for trial in chosen.trials})
     fitting = tuple(trial for trial in chosen.trials if trial.case.nodes <= len(cluster.nodes))
     if all(trial.canary for trial in fitting):
@@ -187,7 +187,7 @@ def nothing_left(whole: Plan, chosen: Plan) -> str:
     return f"nothing left to run: {shown}--new starts a new sweep"
 
 
-def _chosen(recipe: Recipe, options: SweepOptions) -> Plan:
+def _choose_trials(recipe: Recipe, options: SweepOptions) -> Plan:
     grown = plan.repeated(recipe, options.repeats) if options.repeats else recipe
     trials = len(matrix.cases(recipe.experiment)) * grown.experiment.method.most
     if trials > matrix.MOST_TRIALS:

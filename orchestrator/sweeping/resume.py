@@ -31,16 +31,16 @@ class Opened:
 
     def __enter__(self) -> Sweep:
         now = self._now()
-        before = self._before(now.identity)
-        same = before is not None and before.record().identity == now.identity
-        if not same and not self._request.options.new:
-            self._pass_over_unreadable()
-        if before is not None and not same and not self._request.options.new:
-            self._differs(before, now)
-        if before is not None and same and not self._request.options.new:
-            opened = before
-            self._voice.line(f"sweep {opened.id} goes on")
-        else:
+        before, opened = self._before(now.identity), None
+        if not self._request.options.new:
+            if before is not None and before.record().identity == now.identity:
+                opened = before
+                self._voice.line(f"sweep {opened.id} goes on")
+            else:
+                self._pass_over_unreadable()
+                if before is not None:
+                    self._say_difference(before, now)
+        if opened is None:
             opened = self._store.new_sweep(now)
             self._voice.line(f"new sweep {opened.id} in {opened.folder}")
         with contextlib.ExitStack() as held:
@@ -113,7 +113,7 @@ class Opened:
             kept = replace(kept, inventory=before.inventory)  # by which `stop` finds what is open
         opened.keep_record(replace(kept, plan=requested))
 
-    def _differs(self, before: Sweep, now: SweepRecord) -> None:
+    def _say_difference(self, before: Sweep, now: SweepRecord) -> None:
         self._voice.line(f"differs from sweep {before.id}, which is kept:")
         old, new = _lines(before.record()), _lines(now)
         for line in difflib.unified_diff(old, new, before.id, "now", lineterm="", n=0):

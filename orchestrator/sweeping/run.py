@@ -16,7 +16,7 @@ from orchestrator.sweeping.requested import (
     SweepOptions,
     counted_words,
     nothing_left,
-    requested,
+    resolve,
 )
 
 if TYPE_CHECKING:  # half of what a finished sweep would load
@@ -47,7 +47,7 @@ def run(
     """
     request = None
     try:
-        request = requested(store, options, caller.voice)
+        request = resolve(store, options, caller.voice)
         whole = resume.find_finished(store, request)
         if whole is None and (answer := elsewhere(request)) is not None:
             return answer

@@ -16,7 +16,7 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import submit
 from orchestrator.sweeping import run
-from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, requested
+from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
 from orchestrator.sweeping.under_way import HeldNodes
 
 
@@ -36,21 +36,7 @@ class TurnOptions:
     repeats: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """Name one trial of one side.
-
-    Args:
-        side: 0 or 1.
-        case: its trials' common name.
-    """
-
-    side: int
-    case: str
-    repeat: int
-
-
-def taken(store: Store, options: TurnOptions, caller: Caller) -> tuple[Sweep, Sweep]:
+def take(store: Store, options: TurnOptions, caller: Caller) -> tuple[Sweep, Sweep]:
     """Run what is left of the pair's turns, and write both reports; return the sweeps.
 
     Each turn is a sweep's own next trial, so an interrupted pair goes on by the same command. The
@@ -60,26 +46,25 @@ def taken(store: Store, options: TurnOptions, caller: Caller) -> tuple[Sweep, Sw
         UsageError: NO-TURNS; the two cannot take turns.
         DlperfError: as of any sweep.
     """
-    asked = tuple(_asked(side, options) for side in (options.first, options.second))
-    requests = tuple(requested(store, of, caller.voice) for of in asked)
+    sides = (options.first, options.second)
+    asked = tuple(_sweep_options(side, options) for side in sides)
+    requests = tuple(resolve(store, of, caller.voice) for of in asked)
     turns = tuple(_turns(requests, options))
     pair = _Pair(store, options)
     with HeldNodes(store, caller) as nodes:
-        for number, turn in enumerate(turns, 1):
-            side = (options.first, options.second)[turn.side]
-            caller.voice.line(f"turn {number} of {len(turns)}: {side}, {turn.case}_{turn.repeat}")
-            one = replace(
-                asked[turn.side],
-                cases=(f"{turn.case}_{turn.repeat}",),
-                repeats=turn.repeat,
-                new=not pair.begun(turn.side),
+        for number, (side, case, repeat) in enumerate(turns, 1):
+            trial = f"{case}_{repeat}"
+            caller.voice.line(f"turn {number} of {len(turns)}: {sides[side]}, {trial}")
+            new = not pair.has_begun(side)
+            one = replace(asked[side], cases=(trial,), repeats=repeat, new=new)
+            ran = run.run(
+                store, one, caller, _write_report, elsewhere=_refuse_elsewhere, nodes=nodes
             )
-            ran = run.run(store, one, caller, _written, elsewhere=_refuse_elsewhere, nodes=nodes)
-            pair.keep(turn.side, ran)
-    return pair.ended()
+            pair.keep(side, ran)
+    return pair.end()
 
 
-def _asked(side: str, options: TurnOptions) -> SweepOptions:
+def _sweep_options(side: str, options: TurnOptions) -> SweepOptions:
     playbook, _, image = side.partition("=")
     return SweepOptions(
         playbook=playbook,
@@ -93,8 +78,11 @@ def _asked(side: str, options: TurnOptions) -> SweepOptions:
     )
 
 
-def _turns(requests: tuple[Requested, ...], options: TurnOptions) -> Iterator[_Turn]:
-    """Yield the turns by repeat and case; the side that begins changes with each repeat."""
+def _turns(requests: tuple[Requested, ...], options: TurnOptions) -> Iterator[tuple[int, str, int]]:
+    """Yield a side, the common name of a case's trials, and a repeat, for each turn.
+
+    The side that begins, 0 or 1, changes with each repeat.
+    """
     first, second = requests
     if options.first == options.second:
         raise _no_turns(f"both sides are {options.first}", "name two playbooks or images")
@@ -111,7 +99,7 @@ def _turns(requests: tuple[Requested, ...], options: TurnOptions) -> Iterator[_T
         for pair in pairs.both:
             sides = tuple(enumerate(pair))
             for side, case in sides if repeat % 2 else reversed(sides):
-                yield _Turn(side, case.name or "", repeat)
+                yield side, case.name or "", repeat
 
 
 def _side(request: Requested) -> Side:
@@ -125,7 +113,7 @@ def _side(request: Requested) -> Side:
     )
 
 
-def _written(opened: Sweep, found: Report, _names: frozenset[str]) -> Sweep:
+def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Sweep:
     show.write(opened, found, show.Out(opened.folder))
     return opened
 
@@ -148,9 +136,9 @@ class _Pair:
         of = json.dumps([options.first, options.second, options.inventory, options.nodes])
         name = hashlib.sha256(of.encode()).hexdigest()[:12]
         self._store, self._path = store, store.root / "turns" / f"{name}.json"
-        self._ids = _kept(self._path)
+        self._ids = _read_ids(self._path)
 
-    def begun(self, side: int) -> bool:
+    def has_begun(self, side: int) -> bool:
         return bool(self._ids[side])
 
     def keep(self, side: int, sweep: Sweep) -> None:
@@ -169,14 +157,14 @@ class _Pair:
         make_folder(self._path.parent)
         write(self._path, dumps(self._ids).encode())
 
-    def ended(self) -> tuple[Sweep, Sweep]:
+    def end(self) -> tuple[Sweep, Sweep]:
         """Forget the pair: the same command begins a new one."""
         self._path.unlink(missing_ok=True)
         first, second = (self._store.sweep(sweep_id) for sweep_id in self._ids)
         return first, second
 
 
-def _kept(path: Path) -> list[str]:
+def _read_ids(path: Path) -> list[str]:
     try:
         ids = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -101,7 +101,7 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
         UnfitError: some finding is an error; nothing was started.
     """
     cluster, playbook = requested.cluster, requested.playbook
-    observed = _observed(store, requested, scheduler, voice)
+    observed = _observe_nodes(store, requested, scheduler, voice)
     scheduler.preflight(playbook.image.name, requested.recipe.program)
     if not cluster.in_containers:
         store.keep_site(cluster.name, shape(Site).dump_json(observed, indent=1))
@@ -150,7 +150,7 @@ def _say_findings(site: Site, earlier: Site | None, voice: Voice) -> None:
         voice.line(f"warnings as before: {', '.join(unchanged)}")
 
 
-def _observed(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
+def _observe_nodes(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
     image = requested.playbook.image
     asking = observe.Asking(
         store, requested.inventory, requested.digest, None, requested.known, (image,)

@@ -9,6 +9,8 @@ from orchestrator import errors, nodeset, words
 from orchestrator.checks import provisioned
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet, folded
+from orchestrator.fleet import Fleet, Pool, folded
+from orchestrator.images import Action
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Site
@@ -214,8 +216,8 @@ def _measured(
     from orchestrator.sweeping import node_speed  # a tenth of what loading takes
 
     codes, documents = [0], dict[str, object]()
-    for playbook in playbooks or node_speed.shipped(cluster):
-        found = node_speed.measured(store, options.inventory, options.nodes, playbook, caller)
+    for playbook in playbooks or node_speed.list_shipped(cluster):
+        found = node_speed.measure(store, options.inventory, options.nodes, playbook, caller)
         node_speed.show_speeds(caller.voice, playbook, found)
         codes += [0 if found.is_whole else 3, 5 if found.is_slow else 0]
         documents[playbook] = node_speed.document_speeds(found)

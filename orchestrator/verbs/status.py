@@ -63,7 +63,7 @@ class _Look:
 
 def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
-    queued = jobs.waiting(store) if sweep_id is None and not store.sweeps() else []
+    queued = jobs.list_waiting(store) if sweep_id is None and not store.sweeps() else []
     for job in queued:  # which are to make the first sweep, and of which Slurm has begun none
         voice.result(job.summary)
     if queued:
@@ -90,7 +90,7 @@ def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -
 def _print(store: Store, look: _Look, voice: Voice) -> int:
     running, states = look.running, look.states
     unit, medians = progress.results(running)
-    queued = jobs.alive(store, running.cluster)
+    queued = jobs.list_alive(store, running.cluster)
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")

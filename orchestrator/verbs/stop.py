@@ -100,7 +100,7 @@ def _list_begun(store: Store) -> list[str]:
         for holder in store.cluster_holders()
         if processes.is_here(holder.process) and holder.process not in sweeping
     ]
-    found = jobs.begun(store, {process.host for process in sweeping})
+    found = jobs.list_begun(store, {process.host for process in sweeping})
     return [*(f"{holder}" for holder in here), *(job.summary for job in found)]
 
 

@@ -6,7 +6,7 @@ from orchestrator.model.report import Report
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
-from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, requested
+from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
 
 
 def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
@@ -15,7 +15,7 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     from orchestrator.schedulers import choice
     from orchestrator.sweeping import in_jobs
 
-    request = requested(store, options, voice)
+    request = resolve(store, options, voice)
     seats = choice.seats(request.cluster, store.root)
     facts, images = (request.known.nodes, request.known.images) if request.known else ({}, {})
     bound = [bind.first(request.recipe, trial, seats) for trial in request.plan.trials]
@@ -24,7 +24,7 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     if request.cluster.in_containers and request.playbook.image.name not in images:
         voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")
     scripts, asking = in_jobs.show(store, request, voice)
-    lines = [choice.pasted(request.cluster, attempt, facts, asking) for attempt in bound]
+    lines = [choice.quote_lines(request.cluster, attempt, facts, asking) for attempt in bound]
     voice.plan(request.plan, bound, lines)
     pasted = {
         attempt.trial: {node: " ".join(words) for node, words in by_node.items()}
@@ -44,7 +44,7 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
     def elsewhere(request: Requested) -> int | None:
         from orchestrator.sweeping import in_jobs
 
-        return in_jobs.submitted(store, request, caller.voice)
+        return in_jobs.submit_sweep(store, request, caller.voice)
 
     def shown(opened: Sweep, found: Report, names: frozenset[str]) -> int:
         return present(opened, found, caller.voice, Out(opened.folder), names)

@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 
-from orchestrator.pool import Pool
+from orchestrator.fleet import Pool
 from tests import commands
 
 STUCK = """
 import threading
-from orchestrator.pool import Pool
+from orchestrator.fleet import Pool
 pool = Pool(2)
 pool.submit(threading.Event().wait)
 pool.close()

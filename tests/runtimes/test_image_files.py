@@ -112,7 +112,7 @@ def test_a_dry_run_shows_lines_to_paste(monkeypatch: pytest.MonkeyPatch) -> None
 
 def pasted(runtime: str, made: Attempt) -> dict[str, str]:
     """Return by node the line that runs a task on a cluster of Slurm's."""
-    lines = choice.pasted(queue(runtime), made, {}, ("--partition=p",))
+    lines = choice.quote_lines(queue(runtime), made, {}, ("--partition=p",))
     return {node: " ".join(words) for node, words in lines.items()}
 
 
@@ -122,7 +122,9 @@ def test_a_gang_waits_while_an_image_is_unpacked() -> None:
     for runtime, seconds in (("pyxis", 900), ("apptainer", 900), ("process", 30)):
         cluster = queue(runtime)
         with Fleet(cluster, {name: LocalTransport(name) for name in ("n1", "n2")}) as fleet:
-            assert SlurmTasks(fleet, "7", "").patient(given) == replace(given, create_s=seconds)
+            assert SlurmTasks(fleet, "7", "").extend_limits(given) == replace(
+                given, create_s=seconds
+            )
 
 
 def test_a_task_is_its_supervisor_inside() -> None:

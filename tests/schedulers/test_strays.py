@@ -79,7 +79,7 @@ def test_containers_are_found_by_their_labels(dockerd: Dockerd, engine: Engine) 
         dockerd.docker("create", "--name=ended", *label, "--label=dlperf.attempt=x", IMAGE, "true")
         assert Fanout(fleet, Path("state"), lambda: False).attempts(SWEEP) == set()
         assert [SWEEP in one.seen for one in strays.others(fleet, (), "two")].count(True) == 1
-        assert strays.named(fleet, "left", [SWEEP]) == (name, "ended")
+        assert strays.find_names(fleet, "left", [SWEEP]) == (name, "ended")
         assert strays.end(fleet, [SEAT], [SWEEP]) == {"left": (name, "ended")}
         assert not any(SWEEP in one.seen for one in strays.others(fleet, (), "two"))
     finally:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.deadlines import NODE_LOST_S
+from orchestrator.fleet import Pool
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
-from orchestrator.pool import Pool
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers._wait import Wait
 from orchestrator.schedulers.gangs import Gangs
