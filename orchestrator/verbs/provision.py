@@ -8,16 +8,13 @@ from pathlib import Path
 from orchestrator import errors, nodeset, words
 from orchestrator.checks import provisioned
 from orchestrator.console import Voice
-from orchestrator.fleet import Fleet, folded
 from orchestrator.fleet import Fleet, Pool, folded
-from orchestrator.images import Action
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Site
 from orchestrator.model.text import shape
 from orchestrator.planning import images
 from orchestrator.planning.images import Action
-from orchestrator.pool import Pool
 from orchestrator.provisioning import (
     apply,
     between_nodes,
