@@ -30,7 +30,7 @@ def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
     yield from _xids(node, facts.xids or ())
     declared = {hca.name for hca in node.hcas}
     spare = {hca.name for hca in facts.hcas} - declared
-    late = [down.name for down in facts.link_downs or () if down.age_s <= FLAP_WINDOW_S]
+    late = [name for name, age_s in facts.link_downs or () if age_s <= FLAP_WINDOW_S]
     downs = Counter(name for name in late if name not in spare).most_common()
     often = [f"{name} {words.count(n, 'time')}" for name, n in downs if n >= FLAPPING]
     if often:

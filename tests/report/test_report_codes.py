@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.model.site import REMEDIES
 from orchestrator.report import codes
 
 SOURCE = Path(errors.__file__).parent
@@ -18,14 +17,13 @@ PROBLEMS = {"Problem": 0, "add": 0, "LogError": None}
 # Answers of nodes, data sets and `inspect`, images that are made before any trial, speeds of nodes.
 NO_REPORT = (
     *("probes/", "checks/", "datasets/", "verbs/inspect.py", "runtimes/images.py"),
-    "sweeping/speeds_shown.py",
+    "sweeping/node_speed.py",
 )
 
 
 def test_every_code_that_a_report_can_show_is_explained() -> None:
     """In a few words of both languages; nothing is explained that the source does not give."""
     given = {code for text in modules() for code in shown(text)}
-    given |= {code for code, _ in REMEDIES.values()}  # with which an engine stops a start
     assert set(codes.MEANINGS) == given
     for code, (english, gloss) in codes.MEANINGS.items():
         assert re.fullmatch("[ -~]{5,60}", english), code
