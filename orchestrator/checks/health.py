@@ -72,7 +72,7 @@ def _xids(node: Node, logged: Sequence[Xid]) -> list[Finding]:
 
 
 def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
-    """A line that says Fatal counts since the node's start, an urgent number for two hours."""
+    """Count a line that says Fatal since the node's start, an urgent number for two hours."""
     meaning, fix, is_urgent = xids.explain(xid.number)
     is_fresh = is_urgent and xid.fatal is None and (xid.age_s or 0) <= XID_WINDOW_S
     is_error = not is_recovered and (xid.fatal or (is_fresh and not xid.of_switch))

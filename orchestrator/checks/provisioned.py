@@ -14,7 +14,7 @@ def blocks_images(findings: Sequence[Finding]) -> bool:
 
 
 def unfinished(failures: Sequence[errors.DlperfError]) -> Finding:
-    """The finding that keeps sweeps off a cluster whose provisioning did not finish."""
+    """Return the finding that keeps sweeps off a cluster whose provisioning did not finish."""
     seen, fix = "findings that left no room for images", "mend what they name"
     if failures:
         seen, fix = f"{failures[0].code}: {failures[0].cause}", failures[0].fix or "mend that"
@@ -28,6 +28,6 @@ def unprepared(error: errors.UnfitError) -> Finding:
 
 
 def unlocked(record: ImageRecord) -> Finding:
-    """An image whose base may be another one tomorrow."""
+    """Return the finding of an image whose base may be another one tomorrow."""
     seen = f"{record.base} was {record.base_digest[:19]} when it was resolved"
     return found("UNLOCKED", "all", seen)

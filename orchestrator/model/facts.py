@@ -169,11 +169,10 @@ class ContainerFacts:
     Args:
         gpus: how many GPUs ``nvidia-smi -L`` lists.
         devices: names in /dev/infiniband.
-        memlock_kib, stack_kib: None is no limit.
+        memlock_kib: None is no limit.
         data: by name of a data set, what a container sees of it.
     """
 
-    uid: int
     gpus: int | Silent | None
     topology: Topology | Silent | None
     infiniband: InfinibandFacts | Silent | None
@@ -181,6 +180,5 @@ class ContainerFacts:
     ofed: str | None
     devices: tuple[str, ...]
     memlock_kib: int | None
-    stack_kib: int | None
     shm_mib: int
     data: Mapping[str, DataState] = field(default_factory=dict)

@@ -134,7 +134,7 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
     }
 
 
-def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
+def describe(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
     """Return the plan for --dry-run: each trial with port and tasks of its first attempt."""
     trials = [
         {

@@ -79,7 +79,7 @@ def cases(experiment: Experiment) -> tuple[Case, ...]:
     return tuple(point.case for point in places(experiment))
 
 
-def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
+def add_placement(experiment: Experiment, like: str, placement: str) -> Experiment:
     """Repeat an experiment's cases of one placement in another placement too."""
     written, grid = experiment.cases or (), experiment.grid
     more = [

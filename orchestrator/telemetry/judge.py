@@ -241,7 +241,6 @@ def _throttled(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
 
 
 def _slowed_s(moments: Sequence[GpuMoment]) -> float | None:
-    """By how much the counters grew."""
     counted = [moment.slowed_s for moment in moments if moment.slowed_s is not None]
     return counted[-1] - counted[0] if counted else None
 
@@ -290,7 +289,7 @@ def _cpus(node: NodeTelemetry, over: Period) -> tuple[float, float] | None:
 
 
 def _task_s(counted: Sequence[HostMoment], at_s: float) -> float:
-    """Processor time of a task at a moment, between the counts before and after it."""
+    """Interpolate a task's processor time between the counts before and after a moment."""
     before = max((it for it in counted if it.at_s <= at_s), key=lambda it: it.at_s)
     after = min((it for it in counted if it.at_s >= at_s), key=lambda it: it.at_s)
     first_s, last_s = before.task_s or 0.0, after.task_s or 0.0

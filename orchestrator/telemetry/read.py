@@ -104,7 +104,7 @@ def _process(line: Sequence[str], boot_s: float) -> ProcessMoment | None:
 
 
 def _gpus(lines: Sequence[str]) -> Iterable[GpuMoment]:
-    """The moments of a CSV in UTC whose first line names its columns."""
+    """Yield the moments of a CSV in UTC; its first line names the columns."""
     head = [name.partition("[")[0].strip() for name in lines[0].split(",")] if lines else []
     for line in lines[1:]:
         words = [word.strip() for word in line.split(",")]
@@ -140,5 +140,5 @@ def _stamp(text: str) -> float | None:
 
 
 def _float(text: str) -> float | None:
-    """A number; None for ``[N/A]``, ``[Not Supported]`` or nothing."""
+    """Return a number; None for ``[N/A]``, ``[Not Supported]`` or nothing."""
     return float(text) if _NUMBER.fullmatch(text) else None

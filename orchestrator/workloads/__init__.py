@@ -191,7 +191,7 @@ def module(name: str) -> str:
     return next(plug_ins, f"{__name__}.{name}")
 
 
-def named(name: str) -> Workload:
+def require(name: str) -> Workload:
     """Return the workload of that name.
 
     Raises:

@@ -154,7 +154,7 @@ def test_a_line_without_an_end_takes_no_memory(text: bytes, mib: int) -> None:
     if b"%" in text:
         text = b"".join(text % rank for rank in range(2, 60_000))[: MIB // 2]
     tracemalloc.start()
-    *lines, last = mpirun.spoken(endless(text, mib), range(1, 2))
+    *lines, last = mpirun.keep_ranks(endless(text, mib), range(1, 2))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (lines, last) == ([b"\n"], b"[1,1]<stdout>:the next line\n")
