@@ -255,7 +255,7 @@ class Run:
         steps = self._in_first_epoch or self.steps
         rates = self._rates[:steps]
         trace = Trace(self.first.number, self.usual or 1, steps, 1, rates, rates, rates)
-        return trace if steps < _MANY else trace.reduced()
+        return trace if steps < _MANY else trace.reduce()
 
     @property
     def _is_positive(self) -> bool:

@@ -129,7 +129,7 @@ def inventory_conflicts(cluster: Cluster) -> Iterator[Conflict]:
     elif not cluster.nodes:
         yield Conflict((), "there is no node; needed `nodes:` with at least one")
     else:
-        yield from _repeated(cluster)
+        yield from _find_repeated(cluster)
         yield from _addresses(cluster)
         yield from _ways(cluster)
         yield from _gpus_and_roce(cluster)
@@ -162,7 +162,7 @@ def _with_slurm(cluster: Cluster) -> Iterator[Conflict]:
             )
 
 
-def _repeated(cluster: Cluster) -> Iterator[Conflict]:
+def _find_repeated(cluster: Cluster) -> Iterator[Conflict]:
     for field, alike in (
         ("name", [entry.name for entry in cluster.nodes]),
         ("address", [_way(node) for node in cluster.members]),

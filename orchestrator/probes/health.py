@@ -89,7 +89,7 @@ def parse(text: str) -> HealthFacts:
         if line[3]:  # of the ports of an adapter the largest counter
             known[line[2]] = max(float(line[3]), known.get(line[2], 0))
     has_log = "kernel_log" in values
-    xids, link_downs = _logged(values.get("kernel", ()), uptime_s)
+    xids, link_downs = _read_log(values.get("kernel", ()), uptime_s)
     return HealthFacts(
         governors={name: int(count) for name, _, count in governors if count.isdecimal()},
         swap_used_mib=None
@@ -116,7 +116,7 @@ def _lanes(facts: Mapping[str, float], which: str) -> int | None:
     return None if lanes is None else int(lanes)
 
 
-def _logged(log: Iterable[str], uptime_s: float) -> tuple[list[Xid], list[tuple[str, float]]]:
+def _read_log(log: Iterable[str], uptime_s: float) -> tuple[list[Xid], list[tuple[str, float]]]:
     xids, link_downs = [], []
     for entry in filter(None, map(_ENTRY.fullmatch, log)):
         age_s, words = uptime_s - float(entry[1]) if entry[1] else None, entry[2]

@@ -178,7 +178,7 @@ def lone(page: Page) -> Table:
 
 def node_speeds(page: Page) -> Table:
     """Build the table of the speeds of nodes over that of the median node."""
-    slow = codes.explained(page.language, "SLOW-NODE")
+    slow = codes.explain(page.language, "SLOW-NODE")
     rows = [
         (it.node, str(it.trials), f"{it.speed:.3f}", slow if it.is_slow else "")
         for it in page.report.node_speeds

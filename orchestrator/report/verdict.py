@@ -113,7 +113,7 @@ def sentences(page: Page) -> Iterable[str]:
 def lines(page: Page) -> Iterable[tuple[str, str]]:
     """Yield a line for each code, in two parts: the code, then where it was and what was seen."""
     for item in group_by_code(page.report):
-        code = codes.explained(page.language, item.code)
+        code = codes.explain(page.language, item.code)
         kind = page.text("mark", "标记") if item.counts else page.text("does not count", "不计入")
         first, *others = item.where
         rest = page.with_colons("", first, item.message)

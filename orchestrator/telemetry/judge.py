@@ -135,8 +135,8 @@ def marks(node: NodeTelemetry, over: Period, now: MachineState) -> Iterable[Prob
     """
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
     for moments in by_gpu(gpus):
-        yield from _throttled(node.node, moments)
-    yield from _aliens(node, over)
+        yield from _find_throttling(node.node, moments)
+    yield from _find_aliens(node, over)
     if now.moments < LEAST_MOMENTS:
         return
     bound = max(OTHERS_CPUS, OTHERS_SHARE * node.cpus)
@@ -225,7 +225,7 @@ def _joules(moments: Sequence[GpuMoment], seconds: float) -> tuple[float, bool] 
     return (fmean(powers_w) * seconds, False) if len(powers_w) >= LEAST_MOMENTS else None
 
 
-def _throttled(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
+def _find_throttling(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
     harmful = [HARMFUL & {*(moment.limits or ())} for moment in moments]
     held = [names for names in harmful if names]
     slowed_s = _slowed_s(moments) or 0.0
@@ -245,7 +245,7 @@ def _slowed_s(moments: Sequence[GpuMoment]) -> float | None:
     return counted[-1] - counted[0] if counted else None
 
 
-def _aliens(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
+def _find_aliens(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
     most: dict[tuple[str, int], ProcessMoment] = {}
     for seen in node.processes:
         is_inside = over.holds((seen.since_s + seen.at_s) / 2)

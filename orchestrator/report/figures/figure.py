@@ -70,7 +70,7 @@ class Figure:
         )
 
 
-def numbered(figures: Sequence[Figure]) -> Iterator[Figure]:
+def number_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
     """Give figures of one sort names and titles of their own; a single one stays as it is."""
     for number, figure in enumerate(figures, 1):
         name = figure.name if number == 1 else f"{figure.name}-{number}"
