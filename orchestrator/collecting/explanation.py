@@ -12,11 +12,10 @@ from orchestrator.collecting.folder import located
 from orchestrator.collecting.logs import Reading, read
 from orchestrator.collecting.sweep import measured
 from orchestrator.disk import on_disk
-from orchestrator.measuring import throughputs
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
 from orchestrator.model.facts import JSON
-from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
+from orchestrator.model.log import SECOND_NS, Rule, TrainingLog, global_batch_size
 from orchestrator.model.plan import Trial
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Measurement, Result
@@ -215,7 +214,7 @@ def _explain_log(report: Report, lone: LoneLog, folder: Path, reading: Reading) 
         page.append("no number")
     else:
         page.append(f"{throughput:.2f} {report.unit}, of this log alone")
-        path, batch = located(folder, lone.path), throughputs.global_batch_size(log)
+        path, batch = located(folder, lone.path), global_batch_size(log.config)
         derivation = _derive(path, log, batch, throughput, reading.resolved())
     page += (f"{problem.code}: {problem.message}" for problem in lone.problems)
     if log.sha256:

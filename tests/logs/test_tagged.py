@@ -12,7 +12,7 @@ from orchestrator.launchers import mpirun
 from orchestrator.logs import TENSORFLOW, reader
 from orchestrator.logs.text import whole_lines
 from orchestrator.measuring import throughputs, validity
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import TrainingLog, global_batch_size
 from tests import SAMPLES
 
 READ = reader(TENSORFLOW)
@@ -44,7 +44,7 @@ def number(log: TrainingLog) -> float | None:
     if any(validity.keeps_out(problem, log.rule) for problem in log.problems):
         return None
     try:
-        return throughputs.of_log(log, throughputs.global_batch_size(log), "clock")
+        return throughputs.of_log(log, global_batch_size(log.config), "clock")
     except errors.LogError:
         return None
 
