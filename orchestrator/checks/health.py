@@ -24,7 +24,7 @@ MOST_SWAP_MIB = 1024
 
 
 def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
-    """Findings about the kernel's log, CPUs, swap and adapters; none where it does not tell."""
+    """Yield findings about kernel log, CPUs, swap and adapters; none where the node is silent."""
     if facts is None or isinstance(facts, Silent):
         return
     yield from _xids(node, facts.xids or ())

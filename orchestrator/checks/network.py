@@ -14,7 +14,7 @@ _VIRTUAL = ("veth*", "docker*", "br-*", "virbr*", "tun*", "tap*", "flannel*", "c
 
 
 def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
-    """Findings where ranks may not use the network that the inventory means."""
+    """Find where ranks may not use the network that the inventory means."""
     if node.interface is None:
         if len(cluster.nodes) > 1 and not node.is_here:
             yield from _check_unnamed(node, facts)

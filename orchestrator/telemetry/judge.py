@@ -75,14 +75,14 @@ def window(log: TrainingLog, went_s: float, ended_s: float) -> tuple[float, floa
 
 
 def period(node: NodeTelemetry, went_s: float, inside: tuple[float, float] | None) -> Period:
-    """The window on a node, else all that was seen of it after its gate opened."""
+    """Return the window on a node, else all that was seen of it after its gate opened."""
     if inside is not None:
         return Period("window", went_s + inside[0], went_s + inside[1])
     return Period("run", went_s, max(went_s, *(moment.at_s for moment in node.hosts), went_s))
 
 
 def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -> float:
-    """CPUs that the gang used on other nodes of the same machine, whose processes it cannot see.
+    """Sum up the CPUs that the gang used on other nodes of the machine, unseen by this node.
 
     Args:
         nodes: all that were seen of the gang.
@@ -208,7 +208,7 @@ def find_held(
 
 
 def by_gpu(moments: Sequence[GpuMoment]) -> Sequence[Sequence[GpuMoment]]:
-    """The moments of each GPU, in order of time as they came."""
+    """Group moments by GPU, in order of time as they came."""
     ordered = sorted(moments, key=lambda moment: moment.index)
     return [[*own] for _, own in groupby(ordered, key=lambda moment: moment.index)]
 

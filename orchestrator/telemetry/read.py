@@ -66,7 +66,7 @@ def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
 
 
 def limits(mask: int) -> tuple[str, ...]:
-    """The names of the bits that are set; of an unknown one, its number."""
+    """Return the names of the bits that are set; of an unknown one, its number."""
     bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
     return tuple(LIMITS.get(bit, f"{bit:#x}") for bit in bits)
 
