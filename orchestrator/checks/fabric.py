@@ -36,7 +36,7 @@ def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Fin
 
 
 def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]:
-    """Find declared adapters that no program opens; a warning where an image may have the driver."""
+    """Find declared adapters that no program opens; warn where an image may have the driver."""
     if isinstance(facts, Silent):
         if facts.code != "ABSENT" or not node.in_container:
             seen = facts.message or f"ibv_devinfo: {facts.code}"

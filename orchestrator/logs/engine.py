@@ -73,7 +73,7 @@ class Run:
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """Return the window to measure; None for the last records, or for the program's own result."""
+        """Return the window to measure; None for the last records, or the program's own result."""
         kind = self.series.decode() or self.header.get("mode")
         return self._requested or (None if kind in self._form.reporting else self._form.window)
 
