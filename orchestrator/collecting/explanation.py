@@ -20,7 +20,7 @@ from orchestrator.model.plan import Trial
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.planning import plan
-from orchestrator.report import counted, interval_words, labels
+from orchestrator.report import interval_words, labels, of_trials
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload
 
@@ -235,7 +235,7 @@ def _explain_log(report: Report, lone: LoneLog, folder: Path, reading: Reading) 
 
 
 def _number(report: Report, result: Result, baseline: float | None) -> Iterator[str]:
-    found, trials = result.statistics, counted(report, result)
+    found, trials = result.statistics, f"median of {of_trials(report, result)}"
     source = f"sweep {report.source}" if report.method else f"logs in {report.source}"
     yield f"{labels.of_case(report, result)} of {source}: {report.title}"
     if found is None:
