@@ -145,7 +145,7 @@ def labels(image: Image, inputs: str, state: str, owner: str) -> dict[str, str]:
 
 
 def ignored(image: Image, dockerfile: str) -> tuple[str, ...]:
-    """Build arguments with a value in image.yaml and no ``ARG`` in the Dockerfile.
+    """Return build arguments with a value in image.yaml and no ``ARG`` in the Dockerfile.
 
     The interpreter is left out, which many builds do not need.
     """
