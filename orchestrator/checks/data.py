@@ -35,7 +35,7 @@ def states(node: Node, data: Mapping[str, DataState], where: str = "") -> Iterat
 
 
 def digests(name: str, by_node: Mapping[str, DataDigest]) -> Iterator[Finding]:
-    """Nodes whose data set differs from most nodes', or is not all of ImageNet.
+    """Find nodes whose data set differs from most nodes', or is not all of ImageNet.
 
     Args:
         by_node: digests by node name, in rank order.

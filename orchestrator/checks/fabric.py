@@ -12,7 +12,7 @@ _FAR = frozenset({"SYS", "SOC"})  # SOC is what drivers before 384 call SYS
 
 
 def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Finding]:
-    """Findings about the adapters that the inventory declares."""
+    """Yield findings about the adapters that the inventory declares."""
     if facts is None:
         return
     if isinstance(facts, Silent):
@@ -36,7 +36,7 @@ def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Fin
 
 
 def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]:
-    """Declared adapters that no program can open; a warning where an image may have the driver."""
+    """Find declared adapters that no program opens; warn where an image may have the driver."""
     if isinstance(facts, Silent):
         if facts.code != "ABSENT" or not node.in_container:
             seen = facts.message or f"ibv_devinfo: {facts.code}"

@@ -3,12 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 
 from orchestrator import words
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
 from orchestrator.model.findings import found
-from orchestrator.model.health import NvlinkErrors
 from orchestrator.model.node import Gpus, Node
 from orchestrator.model.site import Finding
 from orchestrator.model.telemetry import HARMFUL
@@ -72,7 +70,7 @@ def nvlinks(
     node: Node,
     facts: DriverFacts | Silent | None,
     active: Mapping[int, tuple[bool, ...]] | Silent | None,
-    errors: tuple[NvlinkErrors, ...] | Silent | None,
+    errors: Mapping[tuple[int, int], Mapping[str, int]] | Silent | None,
 ) -> Iterator[Finding]:
     """Find GPUs in use whose NVLinks are down, or have counted any error, as Meta's gcm does."""
     used = _indexes(node, facts) if isinstance(facts, DriverFacts) else set()
@@ -85,13 +83,13 @@ def nvlinks(
                 seen = f"GPU {gpu}: NVLinks {down} are inactive"
                 yield found("NVLINK-DOWN", node.name, seen, needed)
     if errors and not isinstance(errors, Silent):
-        for gpu, links in groupby(errors, key=lambda link: link.gpu):
-            counts = [
-                f"link {link.link}: {', '.join(f'{name} {n}' for name, n in link.counts.items())}"
-                for link in links
-            ]
+        by_gpu: dict[int, list[str]] = {}
+        for (gpu, link), counts in errors.items():
+            counted = ", ".join(f"{name} {n}" for name, n in counts.items())
+            by_gpu.setdefault(gpu, []).append(f"link {link}: {counted}")
+        for gpu, links in by_gpu.items():
             if gpu in used:
-                yield found("NVLINK-ERRORS", node.name, f"GPU {gpu}: {'; '.join(counts)}")
+                yield found("NVLINK-ERRORS", node.name, f"GPU {gpu}: {'; '.join(links)}")
 
 
 def _indexes(node: Node, facts: DriverFacts) -> set[int]:

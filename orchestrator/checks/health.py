@@ -24,13 +24,13 @@ MOST_SWAP_MIB = 1024
 
 
 def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
-    """Findings about the kernel's log, CPUs, swap and adapters; none where it does not tell."""
+    """Yield findings about kernel log, CPUs, swap and adapters; none where the node is silent."""
     if facts is None or isinstance(facts, Silent):
         return
     yield from _xids(node, facts.xids or ())
     declared = {hca.name for hca in node.hcas}
     spare = {hca.name for hca in facts.hcas} - declared
-    late = [down.name for down in facts.link_downs or () if down.age_s <= FLAP_WINDOW_S]
+    late = [name for name, age_s in facts.link_downs or () if age_s <= FLAP_WINDOW_S]
     downs = Counter(name for name in late if name not in spare).most_common()
     often = [f"{name} {words.count(n, 'time')}" for name, n in downs if n >= FLAPPING]
     if often:
@@ -72,7 +72,7 @@ def _xids(node: Node, logged: Sequence[Xid]) -> list[Finding]:
 
 
 def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
-    """A line that says Fatal counts since the node's start, an urgent number for two hours."""
+    """Count a line that says Fatal since the node's start, an urgent number for two hours."""
     meaning, fix, is_urgent = xids.explain(xid.number)
     is_fresh = is_urgent and xid.fatal is None and (xid.age_s or 0) <= XID_WINDOW_S
     is_error = not is_recovered and (xid.fatal or (is_fresh and not xid.of_switch))

@@ -39,7 +39,7 @@ def container(
 
 
 def mib(size: str) -> int:
-    """MiB of a size as inventories write it, such as ``16g``; without a letter it is bytes."""
+    """Convert a size of an inventory to MiB: ``16g``, or bytes without a letter."""
     unit = _UNITS.get(size[-1])
     return int(size) >> 20 if unit is None else int(size[:-1]) * unit >> 20
 

@@ -14,10 +14,10 @@ _VIRTUAL = ("veth*", "docker*", "br-*", "virbr*", "tun*", "tap*", "flannel*", "c
 
 
 def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Finding]:
-    """Findings where ranks may not use the network that the inventory means."""
+    """Find where ranks may not use the network that the inventory means."""
     if node.interface is None:
         if len(cluster.nodes) > 1 and not node.is_here:
-            yield from _unnamed(node, facts)
+            yield from _check_unnamed(node, facts)
     elif node.interface in facts.interfaces and facts.addresses is None:
         seen = f"no program that says which addresses {node.interface} has"
         yield found("NET-UNPROVEN", node.name, seen, f"{node.address} on it")
@@ -56,7 +56,7 @@ def reachable(
             yield found("NET-BLOCKED", listener if is_deaf else caller, seen)
 
 
-def _unnamed(node: Node, facts: HostFacts) -> Iterator[Finding]:
+def _check_unnamed(node: Node, facts: HostFacts) -> Iterator[Finding]:
     """Find what NCCL and gloo may pick between machines where no interface is named."""
     own, means = ip(node.address), ip(facts.own_addresses[0]) if facts.own_addresses else None
     if means is not None and means.is_loopback and not (own and own.is_loopback):

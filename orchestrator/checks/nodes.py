@@ -32,7 +32,7 @@ def deviants(reported: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 def together(
     cluster: Cluster, facts: Mapping[str, HostFacts], answered_s: Mapping[str, float]
 ) -> Iterator[Finding]:
-    """Nodes whose clocks differ from this machine's.
+    """Find nodes whose clocks differ from this machine's.
 
     Args:
         facts: by node name; nodes that gave none are left out.
@@ -47,7 +47,7 @@ def together(
 
 
 def alike(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    """Differences in GPUs, machines, wiring and adapters between nodes.
+    """Find differences in GPUs, machines, wiring and adapters between nodes.
 
     Args:
         nodes: those that answered, by name, in rank order.

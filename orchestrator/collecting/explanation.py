@@ -12,16 +12,15 @@ from orchestrator.collecting.folder import located
 from orchestrator.collecting.logs import Reading, read
 from orchestrator.collecting.sweep import measured
 from orchestrator.disk import on_disk
-from orchestrator.measuring import throughputs
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.case import Case
 from orchestrator.model.facts import JSON
-from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
+from orchestrator.model.log import SECOND_NS, Rule, TrainingLog, global_batch_size
 from orchestrator.model.plan import Trial
 from orchestrator.model.report import LoneLog, Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.planning import plan
-from orchestrator.report import counted, interval_words, labels
+from orchestrator.report import interval_words, labels, of_trials
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload
 
@@ -215,7 +214,7 @@ def _explain_log(report: Report, lone: LoneLog, folder: Path, reading: Reading) 
         page.append("no number")
     else:
         page.append(f"{throughput:.2f} {report.unit}, of this log alone")
-        path, batch = located(folder, lone.path), throughputs.global_batch_size(log)
+        path, batch = located(folder, lone.path), global_batch_size(log.config)
         derivation = _derive(path, log, batch, throughput, reading.resolved())
     page += (f"{problem.code}: {problem.message}" for problem in lone.problems)
     if log.sha256:
@@ -236,7 +235,7 @@ def _explain_log(report: Report, lone: LoneLog, folder: Path, reading: Reading) 
 
 
 def _number(report: Report, result: Result, baseline: float | None) -> Iterator[str]:
-    found, trials = result.statistics, counted(report, result)
+    found, trials = result.statistics, f"median of {of_trials(report, result)}"
     source = f"sweep {report.source}" if report.method else f"logs in {report.source}"
     yield f"{labels.of_case(report, result)} of {source}: {report.title}"
     if found is None:

@@ -33,7 +33,7 @@ def observed(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping
                 if serving:
                     count = len(task.gpus)
                     ranks = range(task.node_rank * count, (task.node_rank + 1) * count)
-                    content = mpirun.spoken(content, ranks)
+                    content = mpirun.keep_ranks(content, ranks)
                 by_node[task.node] = workload.fabric(content)
         except OSError:
             continue

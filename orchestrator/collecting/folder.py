@@ -11,10 +11,10 @@ from orchestrator import __version__, errors
 from orchestrator.collecting import package, side_by_side
 from orchestrator.collecting.logs import Reading, read
 from orchestrator.disk import on_disk, walk
-from orchestrator.measuring import case_facts, medians, names, throughputs, validity
+from orchestrator.measuring import case_facts, medians, names, validity
 from orchestrator.measuring.validity import measure_log, value
 from orchestrator.model.case import AXES, Case
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import TrainingLog, global_batch_size
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report, Writer
 from orchestrator.model.result import Measurement, Result
@@ -67,7 +67,7 @@ def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, Trainin
     for (path, log), case_of_log in zip(logs, _cases(folder, logs, workload), strict=True):
         name = escape_path(path.relative_to(above))
         if case_of_log is None:
-            throughput, more = value(log, throughputs.global_batch_size(log), None)
+            throughput, more = value(log, global_batch_size(log.config), None)
             problems = tuple(dict.fromkeys((*log.problems, *more)))
             lone.append(LoneLog(name, log, throughput, problems))
             continue

@@ -42,7 +42,7 @@ class Reading:
         Raises:
             UsageError: NO-WORKLOAD; or NO-RULE, its logs cannot be measured by that rule.
         """
-        workload, rule = workloads.named(self.workload), self.rule
+        workload, rule = workloads.require(self.workload), self.rule
         if rule is None:
             return workload
         if rule not in workload.rules:

@@ -150,7 +150,7 @@ LogLevel ERROR
     return {_file_name(name, node_rank): content for name, content in files.items()}
 
 
-def spoken(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
+def keep_ranks(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
     """Yield the ended lines of an mpirun's log, with lines of other ranks empty.
 
     So line numbers stay what they are in the log.

@@ -68,18 +68,18 @@ class Run:
 
     @property
     def has_begun(self) -> bool:
-        """True if there is a step or a line of a header."""
+        """Return True if there is a step or a line of a header."""
         return bool(self.steps or self.header.keys)
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """The window to measure; None for the last records, or for the program's own result."""
+        """Return the window to measure; None for the last records, or the program's own result."""
         kind = self.series.decode() or self.header.get("mode")
         return self._requested or (None if kind in self._form.reporting else self._form.window)
 
     @property
     def usual(self) -> int:
-        """The most frequent distance from one step to the next; 0 without any."""
+        """Return the most frequent distance from one step to the next; 0 without any."""
         return max(self._strides, key=lambda ahead: (self._strides[ahead], -ahead), default=0)
 
     def add(self, step: Step) -> None:
@@ -242,20 +242,20 @@ class Run:
 
     @property
     def rate(self) -> Rate | None:
-        """The rates of all steps; None without steps or with a rate that is not positive."""
+        """Return the rates of all steps; None without steps or if a rate is not positive."""
         if not self._is_positive:
             return None
         return Rate(self.steps, compute_mean(self._rates), median(self._rates))
 
     @property
     def trace(self) -> Trace | None:
-        """The rates of the first epoch; None where iterations are skipped."""
+        """Return the rates of the first epoch; None where iterations are skipped."""
         if self.first is None or not self._is_positive or len(self._strides) > 1:
             return None
         steps = self._in_first_epoch or self.steps
         rates = self._rates[:steps]
         trace = Trace(self.first.number, self.usual or 1, steps, 1, rates, rates, rates)
-        return trace if steps < _MANY else trace.reduced()
+        return trace if steps < _MANY else trace.reduce()
 
     @property
     def _is_positive(self) -> bool:

@@ -62,22 +62,20 @@ class Step(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Epoch and iteration."""
         return self.epoch, self.number
 
     @property
     def where(self) -> str:
-        """Line and iteration, for messages."""
         return f"line {self.line}: iteration {self.number}"
 
     @property
     def evidence(self) -> bytes:
-        """The bytes that no other run prints: number and time, or the text if it has no time."""
+        """Return bytes that no other run prints: number and time, or the text if it has no time."""
         return b"%d %s" % (self.number, self.stamp) if self.stamp else self.text
 
     @property
     def words(self) -> bytes:
-        """Losses and rate, as printed beside the time."""
+        """Return losses and rate as printed beside the time."""
         return self.text.replace(self.stamp, b"", 1)
 
 

@@ -91,7 +91,7 @@ class Header:
 
     @property
     def values(self) -> Mapping[str, Value]:
-        """All certain values, by our names."""
+        """Return all certain values by our names."""
         return {name: it for name, it in self._values.items() if name not in self._unsure}
 
     def get(self, name: str) -> Value | None:

@@ -275,14 +275,14 @@ class Window:
 
     @property
     def is_whole(self) -> bool:
-        """True if the log has both ends, or all records that a latency needs."""
+        """Return True if the log has both ends, or all records that a latency needs."""
         if self._form.rule == "latency":
             return self.lines is not None
         return bool(self._find_end(self._first) and self._find_end(self._last))
 
     @property
     def moments(self) -> tuple[Moment | None, Moment | None]:
-        """The times of the first and the last iteration, from the run's first step on."""
+        """Return the times of the first and last iteration, from the run's first step on."""
         return self._find_moment(self._first), self._find_moment(self._last)
 
     def _find_moment(self, number: int) -> Moment | None:
@@ -293,12 +293,11 @@ class Window:
 
     @property
     def rates(self) -> list[float]:
-        """The printed rates of all steps."""
         return [step.rate for step in self._steps.values()]
 
     @property
     def digest(self) -> str:
-        """Hash of all evidence; empty without any."""
+        """Return the hash of all evidence; empty without any."""
         evidence = b"".join(step.evidence + b"\n" for step in self._steps.values())
         return hashlib.sha256(evidence).hexdigest() if evidence else ""
 

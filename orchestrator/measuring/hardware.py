@@ -15,7 +15,6 @@ _CHIP = re.compile(
 _FORM = re.compile(r"\b(?:SXM[0-9]?|PCIE)\b")
 _MEMORY = re.compile(r"\b([0-9]+) ?GB\b(?!\?)")
 _SXM = re.compile(r"HBM3|96GB-HBM2E|\bDGX\b")  # NVIDIA H100 80GB HBM3, DGX-H100
-_WITH_CPU = ("GH", "GB")  # whose drivers name the memory of the CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,8 @@ def parse_kind(name: str) -> GpuKind | None:
     chip = re.sub("(?<=[0-9]{4})(?=[A-Z])", " ", re.sub("^RTX[ -]?", "RTX ", chip))
     form, memory = _FORM.search(text), _MEMORY.search(text)
     built_in = form[0] if form else "SXM" if _SXM.search(text) else ""
-    is_own = memory is not None and not chip.startswith(_WITH_CPU)
+    # Drivers of GH200 and GB200 name the memory of the CPU.
+    is_own = memory is not None and not chip.startswith("G")
     return GpuKind(chip, built_in, memory[1] if memory and is_own else "")
 
 

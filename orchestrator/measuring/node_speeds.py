@@ -104,7 +104,7 @@ class Group:
 
     @property
     def is_slow(self) -> bool:
-        """True if a third is missing: bus bandwidth does not depend on the number of ranks.
+        """Return True if a third is missing: bus bandwidth does not depend on the number of ranks.
 
         Source: NVIDIA nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
         """

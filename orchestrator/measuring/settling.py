@@ -27,7 +27,7 @@ class Series:
         self._by_case = plan.by_case
         self._repeats = plan.method.repeats
 
-    def settled(self, case: Case, values: Values) -> Statistics | None:
+    def settle(self, case: Case, values: Values) -> Statistics | None:
         """Return the statistics by which a case has settled, None if it has not, or never can."""
         if not isinstance(self._repeats, Repeats):
             return None
@@ -43,7 +43,7 @@ class Series:
         return frozenset(
             trial.name
             for case, trials in self._by_case.items()
-            if self.settled(case, values)
+            if self.settle(case, values)
             for trial in trials
             if values.get(trial.name) is None
         )
@@ -64,7 +64,7 @@ class Series:
     def _may_begin(self, trial: Trial, values: Values) -> bool:
         if not isinstance(self._repeats, Repeats):
             return True
-        if self.settled(trial.case, values):
+        if self.settle(trial.case, values):
             return False
         return trial.repeat <= self._repeats.min or all(
             values.get(earlier.name) is not None

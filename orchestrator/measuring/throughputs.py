@@ -2,7 +2,6 @@
 
 from orchestrator import errors
 from orchestrator.model.log import SECOND_NS, Rule, TrainingLog
-from orchestrator.model.log import global_batch_size as batch_by_header
 
 
 def of_log(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float:
@@ -73,8 +72,3 @@ def _lacking(log: TrainingLog, *, end: int) -> errors.LogError:
         f" steps, from {log.first_iteration} to {log.last_iteration}",
         code="WINDOW",
     )
-
-
-def global_batch_size(log: TrainingLog) -> int | None:
-    """Return the samples of one optimizer step by the log's header, None if it lacks them."""
-    return batch_by_header(log.config)

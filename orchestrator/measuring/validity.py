@@ -11,6 +11,7 @@ from orchestrator.measuring import throughputs
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import RATE_TOLERANCE, Rule, TrainingLog
+from orchestrator.model.log import global_batch_size as batch_by_header
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Evidence, Measurement
 
@@ -42,7 +43,7 @@ def measure_log(
     """
     rule = (method.rule if method else None) or log.rule
     throughput, rate_problems = value(log, case.global_batch_size, rule)
-    if throughputs.global_batch_size(log) not in (None, case.global_batch_size):
+    if batch_by_header(log.config) not in (None, case.global_batch_size):
         throughput, rate_problems = None, []  # a problem already, and no batch can be trusted
     found = (*log.problems, *mismatches(log, case, method), *rate_problems)
     problems = tuple(problem for problem in found if keeps_out(problem, rule))
@@ -120,7 +121,7 @@ def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) ->
         with contextlib.suppress(errors.LogError):
             value = throughputs.of_log(log, global_batch_size, by)
         checks = [(by, value, RATE_TOLERANCE, "RATE-MISMATCH")]
-        if throughputs.global_batch_size(log) is None:
+        if batch_by_header(log.config) is None:
             checks.append((by, value, log.agreement, "CLOCK-JUMP"))
     for source, value, tolerance, code in checks:
         if value and rate is not None and abs(rate / value - 1) > tolerance:

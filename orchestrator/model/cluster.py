@@ -77,7 +77,19 @@ class Cluster(Noun):
     @cached_property
     def members(self) -> tuple[Node, ...]:
         """Return the nodes in the order of the file, which is rank order."""
-        return tuple(self._member(entry) for entry in self.nodes)
+        common = self.defaults.model_dump(exclude_none=True)
+        members = []
+        for entry in self.nodes:
+            own = entry.model_dump(exclude_none=True)
+            gpus = {**common.get("gpus", {}), **own.pop("gpus", {})}
+            user = own.get("user", common.get("user", "root"))
+            merged = {"folder": f"/var/tmp/dlperf-{user}", **common, **own}
+            if gpus:
+                merged["gpus"] = gpus
+            if self.slurm:
+                merged["transport"] = SLURM
+            members.append(Node.model_validate(merged))
+        return tuple(members)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy that computes its own members."""
@@ -85,7 +97,7 @@ class Cluster(Noun):
         copied.__dict__.pop("members", None)  # pydantic copies what was cached too
         return copied
 
-    def given(self, nodes: Mapping[str, str]) -> "Cluster":
+    def with_nodes(self, nodes: Mapping[str, str]) -> "Cluster":
         """Return the cluster with the nodes that Slurm gave, or stand-ins for them.
 
         Args:
@@ -93,18 +105,6 @@ class Cluster(Noun):
         """
         entries = tuple(NodeEntry(name=name, address=at) for name, at in nodes.items())
         return self.model_copy(update={"nodes": entries})
-
-    def _member(self, entry: NodeEntry) -> Node:
-        common = self.defaults.model_dump(exclude_none=True)
-        own = entry.model_dump(exclude_none=True)
-        gpus = {**common.get("gpus", {}), **own.pop("gpus", {})}
-        user = own.get("user", common.get("user", "root"))
-        merged = {"folder": f"/var/tmp/dlperf-{user}", **common, **own}
-        if gpus:
-            merged["gpus"] = gpus
-        if self.slurm:
-            merged["transport"] = SLURM
-        return Node.model_validate(merged)
 
 
 IMAGE_FILES = ("pyxis", "apptainer")
@@ -129,7 +129,7 @@ def inventory_conflicts(cluster: Cluster) -> Iterator[Conflict]:
     elif not cluster.nodes:
         yield Conflict((), "there is no node; needed `nodes:` with at least one")
     else:
-        yield from _repeated(cluster)
+        yield from _find_repeated(cluster)
         yield from _addresses(cluster)
         yield from _ways(cluster)
         yield from _gpus_and_roce(cluster)
@@ -162,7 +162,7 @@ def _with_slurm(cluster: Cluster) -> Iterator[Conflict]:
             )
 
 
-def _repeated(cluster: Cluster) -> Iterator[Conflict]:
+def _find_repeated(cluster: Cluster) -> Iterator[Conflict]:
     for field, alike in (
         ("name", [entry.name for entry in cluster.nodes]),
         ("address", [_way(node) for node in cluster.members]),

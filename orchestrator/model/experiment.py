@@ -81,10 +81,10 @@ def _kind(value: object) -> str:
     return "mapping" if isinstance(value, dict | Noun) else "plain"
 
 
-Often = Annotated[
+RepeatPolicy = Annotated[
     Annotated[Times, Tag("plain")] | Annotated[Repeats, Tag("mapping")], Discriminator(_kind)
 ]
-Asked = Annotated[
+CanaryChoice = Annotated[
     Annotated[bool, Tag("plain")] | Annotated[Canary, Tag("mapping")], Discriminator(_kind)
 ]
 
@@ -98,7 +98,7 @@ Pack = Literal["none", "one-node", "disjoint"]
 class Method(Noun):
     """The rules by which a case is measured."""
 
-    repeats: Often
+    repeats: RepeatPolicy
     """Trials of each case; the median over the valid ones is reported. Or how few and how many, and
     when a case needs no more."""
     iterations: int = Field(ge=3, le=10_000_000)
@@ -115,7 +115,7 @@ class Method(Noun):
     """Seconds after which a trial is ended, whatever it does."""
     stall_limit_s: Seconds = 600.0
     """Seconds without a new line of log after which a trial is ended."""
-    canary: Asked = False
+    canary: CanaryChoice = False
     """Measure one case at the sweep's start, middle and end too, to show a drift of the machines;
     or a choice of the case and of its places."""
     pack: Pack = "none"

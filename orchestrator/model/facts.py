@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from orchestrator.model.health import HealthFacts, NvlinkErrors
+from orchestrator.model.health import HealthFacts
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import DataState, DockerFacts, HcaPort, HostFacts, Topology
 
@@ -145,7 +145,7 @@ class NodeAnswer:
     Args:
         data: by name of the data set.
         nvlinks: by GPU, whether each of its NVLinks is active.
-        nvlink_errors: of the NVLinks that have counted any.
+        nvlink_errors: by GPU and link, the count of each error by nvidia-smi's name; those above 0.
     """
 
     host: HostFacts
@@ -159,7 +159,7 @@ class NodeAnswer:
     gids: tuple[Gid, ...] | Silent | None = None
     health: HealthFacts | Silent | None = None
     nvlinks: Mapping[int, tuple[bool, ...]] | Silent | None = None
-    nvlink_errors: tuple[NvlinkErrors, ...] | Silent | None = None
+    nvlink_errors: Mapping[tuple[int, int], Mapping[str, int]] | Silent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +169,10 @@ class ContainerFacts:
     Args:
         gpus: how many GPUs ``nvidia-smi -L`` lists.
         devices: names in /dev/infiniband.
-        memlock_kib, stack_kib: None is no limit.
+        memlock_kib: None is no limit.
         data: by name of a data set, what a container sees of it.
     """
 
-    uid: int
     gpus: int | Silent | None
     topology: Topology | Silent | None
     infiniband: InfinibandFacts | Silent | None
@@ -181,6 +180,5 @@ class ContainerFacts:
     ofed: str | None
     devices: tuple[str, ...]
     memlock_kib: int | None
-    stack_kib: int | None
     shm_mib: int
     data: Mapping[str, DataState] = field(default_factory=dict)

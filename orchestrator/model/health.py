@@ -23,32 +23,6 @@ class Xid:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkDown:
-    """An interface or adapter whose link went down, in the kernel's log.
-
-    Args:
-        name: of the interface, such as ``ib0``, or of the adapter, such as ``mlx5_0``.
-        age_s: seconds since it was logged.
-    """
-
-    name: str
-    age_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class NvlinkErrors:
-    """The errors that one NVLink of a GPU has counted since they were cleared.
-
-    Args:
-        counts: by name as nvidia-smi prints it; those above 0.
-    """
-
-    gpu: int
-    link: int
-    counts: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class HcaHealth:
     """An InfiniBand adapter's place on PCIe, and the error counters of its ports.
 
@@ -73,11 +47,13 @@ class HealthFacts:
     Args:
         governors: how many CPUs have each frequency governor; empty where nothing governs them.
         swap_used_mib: None where the kernel does not say.
+        link_downs: each with its interface or adapter, such as ``ib0`` or ``mlx5_0``, and the
+            seconds since it was logged.
         xids, link_downs: None where its user may not read the kernel's log.
     """
 
     governors: Mapping[str, int]
     swap_used_mib: int | None
     xids: tuple[Xid, ...] | None
-    link_downs: tuple[LinkDown, ...] | None
+    link_downs: tuple[tuple[str, float], ...] | None
     hcas: tuple[HcaHealth, ...]

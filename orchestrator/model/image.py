@@ -99,7 +99,7 @@ PathInside = Annotated[
 ]
 
 
-def derived_tag(name: str, inputs: str) -> str:
+def derive_tag(name: str, inputs: str) -> str:
     """Return the name, on every node, of the image built from these inputs (``sha256:...``)."""
     repository = name.replace("@", "-").lower()  # a base's tag may have capitals
     return f"dlperf/{repository}:{inputs.removeprefix('sha256:')[:16]}"
@@ -281,7 +281,7 @@ class LockFile(Noun):
     downloads: dict[FileUrl, Digest] = Field(default_factory=dict)
     """The sha256 of the downloaded bytes, for each URL."""
 
-    def extended(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
+    def extend(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
         """Return a copy with these digests, which replace those of the same names.
 
         Raises:

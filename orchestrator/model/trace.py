@@ -30,7 +30,7 @@ class Trace:
     means: Sequence[float]
     highs: Sequence[float]
 
-    def reduced(self) -> "Trace":
+    def reduce(self) -> "Trace":
         """Return a copy with at most ``POINTS`` values; the trace itself if it is short enough."""
         width = -(-len(self.means) // POINTS)
         if width < 2:
@@ -51,7 +51,7 @@ class Trace:
     @property
     def points(self) -> Iterable[TracePoint]:
         """Return the trace as at most ``POINTS`` points."""
-        it = self.reduced()
+        it = self.reduce()
         end, ahead = it.first + it.steps * it.stride, it.width * it.stride
         begins = range(it.first, end, ahead)
         lasts = (min(begin + ahead, end) - it.stride for begin in begins)

@@ -90,7 +90,7 @@ def first(recipe: Recipe, trial: Trial, seats: Iterable[Seat]) -> Attempt:
     )
 
 
-def anonymised(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, ...]:
+def anonymize(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, ...]:
     """Return the tasks, without what may differ between runs that measure the same.
 
     Names, addresses and folders of nodes, the port, and where program and interpreter lie are
@@ -122,7 +122,7 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
     seats += [replace(seats[-1], node=str(rank)) for rank in range(len(seats), widest)]
     for trial in trials:
         given = Allocation(request(recipe, trial, 1).seated(seats), 0)
-        bound = anonymised(recipe, trial, given)
+        bound = anonymize(recipe, trial, given)
         tasks[trial.name] = [{"argv": list(task.argv), "env": dict(task.env)} for task in bound]
     return {
         "workload": recipe.workload.name,
@@ -134,7 +134,7 @@ def identity(recipe: Recipe) -> dict[str, JSON]:
     }
 
 
-def shown(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
+def describe(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
     """Return the plan for --dry-run: each trial with port and tasks of its first attempt."""
     trials = [
         {

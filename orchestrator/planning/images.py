@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from orchestrator import nodeset
-from orchestrator.model.image import Image, derived_tag, file_name
+from orchestrator.model.image import Image, derive_tag, file_name
 from orchestrator.model.site import ImageRecord
 
 Kind = Literal["resolve", "download", "load", "build", "carry", "import"]
@@ -78,7 +78,7 @@ class ImageRecipe:
     def tag(self) -> str | None:
         """Return the tag of the image; None until all of its inputs are known."""
         inputs = self.inputs
-        return derived_tag(self.image.name, inputs) if inputs else None
+        return derive_tag(self.image.name, inputs) if inputs else None
 
     @property
     def inputs(self) -> str | None:
@@ -145,7 +145,7 @@ def labels(image: Image, inputs: str, state: str, owner: str) -> dict[str, str]:
 
 
 def ignored(image: Image, dockerfile: str) -> tuple[str, ...]:
-    """List build arguments with a value in image.yaml and no ``ARG`` in the Dockerfile.
+    """Return build arguments with a value in image.yaml and no ``ARG`` in the Dockerfile.
 
     The interpreter is left out, which many builds do not need.
     """

@@ -51,7 +51,7 @@ def conflicts(
         text = f"{trials} trials; needed at most {MOST_TRIALS}"
         return (*conflicts, Conflict(path, text))
     points = tuple(places(experiment))
-    conflicts += [*_exclusions(experiment), *doubled_values(experiment.grid)]
+    conflicts += [*_exclusions(experiment), *_find_doubled_values(experiment.grid)]
     written: set[Case] = set()
     for point in points:
         if point.path[0] == "cases" and point.case in written:
@@ -79,7 +79,7 @@ def cases(experiment: Experiment) -> tuple[Case, ...]:
     return tuple(point.case for point in places(experiment))
 
 
-def placed(experiment: Experiment, like: str, placement: str) -> Experiment:
+def add_placement(experiment: Experiment, like: str, placement: str) -> Experiment:
     """Repeat an experiment's cases of one placement in another placement too."""
     written, grid = experiment.cases or (), experiment.grid
     more = [
@@ -198,7 +198,7 @@ def _exclusions(experiment: Experiment) -> Iterator[Conflict]:
         yield Conflict(("exclude",), "every case is left out; needed at least one")
 
 
-def doubled_values(axes: Axes | None) -> Iterator[Conflict]:
+def _find_doubled_values(axes: Axes | None) -> Iterator[Conflict]:
     """Yield an error for each value that an axis repeats, which would double cases."""
     if axes is None:
         return

@@ -33,9 +33,7 @@ from orchestrator.probes.sections import Answers, Section
 LIMITS = "limits"
 # No more than a shell and coreutils: images may hold nothing else.
 SCRIPT = r"""
-printf 'uid %s\n' "$(id -u)"
 printf 'memlock %s\n' "$(ulimit -l)"
-printf 'stack %s\n' "$(ulimit -s)"
 df -Pk /dev/shm 2>/dev/null | while read -r _ size _ _ _ mount; do
     case $mount in */shm) printf 'shm_kib %s\n' "$size" ;; esac # else no file system of its own
 done
@@ -98,13 +96,11 @@ def count_gpus(text: str) -> int:
 def _facts(answers: Answers) -> ContainerFacts:
     outputs = answers.outputs
     limits = read_values(outputs[LIMITS].out)
-    for key in ("uid", "memlock", "stack"):
-        said = limits.get(key, ["not said"])[-1]
-        if not re.fullmatch("[0-9]+|unlimited", said):
-            seen = f"the container's {key} is {said}; needed a number"
-            raise errors.LogError(seen, code="CONTAINER-FACTS")
+    said = limits.get("memlock", ["not said"])[-1]
+    if not re.fullmatch("[0-9]+|unlimited", said):
+        seen = f"the container's memlock is {said}; needed a number"
+        raise errors.LogError(seen, code="CONTAINER-FACTS")
     return ContainerFacts(
-        uid=number(limits, "uid") or 0,
         gpus=sections.read(outputs.get(GPU), count_gpus),
         topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
@@ -112,7 +108,6 @@ def _facts(answers: Answers) -> ContainerFacts:
         ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,
         devices=tuple(filter(None, limits.get("device", ()))),
         memlock_kib=number(limits, "memlock"),
-        stack_kib=number(limits, "stack"),
         shm_mib=(number(limits, "shm_kib") or 0) // 1024,
         data=data_states(outputs),
     )

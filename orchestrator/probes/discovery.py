@@ -90,10 +90,10 @@ def questions(folder: str) -> tuple[Section, ...]:
 
 def probe(folder: str, *, nonce: str) -> Probe[Discovered]:
     """Return all questions as one command."""
-    return sections.probe("discovery", questions(folder), discovered, nonce=nonce)
+    return sections.probe("discovery", questions(folder), read_answers, nonce=nonce)
 
 
-def discovered(answers: Answers) -> Discovered:
+def read_answers(answers: Answers) -> Discovered:
     """Return the answers to all questions.
 
     Raises:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from orchestrator import errors
-from orchestrator.model.health import HcaHealth, HealthFacts, LinkDown, Xid
+from orchestrator.model.health import HcaHealth, HealthFacts, Xid
 from orchestrator.probes import Probe, number, read_values
 
 COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors")
@@ -89,7 +89,7 @@ def parse(text: str) -> HealthFacts:
         if line[3]:  # of the ports of an adapter the largest counter
             known[line[2]] = max(float(line[3]), known.get(line[2], 0))
     has_log = "kernel_log" in values
-    xids, link_downs = _logged(values.get("kernel", ()), uptime_s)
+    xids, link_downs = _read_log(values.get("kernel", ()), uptime_s)
     return HealthFacts(
         governors={name: int(count) for name, _, count in governors if count.isdecimal()},
         swap_used_mib=None
@@ -116,7 +116,7 @@ def _lanes(facts: Mapping[str, float], which: str) -> int | None:
     return None if lanes is None else int(lanes)
 
 
-def _logged(log: Iterable[str], uptime_s: float) -> tuple[list[Xid], list[LinkDown]]:
+def _read_log(log: Iterable[str], uptime_s: float) -> tuple[list[Xid], list[tuple[str, float]]]:
     xids, link_downs = [], []
     for entry in filter(None, map(_ENTRY.fullmatch, log)):
         age_s, words = uptime_s - float(entry[1]) if entry[1] else None, entry[2]
@@ -126,5 +126,5 @@ def _logged(log: Iterable[str], uptime_s: float) -> tuple[list[Xid], list[LinkDo
         elif gone := _GONE.fullmatch(words):
             xids.append(Xid(79, gone[1], age_s, words))
         elif age_s is not None and (down := _LINK_DOWN.fullmatch(words)):
-            link_downs.append(LinkDown(down[1], age_s))
+            link_downs.append((down[1], age_s))
     return xids, link_downs

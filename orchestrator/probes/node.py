@@ -1,7 +1,7 @@
 """Everything that is asked of a node in one round trip, as far as its inventory declares it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from orchestrator import errors
@@ -35,9 +35,15 @@ ADAPTERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """The program's needs on a node beyond those that the inventory declares.
+def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
+    """Return all questions to one node as one command."""
+    return sections.probe("facts", questions, _answer, nonce=nonce)
+
+
+def questions(
+    node: Node, *, python: str, folder: str, modules: tuple[str, ...] = (), contained: bool = False
+) -> tuple[Section, ...]:
+    """Return the probes to run on a node; ``--dry-run`` shows their names.
 
     Args:
         python: the interpreter whose modules are looked for.
@@ -45,23 +51,7 @@ class Needs:
         modules: Python modules that must be importable, where tasks run as plain processes.
         contained: whether data sets are read in containers, without the rights of the node's root.
     """
-
-    python: str
-    folder: str
-    modules: tuple[str, ...] = ()
-    contained: bool = False
-
-
-def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
-    """Return all questions to one node as one command."""
-    return sections.probe("facts", questions, _answer, nonce=nonce)
-
-
-def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
-    """Return the probes to run on a node; ``--dry-run`` shows their names."""
-    selected = [
-        Section(HOST, host.probe(needs.python, needs.folder, needs.modules).argv, limit_s=25)
-    ]
+    selected = [Section(HOST, host.probe(python, folder, modules).argv, limit_s=25)]
     if node.gpus is not None:
         selected.append(Section(GPU, gpu.PROBE.argv, limit_s=20))
         selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
@@ -76,7 +66,7 @@ def questions(node: Node, needs: Needs) -> tuple[Section, ...]:
     if node.has_engine:
         selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
-        selected.append(first_look.section(f"{DATA}{name}", path, contained=needs.contained))
+        selected.append(first_look.section(f"{DATA}{name}", path, contained=contained))
     return tuple(selected)
 
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from orchestrator.model.health import NvlinkErrors
 from orchestrator.probes import Probe
 
 # Up to Hopper the first three; Blackwell's links count the others in their place. What forward
@@ -27,8 +26,8 @@ def active(text: str) -> Mapping[int, tuple[bool, ...]]:
     return by_gpu
 
 
-def errors(text: str) -> tuple[NvlinkErrors, ...]:
-    """Return the links that have counted errors, from `nvidia-smi nvlink --errorcounters`.
+def errors(text: str) -> Mapping[tuple[int, int], Mapping[str, int]]:
+    """Return errors by GPU and link, counted above 0 by `nvidia-smi nvlink --errorcounters`.
 
     Source:
         Names up to Hopper as recorded in ``tests/samples/health``; those of Blackwell and their
@@ -39,7 +38,7 @@ def errors(text: str) -> tuple[NvlinkErrors, ...]:
         name, _, count = words.rpartition(": ")
         if name in _ERRORS and count.isdecimal() and int(count) > 0:
             counts.setdefault((gpu, link), {})[name] = int(count)
-    return tuple(NvlinkErrors(gpu, link, by_name) for (gpu, link), by_name in counts.items())
+    return counts
 
 
 STATUS = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), active)

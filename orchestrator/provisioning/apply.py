@@ -46,7 +46,9 @@ def prepare_images(
     preparing.voice.rested()
     if preparing.options.relock or preparing.options.bundle:
         materials.keep_lock(preparing)
-    unlocked = [provisioned.unlocked(records[name]) for name in done if not records[name].locked]
+    unlocked = [
+        provisioned.report_unlocked(records[name]) for name in done if not records[name].locked
+    ]
     return replace(site.with_provisioned(*unlocked), images=records), done
 
 

@@ -94,7 +94,7 @@ def begin(
             )
         parts = {part.url: part.sha256 for part in bundle.downloads}
         bases = {image.base: image.base_digest for image in bundle.images}
-        known_lock = known_lock.extended(
+        known_lock = known_lock.extend(
             {**bases, **known_lock.images}, {**parts, **known_lock.downloads}
         )
         for part in bundle.downloads:

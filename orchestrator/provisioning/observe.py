@@ -54,8 +54,7 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
     members = {node.name: node for node in cluster.members}
     plain = asking.image or asking.perhaps
     questions = {
-        name: node_probe.questions(node, needs(cluster, node, asking.store, plain))
-        for name, node in members.items()
+        name: list_questions(cluster, node, asking.store, plain) for name, node in members.items()
     }
     probes = {
         name: node_probe.probe(of_node, nonce=secrets.token_hex(8))
@@ -106,13 +105,18 @@ def _installer() -> str:
     return shlex.join((sys.executable, "-m", "pip", "install"))
 
 
-def needs(
+def list_questions(
     cluster: Cluster, node: Node, store: Store, image: Image | None = None
-) -> node_probe.Needs:
-    """Return the program's needs on a node beyond those that its inventory declares."""
+) -> tuple[sections.Section, ...]:
+    """Return the questions to a node, for a program of the image if it runs plain processes."""
     if node.shares_files:
         folder, python = str(store.root.resolve()), sys.executable
     else:
         folder, python = node.folder, image.python if image else "python3"
-    modules = image.requires if image else ()
-    return node_probe.Needs(python, folder, modules, contained=cluster.confines(node))
+    return node_probe.questions(
+        node,
+        python=python,
+        folder=folder,
+        modules=image.requires if image else (),
+        contained=cluster.confines(node),
+    )

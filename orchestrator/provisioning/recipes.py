@@ -92,7 +92,7 @@ def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
             digest = first.digest(source, preparing.credentials)
         voice.line(f"{image.base} is {digest}, says {host}")
     if preparing.options.relock:
-        preparing.lock = preparing.lock.extended({image.base: digest}, checksums)
+        preparing.lock = preparing.lock.extend({image.base: digest}, checksums)
     return replace(draft, base_digest=digest, downloads=checksums, cached=frozenset(cached))
 
 

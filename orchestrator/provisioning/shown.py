@@ -8,7 +8,6 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Site
 from orchestrator.planning.images import Action
-from orchestrator.probes import node as node_probe
 from orchestrator.provisioning import observe
 from orchestrator.state.store import Store
 
@@ -78,7 +77,7 @@ def list_questions(store: Store, cluster: Cluster) -> Iterator[str]:
     """Yield the questions to the nodes, in a line for all that are asked the same."""
     alike: dict[str, list[str]] = {}
     for node in cluster.members:
-        questions = node_probe.questions(node, observe.needs(cluster, node, store))
+        questions = observe.list_questions(cluster, node, store)
         names = ", ".join(question.name for question in questions)
         same = f"({node.transport}, {node.runtime}): {names}"
         alike.setdefault(same, []).append(node.name)

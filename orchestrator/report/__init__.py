@@ -15,14 +15,13 @@ from orchestrator.report.node_facts import matrix
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import LANGUAGES, Language, suffix
 from orchestrator.report.results import csv_text, document
-from orchestrator.report.rounding import counted, interval_words
+from orchestrator.report.rounding import interval_words, of_trials
 from orchestrator.report.upstream import exports
 from orchestrator.report.verdict import lines, sentences
 
 __all__ = [
     "LANGUAGES",
     "Language",
-    "counted",
     "csv_text",
     "document",
     "exports",
@@ -31,6 +30,7 @@ __all__ = [
     "interval_words",
     "markdown",
     "matrix",
+    "of_trials",
     "suffix",
     "svg_files",
 ]

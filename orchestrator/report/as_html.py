@@ -107,7 +107,7 @@ class _Writer:
                 return element(
                     "figure",
                     element("figcaption", block.title, id=caption),
-                    block.inline(),
+                    block.svg(),
                     aria_labelledby=caption,
                 )
 

@@ -42,7 +42,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _block(page: Page, block: tree.Block, depth: int) -> Iterable[str]:
-    """Yield paragraphs."""
     match block:
         case tree.Section():
             yield f"{'#' * depth} {escaped(block.title)}"

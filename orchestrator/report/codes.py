@@ -96,7 +96,7 @@ MEANINGS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def explained(language: Language, code: str) -> str:
+def explain(language: Language, code: str) -> str:
     """Return the code with its meaning in parentheses if the code is known."""
     meaning = MEANINGS.get(code, ("", ""))[LANGUAGES.index(language)]
     if not meaning:

@@ -32,7 +32,7 @@ def element(tag: str, *children: Child, **attributes: Value | None) -> Element:
         for name, value in attributes.items()
         if value is not None
     )
-    content = "".join(_escaped(children))
+    content = "".join(_escape(children))
     if tag in _VOID and not content:
         return Element(f"<{tag}{named}/>")
     return Element(f"<{tag}{named}>{content}</{tag}>" + ("\n" if tag in _LINES else ""))
@@ -56,14 +56,14 @@ def link(path: str) -> str:
     return "".join(chr(octet) if octet in safe else f"%{octet:02X}" for octet in octets)
 
 
-def _escaped(children: Iterable[Child]) -> Iterator[str]:
+def _escape(children: Iterable[Child]) -> Iterator[str]:
     for child in children:
         if isinstance(child, Element):
             yield child
         elif isinstance(child, str):
             yield html.escape(clean(child), quote=False)
         else:
-            yield from _escaped(child)
+            yield from _escape(child)
 
 
 def _text(value: Value) -> str:

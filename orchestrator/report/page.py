@@ -47,7 +47,7 @@ class Page:
         """Return problems or marks as they were seen, below their codes."""
         by_code: dict[str, list[str]] = {}
         for problem in problems:
-            by_code.setdefault(codes.explained(self.language, problem.code), []).append(
+            by_code.setdefault(codes.explain(self.language, problem.code), []).append(
                 problem.message
             )
         semicolon = self.text("; ", "；")

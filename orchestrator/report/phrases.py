@@ -124,7 +124,6 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     **{f"head.{key}": pair for key, pair in _HEADS.items()},
     **{f"figure.{key}": pair for key, pair in _FIGURES.items()},
     "comma": (", ", "，"),
-    "counted": ("median of {trials}", "{trials} 次的中位数"),
     "interval": (
         "{low:.2f} to {high:.2f} ({coverage:.2%})",
         "{low:.2f} 至 {high:.2f}（{coverage:.2%}）",

@@ -7,11 +7,6 @@ from orchestrator.report import phrases
 NONE = "n/a"
 
 
-def counted(report: Report, result: Result, language: phrases.Language = "en") -> str:
-    """Return valid and planned trials of a median, such as ``median of 3/5``."""
-    return phrases.text(language, "counted", trials=of_trials(report, result))
-
-
 def of_trials(report: Report, result: Result) -> str:
     """Return valid and planned trials in few letters, such as ``3/5``."""
     return f"{result.statistics.n if result.statistics else 0}/{report.planned(result)}"

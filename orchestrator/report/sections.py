@@ -41,20 +41,31 @@ def document(page: Page, sources: Sources | None) -> Section:
 
 
 def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
-    """Yield those that have something to show."""
     report, text = page.report, page.text
+    known = [(Span(begin, look="strong"), rest) for begin, rest in verdict.lines(page)]
+    nothing = text(
+        "Nothing: no trial is left out, and nothing is marked.",
+        "无：没有被排除的试验，也没有标记。",
+    )
+    observed: list[Block] = [*machines.states(page)]
+    if observed:
+        observed.insert(0, tree.Paragraph([machines.describe_span(page)]))
     published = [tables.published(page)] if report.published else ()
     speeds = [tables.node_speeds(page)] if report.node_speeds else ()
     trials = [tables.trials(page)] if report.trials else ()
     evidence = [tables.evidence(page)] if any(it.evidence for it in report.trials) else ()
     lines = _lines(page, sources) if sources is not None else ()
     found: tuple[tuple[str, str, Iterable[Block]], ...] = (
-        ("know", text("What a reader must know", "读者须知"), _know(page)),
+        (
+            "know",
+            text("What a reader must know", "读者须知"),
+            [tree.Items(known) if known else tree.Paragraph([nothing])],
+        ),
         ("result", text("Cases at a glance", "用例一览"), _glance(page)),
         ("lone", text("Logs", "日志"), _lone(page)),
         ("figures", text("Figures", "图"), figures.of_page(page)),
         ("published", text("Published results", "已公布的结果"), published),
-        ("machines", text("State of the machines", "机器状态"), _machines(page)),
+        ("machines", text("State of the machines", "机器状态"), observed),
         ("nodes", text("Nodes beside one another", "各节点比较"), speeds),
         ("trials", text("All trials", "全部试验"), trials),
         ("evidence", text("Evidence of each trial", "各次试验的证据"), evidence),
@@ -69,15 +80,6 @@ def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
     for place, title, blocks in found:
         if shown := tuple(blocks):
             yield Section(place, title, shown)
-
-
-def _know(page: Page) -> Iterable[Block]:
-    lines = [(Span(begin, look="strong"), rest) for begin, rest in verdict.lines(page)]
-    nothing = page.text(
-        "Nothing: no trial is left out, and nothing is marked.",
-        "无：没有被排除的试验，也没有标记。",
-    )
-    yield tree.Items(lines) if lines else tree.Paragraph([nothing])
 
 
 def _glance(page: Page) -> Iterable[Block]:
@@ -111,12 +113,6 @@ def _lone(page: Page) -> Iterable[Block]:
                 for number, it in enumerate(lone, 1)
             ]
         )
-
-
-def _machines(page: Page) -> Iterable[Block]:
-    if states := machines.states(page):
-        yield tree.Paragraph([machines.describe_span(page)])
-        yield from states
 
 
 def _environment(page: Page) -> Iterable[Block]:

@@ -7,7 +7,6 @@ A number is formatted here or in ``machines``, once.
 from collections.abc import Iterable
 
 from orchestrator import nodeset
-from orchestrator.model.report import PublishedResult
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import codes, labels, rounding
 from orchestrator.report.markup import anchor
@@ -39,7 +38,7 @@ def results(page: Page) -> Table:
 def _result(page: Page, result: Result) -> Row:
     report, found = page.report, result.statistics
     published = [
-        f"{_printed(row)}, {rounding.signed(row.difference(result))}"
+        f"{row.throughput} ({row.by}), {rounding.signed(row.difference(result))}"
         for row in report.published_for(result)[:1]
     ]
     memory_mib = result.peak_memory_mib
@@ -144,7 +143,7 @@ def published(page: Page) -> Table:
             row.batch,
             row.precision,
             rounding.throughput(report, result.median),
-            _printed(row),
+            f"{row.throughput} ({row.by})",
             rounding.signed(row.difference(result)),
             row.source,
         )
@@ -153,11 +152,6 @@ def published(page: Page) -> Table:
     ]
     keys = ("case", "batch", "precision", "measured", "published", "difference", "source")
     return Table("", page.heads(*keys), rows)
-
-
-def _printed(published: PublishedResult) -> str:
-    """Return a published number with its framework and GPUs."""
-    return f"{published.throughput} ({published.by})"
 
 
 def lone(page: Page) -> Table:
@@ -184,7 +178,7 @@ def lone(page: Page) -> Table:
 
 def node_speeds(page: Page) -> Table:
     """Build the table of the speeds of nodes over that of the median node."""
-    slow = codes.explained(page.language, "SLOW-NODE")
+    slow = codes.explain(page.language, "SLOW-NODE")
     rows = [
         (it.node, str(it.trials), f"{it.speed:.3f}", slow if it.is_slow else "")
         for it in page.report.node_speeds

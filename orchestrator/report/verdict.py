@@ -22,8 +22,8 @@ Level = Literal["complete", "marked", "incomplete", "empty"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Everything of one code: what keeps trials out, or marks what counts.
+class CodeGroup:
+    """The trials, logs and cases with one code, which keeps them out or marks them.
 
     Args:
         counts: whether the trials or cases count all the same.
@@ -48,7 +48,7 @@ def document(report: Report) -> dict[str, JSON]:
         "cases": len(report.results),
         "known": [
             {"code": item.code, "counts": item.counts, "where": list(item.where)}
-            for item in known(report)
+            for item in group_by_code(report)
         ],
     }
 
@@ -60,22 +60,22 @@ def level(report: Report) -> Level:
         return "empty"
     if report.incomplete:
         return "incomplete"
-    return "marked" if known(report) else "complete"
+    return "marked" if group_by_code(report) else "complete"
 
 
-def known(report: Report) -> list[Known]:
-    """Group what is known by codes: problems before marks, then what concerns most.
+def group_by_code(report: Report) -> list[CodeGroup]:
+    """Group problems and marks by code: problems first, then those of most trials.
 
     What marks the whole sweep concerns every trial.
     """
-    found: list[Known] = []
+    found: list[CodeGroup] = []
     for counts, seen in ((False, problems(report)), (True, marks(report))):
         by_code: dict[str, list[tuple[str, str]]] = {}
         for where, problem in seen:
             by_code.setdefault(problem.code, []).append((where, problem.message))
         for code, every in by_code.items():
             names = tuple(dict.fromkeys(name for name, _ in every))
-            found.append(Known(code, counts, names, every[0][1]))
+            found.append(CodeGroup(code, counts, names, every[0][1]))
     return sorted(found, key=lambda it: (it.counts, it.where != (_place(report),), -len(it.where)))
 
 
@@ -112,8 +112,8 @@ def sentences(page: Page) -> Iterable[str]:
 
 def lines(page: Page) -> Iterable[tuple[str, str]]:
     """Yield a line for each code, in two parts: the code, then where it was and what was seen."""
-    for item in known(page.report):
-        code = codes.explained(page.language, item.code)
+    for item in group_by_code(page.report):
+        code = codes.explain(page.language, item.code)
         kind = page.text("mark", "标记") if item.counts else page.text("does not count", "不计入")
         first, *others = item.where
         rest = page.with_colons("", first, item.message)

@@ -205,13 +205,13 @@ def give_nodes(cluster: Cluster) -> Cluster:
     """
     if cluster.slurm is None:
         return cluster
-    return cluster.given(list_allocated()) if job_id() else stand_ins(cluster)
+    return cluster.with_nodes(list_allocated()) if job_id() else stand_ins(cluster)
 
 
 def stand_ins(cluster: Cluster) -> Cluster:
     """Return the cluster with as many nodes as Slurm will give, under names of their own."""
     count = cluster.slurm.nodes if cluster.slurm else 0
-    return cluster.given({f"node{number}": f"node{number}" for number in range(1, count + 1)})
+    return cluster.with_nodes({f"node{number}": f"node{number}" for number in range(1, count + 1)})
 
 
 def nodes(listed: str = "", patience_s: float = QUEUE_S) -> list[SlurmNode]:

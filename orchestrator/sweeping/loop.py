@@ -197,7 +197,7 @@ class Feed(Iterator[Trial]):
                 by_case.setdefault(trial.case, []).append(trial)
         self._pending = [trial for trial in self._pending if trial.name not in rests]
         for case, trials in by_case.items():
-            totals = self._series.settled(case, self._values)
+            totals = self._series.settle(case, self._values)
             if totals is not None:
                 name = trials[0].name.rpartition("_")[0]
                 self._say(f"{name}: {settling.describe(totals)}", len(trials))

@@ -212,7 +212,7 @@ def _check_code(campaign: Campaign) -> Iterable[Problem]:
 
 def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str, str]:
     """Return what trials of one median must share: hardware and commands, not node names."""
-    started = bind.anonymised(campaign.recipe, trial, attempt.allocation)
+    started = bind.anonymize(campaign.recipe, trial, attempt.allocation)
     observed = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
     recipe = campaign.recipe
     added = environment.added(recipe.cluster, recipe.experiment)

@@ -120,7 +120,7 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     """
     playbook = user_files.playbook(options.playbook, options.image)
     if options.like:
-        experiment = matrix.placed(playbook.experiment, options.like, *options.cases)
+        experiment = matrix.add_placement(playbook.experiment, options.like, *options.cases)
         playbook = replace(playbook, experiment=experiment)
     own = playbook.experiment.inventory
     whole, inventory = sites.inventory(store, options.inventory, own, voice)

@@ -75,14 +75,14 @@ def window(log: TrainingLog, went_s: float, ended_s: float) -> tuple[float, floa
 
 
 def period(node: NodeTelemetry, went_s: float, inside: tuple[float, float] | None) -> Period:
-    """The window on a node, else all that was seen of it after its gate opened."""
+    """Return the window on a node, else all that was seen of it after its gate opened."""
     if inside is not None:
         return Period("window", went_s + inside[0], went_s + inside[1])
     return Period("run", went_s, max(went_s, *(moment.at_s for moment in node.hosts), went_s))
 
 
 def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -> float:
-    """CPUs that the gang used on other nodes of the same machine, whose processes it cannot see.
+    """Sum up the CPUs that the gang used on other nodes of the machine, unseen by this node.
 
     Args:
         nodes: all that were seen of the gang.
@@ -135,8 +135,8 @@ def marks(node: NodeTelemetry, over: Period, now: MachineState) -> Iterable[Prob
     """
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
     for moments in by_gpu(gpus):
-        yield from _throttled(node.node, moments)
-    yield from _aliens(node, over)
+        yield from _find_throttling(node.node, moments)
+    yield from _find_aliens(node, over)
     if now.moments < LEAST_MOMENTS:
         return
     bound = max(OTHERS_CPUS, OTHERS_SHARE * node.cpus)
@@ -208,7 +208,7 @@ def find_held(
 
 
 def by_gpu(moments: Sequence[GpuMoment]) -> Sequence[Sequence[GpuMoment]]:
-    """The moments of each GPU, in order of time as they came."""
+    """Group moments by GPU, in order of time as they came."""
     ordered = sorted(moments, key=lambda moment: moment.index)
     return [[*own] for _, own in groupby(ordered, key=lambda moment: moment.index)]
 
@@ -225,7 +225,7 @@ def _joules(moments: Sequence[GpuMoment], seconds: float) -> tuple[float, bool] 
     return (fmean(powers_w) * seconds, False) if len(powers_w) >= LEAST_MOMENTS else None
 
 
-def _throttled(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
+def _find_throttling(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
     harmful = [HARMFUL & {*(moment.limits or ())} for moment in moments]
     held = [names for names in harmful if names]
     slowed_s = _slowed_s(moments) or 0.0
@@ -241,12 +241,11 @@ def _throttled(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
 
 
 def _slowed_s(moments: Sequence[GpuMoment]) -> float | None:
-    """By how much the counters grew."""
     counted = [moment.slowed_s for moment in moments if moment.slowed_s is not None]
     return counted[-1] - counted[0] if counted else None
 
 
-def _aliens(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
+def _find_aliens(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
     most: dict[tuple[str, int], ProcessMoment] = {}
     for seen in node.processes:
         is_inside = over.holds((seen.since_s + seen.at_s) / 2)
@@ -290,7 +289,7 @@ def _cpus(node: NodeTelemetry, over: Period) -> tuple[float, float] | None:
 
 
 def _task_s(counted: Sequence[HostMoment], at_s: float) -> float:
-    """Processor time of a task at a moment, between the counts before and after it."""
+    """Interpolate a task's processor time between the counts before and after a moment."""
     before = max((it for it in counted if it.at_s <= at_s), key=lambda it: it.at_s)
     after = min((it for it in counted if it.at_s >= at_s), key=lambda it: it.at_s)
     first_s, last_s = before.task_s or 0.0, after.task_s or 0.0

@@ -66,7 +66,7 @@ def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
 
 
 def limits(mask: int) -> tuple[str, ...]:
-    """The names of the bits that are set; of an unknown one, its number."""
+    """Return the names of the bits that are set; of an unknown one, its number."""
     bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
     return tuple(LIMITS.get(bit, f"{bit:#x}") for bit in bits)
 
@@ -104,7 +104,7 @@ def _process(line: Sequence[str], boot_s: float) -> ProcessMoment | None:
 
 
 def _gpus(lines: Sequence[str]) -> Iterable[GpuMoment]:
-    """The moments of a CSV in UTC whose first line names its columns."""
+    """Yield the moments of a CSV in UTC; its first line names the columns."""
     head = [name.partition("[")[0].strip() for name in lines[0].split(",")] if lines else []
     for line in lines[1:]:
         words = [word.strip() for word in line.split(",")]
@@ -140,5 +140,5 @@ def _stamp(text: str) -> float | None:
 
 
 def _float(text: str) -> float | None:
-    """A number; None for ``[N/A]``, ``[Not Supported]`` or nothing."""
+    """Return a number; None for ``[N/A]``, ``[Not Supported]`` or nothing."""
     return float(text) if _NUMBER.fullmatch(text) else None

@@ -9,9 +9,10 @@ from orchestrator import errors
 from orchestrator.collecting import logs
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
-from orchestrator.measuring import throughputs, validity
+from orchestrator.measuring import validity
 from orchestrator.model.facts import JSON, DriverFacts, InfinibandFacts
 from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import global_batch_size as batch_by_header
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Topology
 from orchestrator.probes import gpu, infiniband, topology
@@ -110,7 +111,7 @@ def log_document(
 
 
 def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:
-    in_header = throughputs.global_batch_size(log)
+    in_header = batch_by_header(log.config)
     if given is not None and in_header is not None and given != in_header:
         words = f"the header says global batch size {in_header}, --global-batch-size {given}"
         return None, [Problem("BATCH-MISMATCH", f"{words}; needed one of them")]

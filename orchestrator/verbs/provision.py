@@ -109,9 +109,11 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # facts and findings so far are shown and kept all the same
                 if isinstance(error, errors.UnfitError):
-                    site = replace(site, findings=(*site.findings, provisioned.unprepared(error)))
+                    site = replace(
+                        site, findings=(*site.findings, provisioned.report_unprepared(error))
+                    )
         if failures or provisioned.blocks_images(site.findings):
-            site = replace(site, provisioned=(provisioned.unfinished(failures),))
+            site = replace(site, provisioned=(provisioned.report_unfinished(failures),))
     kept = store.keep_site(request.whole.name, shape(Site).dump_json(site, indent=1))
     shown.show_site(voice, site)
     shown.show_actions(voice, done)

@@ -30,7 +30,7 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
         attempt.trial: {node: " ".join(words) for node, words in by_node.items()}
         for attempt, by_node in zip(bound, lines, strict=True)
     }
-    return voice.finish({"plan": bind.shown(request.plan, bound), "lines": pasted, **scripts})
+    return voice.finish({"plan": bind.describe(request.plan, bound), "lines": pasted, **scripts})
 
 
 def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:

@@ -124,10 +124,10 @@ class Workload:
 def names() -> tuple[str, ...]:
     """Return the names of all workloads, sorted."""
     installed = {entry.name for entry in entry_points(group=GROUP)}
-    return tuple(sorted({name for name in _shipped() if not name.startswith("_")} | installed))
+    return tuple(sorted({name for name in _list_shipped() if not name.startswith("_")} | installed))
 
 
-def _shipped() -> set[str]:
+def _list_shipped() -> set[str]:
     return {module.name for module in pkgutil.iter_modules(__path__)}
 
 
@@ -140,7 +140,7 @@ def find(name: str) -> Workload | None:
     for entry in entry_points(group=GROUP):
         if entry.name == name:
             return _load(entry)
-    if name.startswith("_") or name not in _shipped():
+    if name.startswith("_") or name not in _list_shipped():
         return None
     found = importlib.import_module(f"{__name__}.{name}").WORKLOAD
     return found if isinstance(found, Workload) else None
@@ -191,7 +191,7 @@ def module(name: str) -> str:
     return next(plug_ins, f"{__name__}.{name}")
 
 
-def named(name: str) -> Workload:
+def require(name: str) -> Workload:
     """Return the workload of that name.
 
     Raises:

@@ -10,7 +10,6 @@ from orchestrator import logs
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
-from orchestrator.model.report import Layout
 from orchestrator.model.text import Count
 from orchestrator.workloads import _oneflow, oneflow_rn50
 
@@ -66,7 +65,6 @@ WORKLOAD = replace(
     data=lambda _: {"wiki_ofrecord": WIKI},
     unsupported=partial(_oneflow.unsupported, base=0),
     log_prefix="bert_base",
-    layout=Layout(decimals=1),
     published=lambda case: _oneflow.published(case, "bert-base"),
     read=logs.reader(logs.ONEFLOW_BERT),
     progress=logs.progress(logs.ONEFLOW_BERT),

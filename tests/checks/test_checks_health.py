@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator import checks
 from orchestrator.model.facts import Silent
-from orchestrator.model.health import HcaHealth, HealthFacts, LinkDown, Xid
+from orchestrator.model.health import HcaHealth, HealthFacts, Xid
 from orchestrator.probes import health
 from tests import SAMPLES
 from tests.checks.facts import FACTS, V100S, cluster, codes, node
@@ -224,13 +224,13 @@ def test_another_vbios_is_told() -> None:
 def test_a_link_that_flaps_is_told() -> None:
     """Five times within 24 hours, as Azure's check has it; one that was down before is sound."""
     day_s = 24 * 3600.0
-    often = tuple(LinkDown("enp83s0f0np0", age_s) for age_s in (7.0, 60.0, 61.0, 600.0, day_s))
+    often = tuple(("enp83s0f0np0", age_s) for age_s in (7.0, 60.0, 61.0, 600.0, day_s))
     (finding,) = checks.health(NODE, replace(SOUND, link_downs=often))
     assert (finding.code, finding.severity) == ("LINK-FLAPS", "warning")
     assert finding.seen == "links went down within 24 hours: enp83s0f0np0 5 times"
-    late = replace(often[-1], age_s=day_s + 1)
+    late = (often[-1][0], day_s + 1)
     assert codes(checks.health(NODE, replace(SOUND, link_downs=(*often[:-1], late)))) == []
-    others = tuple(replace(down, name=f"eth{at}") for at, down in enumerate(often))
+    others = tuple((f"eth{at}", age_s) for at, (_, age_s) in enumerate(often))
     assert codes(checks.health(NODE, replace(SOUND, link_downs=others))) == []
 
 
@@ -238,7 +238,7 @@ def test_an_adapter_that_nobody_declared_may_flap() -> None:
     """Of those that the node has; the declared one is told, the most restless first."""
     hcas = tuple(HcaHealth(f"mlx5_{at}", None, None, None, None, {}) for at in (0, 7))
     restless = [("mlx5_0", 5), ("mlx5_7", 9), ("ib0", 6)]
-    downs = tuple(LinkDown(name, 60.0) for name, count in restless for _ in range(count))
+    downs = tuple((name, 60.0) for name, count in restless for _ in range(count))
     (finding,) = checks.health(NODE, replace(SOUND, hcas=hcas, link_downs=downs))
     assert finding.seen.endswith(": ib0 6 times, mlx5_0 5 times")
 

@@ -86,7 +86,7 @@ def test_a_gpu_that_is_slower_than_others_of_its_model_is_told() -> None:
 def test_a_gpu_with_dead_links_is_told() -> None:
     """The recorded GPU 3 has two inactive NVLinks, others of its node would have none."""
     active = {**dict.fromkeys(range(3), (True,) * 6), **LINKS}
-    (finding,) = checks.nvlinks(NODE, driver(*[V100] * 4), active, ())
+    (finding,) = checks.nvlinks(NODE, driver(*[V100] * 4), active, {})
     assert (finding.code, finding.severity) == ("NVLINK-DOWN", "warning")
     assert finding.seen == "GPU 3: NVLinks 3, 5 are inactive"
     assert finding.expected == "6 active, as on most GPUs of the node"
@@ -95,7 +95,7 @@ def test_a_gpu_with_dead_links_is_told() -> None:
 def test_a_gpu_all_of_whose_links_are_dead_is_told() -> None:
     """Beside others that have theirs; those of which one reports fewer links are whole."""
     active = {**dict.fromkeys(range(2), (True,) * 6), 2: (False,) * 6, 3: (True,) * 4}
-    (finding,) = checks.nvlinks(NODE, driver(*[V100] * 4), active, ())
+    (finding,) = checks.nvlinks(NODE, driver(*[V100] * 4), active, {})
     assert (finding.code, finding.seen) == (
         "NVLINK-DOWN",
         "GPU 2: NVLinks 0, 1, 2, 3, 4, 5 are inactive",
@@ -112,7 +112,7 @@ def test_errors_of_nvlinks_are_told_with_their_counts() -> None:
     user = node(gpus={"count": 4, "use": [1, 2]})
     (only,) = checks.nvlinks(user, gpus, {}, ERRORS)
     assert only.seen == second.seen
-    two = (*ERRORS, replace(ERRORS[1], link=4, counts={"Recovery Errors": 1}))
+    two = {**ERRORS, (2, 4): {"Recovery Errors": 1}}
     *_, last = checks.nvlinks(NODE, gpus, {}, two)
     assert last.seen == f"{second.seen}; link 4: Recovery Errors 1"
 
@@ -120,8 +120,8 @@ def test_errors_of_nvlinks_are_told_with_their_counts() -> None:
 def test_gpus_without_nvlinks_are_sound() -> None:
     """None active, or none at all; and what does not answer is not ill."""
     gpus = driver(V100, V100)
-    assert codes(checks.nvlinks(NODE, gpus, dict.fromkeys(range(2), (False,) * 4), ())) == []
-    assert codes(checks.nvlinks(NODE, gpus, {}, ())) == []
+    assert codes(checks.nvlinks(NODE, gpus, dict.fromkeys(range(2), (False,) * 4), {})) == []
+    assert codes(checks.nvlinks(NODE, gpus, {}, {})) == []
     assert codes(checks.nvlinks(NODE, gpus, SILENT, SILENT)) == []
     assert codes(checks.nvlinks(NODE, gpus, None, None)) == []
     assert codes(checks.nvlinks(NODE, SILENT, LINKS, ERRORS)) == []

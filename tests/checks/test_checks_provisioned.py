@@ -25,24 +25,24 @@ def test_images_need_an_engine_and_room(severity: str, code: str, blocks: bool) 
 def test_an_unfinished_provisioning_names_its_first_failure() -> None:
     """Without one it was findings that left no room for images."""
     silent = errors.NodeError("no answer in 10 s", code="SILENT", node="vs002", fix="look at it")
-    finding = provisioned.unfinished([silent])
+    finding = provisioned.report_unfinished([silent])
     assert (finding.code, finding.seen) == ("NOT-PROVISIONED", "SILENT: no answer in 10 s")
     assert finding.fix == "look at it"  # "then provision again" is added by a sweep
-    assert provisioned.unfinished([]).seen == "findings that left no room for images"
+    assert provisioned.report_unfinished([]).seen == "findings that left no room for images"
 
 
 def test_what_stopped_the_images_is_a_finding_of_its_node() -> None:
     """With the error's own code and fix; of all nodes where it names none."""
     fix = "free some space"
     full = errors.UnfitError("3 GiB free", code="DISK-FULL", node="vs001", fix=fix)
-    finding = provisioned.unprepared(full)
+    finding = provisioned.report_unprepared(full)
     assert (finding.code, finding.node, finding.fix) == ("DISK-FULL", "vs001", fix)
-    assert provisioned.unprepared(errors.UnfitError("x", code="C", fix=fix)).node == "all"
+    assert provisioned.report_unprepared(errors.UnfitError("x", code="C", fix=fix)).node == "all"
 
 
 def test_an_image_without_a_locked_base_is_a_warning() -> None:
     """It names the base and the digest that it had."""
-    finding = provisioned.unlocked(
+    finding = provisioned.report_unlocked(
         ImageRecord(
             name="ngc",
             base="pytorch:20.03",

@@ -21,7 +21,6 @@ IBSTAT = infiniband.parse((SAMPLES / "ibstat/dlperf_seed_vs002_mt4115.txt").read
 GIVEN = replace(DEBIAN, runc="1.1.12", toolkit="1.17.8")
 NAKED = Container(gpu_access="none")
 INSIDE = ContainerFacts(
-    uid=0,
     gpus=8,
     topology=None,
     infiniband=IBSTAT,
@@ -29,7 +28,6 @@ INSIDE = ContainerFacts(
     ofed="4.9-0.1.7.0",
     devices=("rdma_cm", "uverbs0"),
     memlock_kib=None,
-    stack_kib=65536,
     shm_mib=16384,
 )
 

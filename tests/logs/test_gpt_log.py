@@ -9,7 +9,7 @@ import tests
 from orchestrator import errors
 from orchestrator.logs import ONEFLOW_GPT, progress, reader
 from orchestrator.measuring import throughputs
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import TrainingLog, global_batch_size
 from tests.logs.said import codes, problems
 
 READ = reader(ONEFLOW_GPT)
@@ -97,7 +97,7 @@ def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
 
 
 def throughput(log: TrainingLog) -> float:
-    return throughputs.of_log(log, throughputs.global_batch_size(log), log.rule)
+    return throughputs.of_log(log, global_batch_size(log.config), log.rule)
 
 
 def test_recorded_log_gives_the_published_latency() -> None:

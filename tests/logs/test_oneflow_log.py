@@ -11,7 +11,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.logs import ONEFLOW_BERT, ONEFLOW_RN50, progress, reader
 from orchestrator.measuring import throughputs
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import TrainingLog, global_batch_size
 from tests import SAMPLES
 from tests.logs.said import codes, problems
 
@@ -98,7 +98,7 @@ def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
 
 
 def throughput(log: TrainingLog) -> float:
-    return throughputs.of_log(log, throughputs.global_batch_size(log), log.rule)
+    return throughputs.of_log(log, global_batch_size(log.config), log.rule)
 
 
 def test_recorded_resnet_gives_the_reported_throughput() -> None:

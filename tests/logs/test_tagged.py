@@ -12,7 +12,7 @@ from orchestrator.launchers import mpirun
 from orchestrator.logs import TENSORFLOW, reader
 from orchestrator.logs.text import whole_lines
 from orchestrator.measuring import throughputs, validity
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import TrainingLog, global_batch_size
 from tests import SAMPLES
 
 READ = reader(TENSORFLOW)
@@ -44,7 +44,7 @@ def number(log: TrainingLog) -> float | None:
     if any(validity.keeps_out(problem, log.rule) for problem in log.problems):
         return None
     try:
-        return throughputs.of_log(log, throughputs.global_batch_size(log), "clock")
+        return throughputs.of_log(log, global_batch_size(log.config), "clock")
     except errors.LogError:
         return None
 
@@ -154,7 +154,7 @@ def test_a_line_without_an_end_takes_no_memory(text: bytes, mib: int) -> None:
     if b"%" in text:
         text = b"".join(text % rank for rank in range(2, 60_000))[: MIB // 2]
     tracemalloc.start()
-    *lines, last = mpirun.spoken(endless(text, mib), range(1, 2))
+    *lines, last = mpirun.keep_ranks(endless(text, mib), range(1, 2))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (lines, last) == ([b"\n"], b"[1,1]<stdout>:the next line\n")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.measuring import throughputs, validity
-from orchestrator.model.log import SECOND_NS, Moment, Rate
+from orchestrator.model.log import SECOND_NS, Moment, Rate, global_batch_size
 from orchestrator.model.problem import Problem
 from tests.measuring.trials import LOG, METHOD, case, seed_log
 
@@ -43,13 +43,13 @@ def test_global_batch_is_what_the_header_says_or_unknown(
     config: Mapping[str, str | int | float | bool], expected: int | None
 ) -> None:
     """Half a header gives no batch size rather than half of one."""
-    assert throughputs.global_batch_size(replace(LOG, config=config)) == expected
+    assert global_batch_size(config) == expected
 
 
 def test_seed_listing_agrees_with_32_ranks_and_not_with_16() -> None:
     """The listing printed for 2 nodes is that of 4: clock and rates differ by a factor of 2."""
     four, two = seed_log(32), seed_log(16)
-    batches = [throughputs.global_batch_size(log) or 0 for log in (four, two)]
+    batches = [global_batch_size(log.config) or 0 for log in (four, two)]
     measured = [
         throughputs.of_log(four, batches[0], "clock"),
         throughputs.of_log(two, batches[1], "clock"),

@@ -51,8 +51,8 @@ def test_a_case_settles_once_its_interval_is_narrow_enough() -> None:
     """Three trials within 0.59 % of the median, of at most 1 %: the other three are not needed."""
     whole = built()
     series, quiet = Series(whole), first_case(whole)
-    assert series.settled(quiet[0].case, known(whole, 2)) is None
-    totals = series.settled(quiet[0].case, known(whole, 3))
+    assert series.settle(quiet[0].case, known(whole, 2)) is None
+    totals = series.settle(quiet[0].case, known(whole, 3))
     assert totals is not None
     assert (totals.n, totals.interval and totals.interval.coverage) == (3, 0.75)
     assert settling.width(totals) == pytest.approx((3137.44 - 3119.23) / 3129.63)
@@ -77,7 +77,7 @@ def test_a_gap_is_filled_before_anything_is_settled() -> None:
     whole = built()
     quiet = first_case(whole)
     values = known(whole, 4) | {quiet[1].name: None}
-    assert Series(whole).settled(quiet[0].case, values) is None
+    assert Series(whole).settle(quiet[0].case, values) is None
     assert Series(whole).ready(quiet[4:], (), values) == ()
     assert Series(whole).ready(quiet[1:3], (), values) == quiet[1:3]
 
@@ -86,7 +86,7 @@ def test_a_plain_number_of_repeats_never_settles() -> None:
     """Every repeat is run, in the plan's order, also while others run."""
     whole = built(3)
     series = Series(whole)
-    assert series.settled(whole.trials[0].case, dict.fromkeys(truthless(whole), 100.0)) is None
+    assert series.settle(whole.trials[0].case, dict.fromkeys(truthless(whole), 100.0)) is None
     assert series.not_needed({}) == frozenset()
     for place in range(len(whole.trials)):
         pending, running = whole.trials[place:], whole.trials[:place]

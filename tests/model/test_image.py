@@ -12,7 +12,7 @@ from orchestrator.model.image import (
     EMPTY_LOCK,
     Image,
     LockFile,
-    derived_tag,
+    derive_tag,
     file_name,
     lock_file_name,
 )
@@ -251,7 +251,7 @@ def test_bad_value_never_gets_near_a_shell(tmp_path: Path, old: str, new: str, w
 
 def test_lock_comes_back_as_it_was_written(tmp_path: Path) -> None:
     """What is written is read by the same strict reader as every file that a user edits."""
-    written = EMPTY_LOCK.extended({"registry.example/base:1": ZEROS}, {OFED_URL: ONES})
+    written = EMPTY_LOCK.extend({"registry.example/base:1": ZEROS}, {OFED_URL: ONES})
     path = tmp_path / lock_file_name("v100x4.yaml")
     path.write_text(written.text())
     assert path.name == "v100x4.lock.json"
@@ -299,7 +299,7 @@ def bundle(parts: dict[str, list[dict[str, object]]]) -> Bundle:
 def test_bundle_says_what_lies_in_it() -> None:
     """Images by tag, the digests of their bases, and what every file must be."""
     found = bundle(bundle_parts())
-    image = found.image(derived_tag("mine", ONES))
+    image = found.image(derive_tag("mine", ONES))
     assert image is not None
     assert image.id == ZEROS
     assert found.image("dlperf/mine:0") is None
@@ -341,6 +341,6 @@ def test_bundle_cannot_name_files_outside_of_itself(part: str, key: str, value: 
 
 def test_another_tag_of_a_base_is_another_image() -> None:
     """NAME@TAG is no name that Docker takes: the tag becomes a part of it, in small letters."""
-    assert derived_tag("ngc-pytorch-20.03@20.12-PY3", ONES) == (
+    assert derive_tag("ngc-pytorch-20.03@20.12-PY3", ONES) == (
         "dlperf/ngc-pytorch-20.03-20.12-py3:1111111111111111"
     )

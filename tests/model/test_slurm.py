@@ -48,7 +48,7 @@ def test_options_of_the_users_shell_are_no_options_of_ours() -> None:
 def test_nodes_come_from_the_job(tmp_path: Path) -> None:
     """In its order, with its addresses; further options of sbatch are taken as they are."""
     text = GOOD.replace("nodes: 4}", "nodes: 4, extra: [--qos=high, --exclusive]}")
-    cluster = judged(text, tmp_path).given({"gpu2": "10.0.0.2", "gpu1": "10.0.0.1"})
+    cluster = judged(text, tmp_path).with_nodes({"gpu2": "10.0.0.2", "gpu1": "10.0.0.1"})
     assert [node.name for node in cluster.members] == ["gpu2", "gpu1"]
     assert {node.transport for node in cluster.members} == {"slurm"}
     assert cluster.shares_files
@@ -117,7 +117,7 @@ def test_runtimes_make_containers_of_images_or_of_files(
     runtime: str, contained: bool, from_files: bool, engine: bool, tmp_path: Path
 ) -> None:
     """Only Docker needs an engine on nodes, only the others a file that all nodes see."""
-    cluster = judged(GOOD.replace("process", runtime), tmp_path).given({"n1": "n1"})
+    cluster = judged(GOOD.replace("process", runtime), tmp_path).with_nodes({"n1": "n1"})
     assert (cluster.in_containers, cluster.from_files) == (contained, from_files)
     assert cluster.members[0].has_engine == engine
 

@@ -59,7 +59,7 @@ def test_plans_without_a_canary_say_nothing_of_one() -> None:
         found = recipe(grid=GRID, method=method)
         whole = plan.build(found)
         bound = [bind.first(found, trial, seats(found)) for trial in whole.trials]
-        assert str(bind.shown(whole, bound)).count("'canary': '") == shown
+        assert str(bind.describe(whole, bound)).count("'canary': '") == shown
 
 
 @pytest.mark.parametrize(

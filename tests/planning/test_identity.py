@@ -98,7 +98,7 @@ def test_what_a_gang_starts_is_the_same_wherever_it_runs() -> None:
     there = tuple(replace(seat, node=f"x{seat.node}", address=f"1{seat.address}") for seat in here)
 
     def started(given: tuple[Seat, ...], port: int) -> str:
-        return bind.fingerprint(bind.anonymised(found, two, Allocation(given, port)))
+        return bind.fingerprint(bind.anonymize(found, two, Allocation(given, port)))
 
     assert started(here, 20_000) == started(there, 20_777)
     assert started(here, 20_000) != started(seats_with(here, interface="ib1"), 20_000)

@@ -43,7 +43,7 @@ def answer(**texts: str) -> Discovered:
         "sudo": "20.10.24\n",
     }
     outputs = {name: Output(0, text, "") for name, text in {**plain, **texts}.items()}
-    return discovery.discovered(Answers(outputs, 0))
+    return discovery.read_answers(Answers(outputs, 0))
 
 
 def without(found: Mapping[str, Output]) -> Discovered:
@@ -54,7 +54,7 @@ def without(found: Mapping[str, Output]) -> Discovered:
     )
     empty = dict.fromkeys(("ports", "gids", "place"), Output(0, "", ""))
     outputs = {"host": Output(0, HOST_LINES, ""), **empty, **absent, **found}
-    return discovery.discovered(Answers(outputs, 0))
+    return discovery.read_answers(Answers(outputs, 0))
 
 
 def drafted(*nodes: DraftNode, agent: bool = False) -> tuple[str, Cluster]:
@@ -166,7 +166,7 @@ def test_a_machine_answers_everything_in_one_round_trip() -> None:
     done = subprocess.run(probe.argv, capture_output=True, text=True, timeout=180, check=True)
     assert probe.parse(done.stdout).host.cpus > 0
     with pytest.raises(errors.LogError) as hung:
-        discovery.discovered(Answers({"host": Output(None, "", "")}, 0))
+        discovery.read_answers(Answers({"host": Output(None, "", "")}, 0))
     assert hung.value.code == "HOST-HUNG"
 
 

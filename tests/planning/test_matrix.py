@@ -55,11 +55,11 @@ def test_cases_of_one_placement_are_made_in_another_too() -> None:
         (experiment(grid=grid), [("fp32", 4), ("amp", 4)]),
         (experiment(cases=listed), [("fp32", 8)]),
     ):
-        placed = matrix.placed(found, "1x1", "7x1")
+        placed = matrix.add_placement(found, "1x1", "7x1")
         cases = [case for case in matrix.cases(placed) if case not in matrix.cases(found)]
         assert [(case.precision, case.micro_batch_size) for case in cases] == more
         assert {case.placement for case in cases} == {"7x1"}
-        assert matrix.placed(found, "9x9", "7x1") == found
+        assert matrix.add_placement(found, "9x9", "7x1") == found
 
 
 def test_parameters_of_a_case_stand_over_those_of_all() -> None:

@@ -45,7 +45,7 @@ def test_shipped_playbook_gives_its_golden_plan(
     found = shipped(playbook, inventory, program)
     whole = plan.build(found)
     attempts = [bind.first(found, planned, seats(found)) for planned in whole.trials]
-    built = bind.shown(whole, attempts)
+    built = bind.describe(whole, attempts)
     golden = json.loads((GOLDEN / f"{playbook}.json").read_text(encoding="utf-8"))
     before, now = (json.dumps(document, indent=1).splitlines() for document in (golden, built))
     changed = difflib.unified_diff(before, now, f"tests/golden/{playbook}.json", "now", lineterm="")

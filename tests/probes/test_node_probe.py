@@ -37,14 +37,9 @@ def member(**defaults: object) -> Node:
     return Cluster.model_validate_json(json.dumps(said)).members[0]
 
 
-def wanted(folder: Path) -> node_probe.Needs:
-    """What is looked for besides."""
-    return node_probe.Needs(sys.executable, str(folder))
-
-
 def ask(node: Node, tools: Path, limit_s: int | None = None) -> NodeAnswer:
     """What this machine answers with stand-ins for hardware first in its PATH."""
-    asked = node_probe.questions(node, wanted(tools))
+    asked = node_probe.questions(node, python=sys.executable, folder=str(tools))
     probe = node_probe.probe(
         [replace(section, limit_s=limit_s or section.limit_s) for section in asked], nonce=NONCE
     )
@@ -76,12 +71,14 @@ def tools(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_node_is_asked_for_what_its_inventory_declares(tmp_path: Path) -> None:
+def test_node_is_asked_for_what_its_inventory_declares() -> None:
     """No GPUs, no adapters, no Docker: no question about them."""
-    plain = node_probe.questions(member(runtime="process"), wanted(tmp_path))
+    plain = node_probe.questions(member(runtime="process"), python="python3", folder="/x")
     assert [question.name for question in plain] == ["host"]
     full = node_probe.questions(
-        member(**EVERYTHING, data={"imagenet": "/data/image"}, sudo=True), wanted(tmp_path)
+        member(**EVERYTHING, data={"imagenet": "/data/image"}, sudo=True),
+        python="python3",
+        folder="/x",
     )
     assert [section.name for section in full] == [
         "host",
@@ -268,7 +265,7 @@ load 0.52
 
 
 DOCTORED = node_probe.questions(
-    member(runtime="process", data={"set": "/data/set"}), node_probe.Needs("python3", "/x")
+    member(runtime="process", data={"set": "/data/set"}), python="python3", folder="/x"
 )
 
 

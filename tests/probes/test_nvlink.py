@@ -1,6 +1,5 @@
 """NVLinks and their errors, as nvidia-smi prints them."""
 
-from orchestrator.model.health import NvlinkErrors
 from orchestrator.probes import nvlink
 from tests import SAMPLES
 
@@ -19,12 +18,12 @@ def test_nvlinks_are_read_from_what_nvidia_smi_printed() -> None:
 def test_errors_are_those_that_links_have_counted() -> None:
     """The recorded machine has a bad link on each of two GPUs; sound links are not listed."""
     bad = nvlink.errors((FOLDER / "scuffed_v100_nvlink_errors.txt").read_text())
-    assert bad == (
-        NvlinkErrors(0, 3, {"Replay Errors": 211}),
-        NvlinkErrors(2, 0, {"Replay Errors": 2, "CRC Errors": 65535}),
-    )
+    assert bad == {
+        (0, 3): {"Replay Errors": 211},
+        (2, 0): {"Replay Errors": 2, "CRC Errors": 65535},
+    }
     sound = (FOLDER / "mlengineering_h100_nvlink_errors.txt").read_text()
-    assert nvlink.errors(sound) == ()
+    assert nvlink.errors(sound) == {}
 
 
 def test_what_is_mended_on_the_wire_is_no_error() -> None:
@@ -38,6 +37,5 @@ GPU 0: doctored, with names and counts that are told of Blackwell (UUID: none)
 \t Link 14: FEC Errors - 0: 36140749276
 \t Link 14: Raw Errors Lane 0: 82
 """
-    expected = NvlinkErrors(0, 14, {"Link recovery successful events": 505})
-    assert nvlink.errors(counted) == (expected,)
-    assert nvlink.errors("NVML: Unable to retrieve NVLink information\n") == ()
+    assert nvlink.errors(counted) == {(0, 14): {"Link recovery successful events": 505}}
+    assert nvlink.errors("NVML: Unable to retrieve NVLink information\n") == {}

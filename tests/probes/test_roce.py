@@ -68,11 +68,14 @@ def test_gids_are_read_with_place_type_and_interface(tmp_path: Path) -> None:
 
 def test_adapters_on_ethernet_alone_are_asked() -> None:
     """InfiniBand has GIDs that nobody has to choose from."""
-    needs = node_probe.Needs("python3", "/var/tmp")
-    names = [question.name for question in node_probe.questions(node(), needs)]
+    names = [
+        question.name for question in node_probe.questions(node(), python="python3", folder="/x")
+    ]
     assert "gids" in names
     plain = node(layer="InfiniBand")
-    assert "gids" not in [question.name for question in node_probe.questions(plain, needs)]
+    assert "gids" not in [
+        question.name for question in node_probe.questions(plain, python="python3", folder="/x")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def importing(tmp_path: Path) -> Iterator[Importing]:
     """On a node that is this machine, where there is no enroot."""
     document = {"name": "queue", "scheduler": "slurm", "slurm": {"time": "01:00:00", "nodes": 1}}
     cluster = Cluster.model_validate({**document, "defaults": {"runtime": "pyxis"}}, strict=False)
-    fleet = Fleet(cluster.given({"n1": "n1"}), {"n1": LocalTransport("n1")})
+    fleet = Fleet(cluster.with_nodes({"n1": "n1"}), {"n1": LocalTransport("n1")})
     voice = Voice(as_json=True)
     with fleet, closing(voice._err.file):
         yield Importing(fleet, tmp_path, {}, False, voice)

@@ -92,7 +92,7 @@ def test_what_marks_the_whole_sweep_is_the_first_mark() -> None:
     one, two, *_ = results(SEED_AMP)
     trials = tuple(replace(trial, marks=(GAP,)) for trial in two.trials)
     found = sweep((one, replace(two, trials=trials)), marks=(Problem("SLOW-NODE", "vs003"),))
-    assert [known.code for known in verdict.known(found)] == ["SLOW-NODE", "GAP"]
+    assert [group.code for group in verdict.group_by_code(found)] == ["SLOW-NODE", "GAP"]
 
 
 @pytest.mark.parametrize(

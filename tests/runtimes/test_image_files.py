@@ -59,7 +59,7 @@ def queue(runtime: str) -> Cluster:
     """A cluster of Slurm's with that runtime."""
     document = {"name": "queue", "scheduler": "slurm", "slurm": {"time": "01:00:00", "nodes": 2}}
     cluster = Cluster.model_validate({**document, "defaults": {"runtime": runtime}}, strict=False)
-    return cluster.given({"n1": "n1", "n2": "n2"})
+    return cluster.with_nodes({"n1": "n1", "n2": "n2"})
 
 
 def test_pyxis_is_told_by_options_of_srun() -> None:

@@ -257,8 +257,8 @@ def test_progress_is_read_from_the_last_whole_line() -> None:
 
 def test_a_workload_that_is_not_there_is_told_with_those_that_are() -> None:
     """A name of ours finds its record; another one is a usage error."""
-    assert workloads.named("oneflow_gpt") is workloads.find("oneflow_gpt")
+    assert workloads.require("oneflow_gpt") is workloads.find("oneflow_gpt")
     with pytest.raises(errors.UsageError, match="there is no workload 'oneflow_gtp'") as caught:
-        workloads.named("oneflow_gtp")
+        workloads.require("oneflow_gtp")
     assert caught.value.code == "NO-WORKLOAD"
     assert caught.value.fix == f"needed one of {', '.join(workloads.names())}"

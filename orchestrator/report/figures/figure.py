@@ -43,16 +43,13 @@ class Figure:
     height: float
     shapes: Sequence[Element]
 
-    def inline(self) -> Element:
-        """Return the drawing for a page that has its style."""
-        return self._svg(())
-
     def file(self) -> str:
         """Return the drawing as a file of its own."""
         css = element("style", Element(style.CSS))
-        return self._svg((css,), xmlns="http://www.w3.org/2000/svg")
+        return self.svg(css, xmlns="http://www.w3.org/2000/svg")
 
-    def _svg(self, first: Sequence[Element], **attributes: Value) -> Element:
+    def svg(self, *first: Element, **attributes: Value) -> Element:
+        """Return the drawing for a page that has its style, or with its style as first element."""
         return element(
             "svg",
             element("title", self.title, id=f"{self.name}-title"),
@@ -70,7 +67,7 @@ class Figure:
         )
 
 
-def numbered(figures: Sequence[Figure]) -> Iterator[Figure]:
+def number_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
     """Give figures of one sort names and titles of their own; a single one stays as it is."""
     for number, figure in enumerate(figures, 1):
         name = figure.name if number == 1 else f"{figure.name}-{number}"

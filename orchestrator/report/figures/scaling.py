@@ -8,7 +8,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales, style
-from orchestrator.report.figures.figure import DIAMOND, LINE, WIDTH, Drawing, Figure, numbered
+from orchestrator.report.figures.figure import DIAMOND, LINE, WIDTH, Drawing, Figure, number_figures
 from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
@@ -26,7 +26,7 @@ def figures(page: Page) -> Iterable[Figure]:
         if len({result.case.world_size for result, _ in points}) > 1:
             groups.append(points)
     starts = range(0, len(groups), style.SERIES)
-    yield from numbered([_figure(page, groups[at : at + style.SERIES]) for at in starts])
+    yield from number_figures([_figure(page, groups[at : at + style.SERIES]) for at in starts])
 
 
 def _figure(page: Page, groups: Sequence[Points]) -> Figure:

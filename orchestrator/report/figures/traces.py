@@ -7,7 +7,7 @@ from orchestrator.model.result import Measurement
 from orchestrator.model.trace import TracePoint
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, numbered
+from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, number_figures
 from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
@@ -56,7 +56,7 @@ def figures(page: Page) -> Iterable[Figure]:
         grid = scales.ticks(min(max(highs), _HIGHEST), 3)
         starts = range(0, len(panels), _MOST)
         groups = [panels[at : at + _MOST] for at in starts]
-        yield from numbered([_figure(page, group, across, grid) for group in groups])
+        yield from number_figures([_figure(page, group, across, grid) for group in groups])
 
 
 def _figure(
