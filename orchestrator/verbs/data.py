@@ -95,9 +95,15 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         work = Work(fleet, request, owner, logs, signals.stopping)
         try:
             outcomes = all_nodes.run(work, plans, failures, voice)
-            observed = _afterwards(fleet, request, outcomes, signals)
+            observed = _look_again(fleet, request, outcomes, signals)
         except Abandoned:
-            raise _abandoned(request) from None
+            names = nodeset.fold(node.name for node in request.cluster.members)
+            raise errors.LeftoverError(
+                f"left at once; preparing {request.dataset.name} may go on on {names}",
+                code="LEFTOVER",
+                fix="run the same command again: it finds what is at work;"
+                " Ctrl-C once then ends it",
+            ) from None
     return show.outcomes(voice, request, plans, outcomes, observed, signals.received)
 
 
@@ -126,20 +132,16 @@ def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequ
                 code="NO-DATASET",
                 fix=f"say data: {{{dataset.name}: /a/path}} there, or leave it out by --nodes",
             )
-    source = _source(options.source)
+    source = options.source
+    if source is not None:
+        if not source.startswith("/") or not source.isprintable():
+            raise errors.UsageError(
+                f"--from {source!r}; needed the absolute path of a folder on the nodes",
+                code="NO-SOURCE",
+                fix="such as --from /data/downloads",
+            )
+        source = source.rstrip("/") or "/"
     return DataRequest(dataset, cluster, source), whole
-
-
-def _source(named: str | None) -> str | None:
-    if named is None:
-        return None
-    if not named.startswith("/") or not named.isprintable():
-        raise errors.UsageError(
-            f"--from {named!r}; needed the absolute path of a folder on the nodes",
-            code="NO-SOURCE",
-            fix="such as --from /data/downloads",
-        )
-    return named.rstrip("/") or "/"
 
 
 def _plans(
@@ -152,22 +154,13 @@ def _plans(
     return nodes, [answer.error for answer in answers if answer.error]
 
 
-def _afterwards(
+def _look_again(
     fleet: Fleet, request: DataRequest, outcomes: Mapping[str, NodeOutcome], signals: Signals
 ) -> Holdings:
-    """The data set on nodes that now have it; empty once a signal has come."""
+    """Look at the data set on nodes that now have it; empty once a signal has come."""
     good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
     nothing = Holdings({}, (), ())
     if signals.received:
         return nothing
     observed = held.holdings(fleet, request.dataset, good)
     return nothing if signals.received else observed
-
-
-def _abandoned(request: DataRequest) -> errors.LeftoverError:
-    names = nodeset.fold(node.name for node in request.cluster.members)
-    return errors.LeftoverError(
-        f"left at once; preparing {request.dataset.name} may go on on {names}",
-        code="LEFTOVER",
-        fix="run the same command again: it finds what is at work; Ctrl-C once then ends it",
-    )

@@ -1,6 +1,6 @@
 """inspect: a recorded output as our parsers read it, as JSON."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, BinaryIO
@@ -77,36 +77,27 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
         for problem in all_problems
     ):
         value = None
-    voice.document(log_document(workload.name, log, value, all_problems) | {"unit": workload.unit})
-    return 3 if all_problems else 0
-
-
-def log_document(
-    workload: str,
-    log: TrainingLog,
-    throughput: float | None,
-    problems: Iterable[Problem],
-) -> dict[str, JSON]:
-    """The document of `inspect log`."""
     rate: dict[str, JSON] | None = None
     if log.rate is not None:
         rate = {"count": log.rate.count, "mean": log.rate.mean, "median": log.rate.median}
     printed: dict[str, JSON] = {"latency_s": log.latency_s, "memory_mib": log.memory_mib}
-    return {
-        "workload": workload,
+    document: dict[str, JSON] = {
+        "workload": workload.name,
         "runs": log.runs,
         "steps": log.steps,
         "first_iteration": log.first_iteration,
         "last_iteration": log.last_iteration,
         "config": dict(log.config),
         "window": list(log.window) if log.window else None,
-        "throughput": throughput,
-        "unit": log.unit,
+        "throughput": value,
+        "unit": workload.unit,
         "rate": rate,
         "reported": dict(log.reported),
         **{name: value for name, value in printed.items() if value is not None},
-        "problems": [asdict(problem) for problem in problems],
+        "problems": [asdict(problem) for problem in all_problems],
     }
+    voice.document(document)
+    return 3 if all_problems else 0
 
 
 def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:

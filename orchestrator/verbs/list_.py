@@ -21,11 +21,11 @@ def list_all(store: Store, kind: str, voice: Voice) -> int:
         rows = [(name, _title(name, voice)) for name in workloads.names()]
     elif kind == "inventories":
         head = ("name", "file")
-        rows = [(name, str(path)) for name, path in _files("inventory")]
+        rows = [(name, str(path)) for name, path in sorted(shipped.names("inventory").items())]
     else:
         head = ("name", "description", "file")
-        files = _files("playbooks" if kind == "playbooks" else "images")
-        rows = [(name, _description(path), str(path)) for name, path in files]
+        files = shipped.names("playbooks" if kind == "playbooks" else "images")
+        rows = [(name, _description(path), str(path)) for name, path in sorted(files.items())]
     voice.table(kind, head, rows, spare=("file",))
     if not rows:
         voice.result(f"no {kind}")
@@ -41,10 +41,6 @@ def _sweeps(store: Store, voice: Voice) -> int:
         voice.result("no sweeps")
     voice.document([asdict(row) for row in rows])
     return 0
-
-
-def _files(kind: shipped.Kind) -> list[tuple[str, Path]]:
-    return sorted(shipped.names(kind).items())
 
 
 def _description(path: Path) -> str:

@@ -103,9 +103,9 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
                 with locks.held(fleet, store.root):
                     gangs = strays.others(fleet, store.sweep_ids(), options.inventory)
                     site = replace(site, findings=(*site.findings, *gangs))
-                    site, done = _prepared(store, fleet, request, site, voice)
+                    site, done = _prepare_images(store, fleet, request, site, voice)
                     recount = options.recount
-                    site, failures = _looked_into(fleet, request, site, voice, recount=recount)
+                    site, failures = _look_inside(fleet, request, site, voice, recount=recount)
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # facts and findings so far are shown and kept all the same
                 if isinstance(error, errors.UnfitError):
@@ -118,7 +118,7 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
     document = _document(site, done)
     code = _unfit(site)
     if code == 0 and options.measure is not None and not failures:
-        code, document["measured"] = _measured(
+        code, document["measured"] = _measure_speeds(
             store, options, request.cluster, options.measure, caller
         )
     code = voice.finish(document, folded(failures), code=code)
@@ -163,7 +163,7 @@ def _asking(store: Store, request: _Request) -> "observe.Asking":
     return observe.Asking(store, request.inventory, digest, None, request.previous, images, perhaps)
 
 
-def _prepared(
+def _prepare_images(
     store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     options = request.images
@@ -178,12 +178,12 @@ def _prepared(
     return apply.prepared(preparing, request.previous, site)
 
 
-def _looked_into(
+def _look_inside(
     fleet: Fleet, request: _Request, site: Site, voice: Voice, *, recount: bool
 ) -> tuple[Site, list[errors.DlperfError]]:
-    """The site with what containers see and what holds between nodes, looked at at once.
+    """Add what containers see, and meanwhile what holds between nodes, to the site.
 
-    The second is missing where a node stopped answering, which is told.
+    The latter is missing if a node stopped answering, whose error is returned too.
     """
     pool = Pool(1)
     facts = site.nodes
@@ -203,7 +203,7 @@ def _looked_into(
     return replace(site.with_provisioned(*between.findings), data=between.data), []
 
 
-def _measured(
+def _measure_speeds(
     store: Store,
     options: ProvisionOptions,
     cluster: Cluster,

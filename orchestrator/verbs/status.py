@@ -94,7 +94,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
-    voice.result(f"controller: {look.holder}" if look.holder else _resting(running, states))
+    voice.result(f"controller: {look.holder}" if look.holder else _describe_rest(running, states))
     for job in queued:
         voice.result(job.summary)
     for progress_now in look.going:
@@ -136,7 +136,7 @@ def _show_tasks(voice: Voice, rows: Sequence[_TaskRow]) -> None:
     voice.table("Tasks", ("trial", "attempt", "phase", "tasks", "nodes"), folded)
 
 
-def _resting(running: Running, states: Mapping[str, str]) -> str:
+def _describe_rest(running: Running, states: Mapping[str, str]) -> str:
     if _all_valid(states):
         needed = " that is needed" if NOT_NEEDED in states.values() else ""
         return f"not running; every trial{needed} is valid"
