@@ -82,7 +82,7 @@ def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -
         if look.over:
             return _print(store, look, voice)
         if not voice.as_json:
-            voice.cleared()
+            voice.clear()
             _print(store, look, voice)
         time.sleep(every_s)
 
