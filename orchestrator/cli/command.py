@@ -28,7 +28,7 @@ LeftoverCheck = Callable[[], None]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def typed() -> str:
+def quote_command() -> str:
     """The command line of this program, as a shell would take it again."""
     return shlex.join(("dlperf-orch", *sys.argv[1:]))
 
@@ -134,7 +134,7 @@ def command(
     return decorated
 
 
-def looked(face: Face, look: Callable[[], int]) -> int:
+def run_look(face: Face, look: Callable[[], int]) -> int:
     """The exit code of a look that goes on until it is left: to leave it by Ctrl-C is no error."""
     try:
         return look()

@@ -12,9 +12,9 @@ from orchestrator.cli.command import (
     Face,
     LeftoverCheck,
     command,
-    looked,
+    quote_command,
+    run_look,
     stopped_code,
-    typed,
 )
 from orchestrator.cli.options import (
     CASES,
@@ -106,7 +106,7 @@ def sweep(
 
             fresh = not submit.is_again()  # of a requeued job the new sweep is there
         chosen = (inventory, cases, repeats, fresh, max_fail, nodes, strict, detach, requeue)
-        options = SweepOptions(playbook, *chosen, command=typed())
+        options = SweepOptions(playbook, *chosen, command=quote_command())
         if dry_run:
             return verb.dry_run(face.store, options, face.voice)
         return verb.sweep(face.store, options, Caller(face.voice, SIGNALS, begun))
@@ -130,7 +130,7 @@ def status(
     from orchestrator.verbs import status as verb
 
     if watch:
-        return looked(face, lambda: verb.watch(face.store, sweep_id, face.voice, every_s=every))
+        return run_look(face, lambda: verb.watch(face.store, sweep_id, face.voice, every_s=every))
     return verb.status(face.store, sweep_id, face.voice)
 
 
@@ -167,7 +167,7 @@ def logs(
         running = Running.of(face.store, sweep_id)
         return verb.logs(running, trial, attempt, rank, face.voice, grep=grep, follow=follow)
 
-    return looked(face, show)
+    return run_look(face, show)
 
 
 @command(app, nodes=True)

@@ -30,7 +30,7 @@ class KeptOutcome:
         return self.outcome is not None and self.outcome.state == "valid" and not self.problems
 
 
-def kept(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
+def check_outcome(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     """Return a trial's recorded outcome; it counts if events.jsonl and its logs' sha256 agree.
 
     The logs are the one that was measured and, of a gang, the raw logs of its tasks.
@@ -61,7 +61,9 @@ def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> fr
     """Return the names of trials without a valid outcome whose case has settled without them."""
     if isinstance(plan.method.repeats, int):
         return frozenset()  # nothing settles, so no log need be looked at
-    outcomes = {it.name: kept(sweep, it, histories.get(it.name, History())) for it in plan.trials}
+    outcomes = {
+        it.name: check_outcome(sweep, it, histories.get(it.name, History())) for it in plan.trials
+    }
     values = {
         name: it.outcome.throughput if it.valid and it.outcome else None
         for name, it in outcomes.items()
@@ -69,7 +71,7 @@ def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> fr
     return Series(plan).not_needed(values)
 
 
-def taken(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
+def add_checksums(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
     """Return ends of tasks, with the sha256 of the raw log here where the supervisor gave none.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 
 from orchestrator import errors, nodeset, words
-from orchestrator.collecting.folder import located
+from orchestrator.collecting.folder import locate
 from orchestrator.collecting.logs import Reading, read
 from orchestrator.collecting.sweep import measured
 from orchestrator.disk import on_disk
@@ -215,7 +215,7 @@ def _explain_log(report: Report, lone: LoneLog, folder: Path, reading: Reading) 
         page.append("no number")
     else:
         page.append(f"{throughput:.2f} {report.unit}, of this log alone")
-        path, batch = located(folder, lone.path), throughputs.global_batch_size(log)
+        path, batch = locate(folder, lone.path), throughputs.global_batch_size(log)
         derivation = _derive(path, log, batch, throughput, reading.resolved())
     page += (f"{problem.code}: {problem.message}" for problem in lone.problems)
     if log.sha256:
@@ -302,7 +302,7 @@ def _trial_document(trial: Measurement) -> dict[str, JSON]:
 def _of_trial(trial: Measurement, case: Case, folder: Path, reading: Reading) -> _Derivation:
     assert trial.evidence is not None  # of a valid trial
     assert trial.throughput is not None
-    path, workload = located(folder, trial.evidence.log), reading.resolved()
+    path, workload = locate(folder, trial.evidence.log), reading.resolved()
     log = replace(read(path, workload, reading.window), sha256=trial.evidence.sha256)
     return _derive(path, log, case.global_batch_size, trial.throughput, workload)
 

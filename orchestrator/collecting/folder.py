@@ -147,7 +147,7 @@ def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
 
 
 def _log_files(folder: Path) -> list[Path]:
-    """Every log below a folder, or the one file that is given.
+    """List every log below a folder, or the one file that is given.
 
     Raises:
         UsageError: NO-LOGS; there is nothing of that name, or no log in it.
@@ -178,7 +178,7 @@ def _log_files(folder: Path) -> list[Path]:
 
 
 def _read_or_problem(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
-    """The log; one that cannot be read is an empty log with that problem."""
+    """Read a log; one that cannot be read becomes an empty log with that problem."""
     try:
         return read(path, workload, window)
     except errors.LogError as error:
@@ -194,9 +194,9 @@ def _series(path: Path) -> tuple[Path, str]:
 def _shared_headers(
     logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
 ) -> Mapping[tuple[Path, str], Mapping[str, Scalar]]:
-    """By series, the header values that its logs agree on.
+    """Return the header values that the logs of each series agree on.
 
-    So a log that was cut before its header stays a trial of the case that it was one of.
+    So a log that was cut before its header stays a trial of its case.
     """
     by_series: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
     for path, log in logs:
@@ -211,12 +211,12 @@ def _shared_headers(
 
 
 def escape_path(path: Path | str) -> str:
-    """A path that every report can hold, whatever bytes its name is made of."""
+    """Escape the bytes of a path that are no UTF-8, so that every report can contain it."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def located(above: Path, name: str) -> Path:
-    """The log below a folder that reports call so."""
+def locate(above: Path, name: str) -> Path:
+    """Find the log below a folder by its name in reports."""
     if (above / name).exists():
         return above / name
     paths = (path for path in _log_files(above) if escape_path(path.relative_to(above)) == name)

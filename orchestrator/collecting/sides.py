@@ -18,7 +18,7 @@ MOST_EARLIER = 50  # sweeps whose results are read for a bound
 
 
 def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
-    """The two sides of a comparison.
+    """Find the two sides of a comparison.
 
     Raises:
         UsageError: NO-SWEEP, SWEEP-AMBIGUOUS; NO-RESULTS, a file is no results.json;
@@ -72,7 +72,7 @@ def _published(of: Side, name: str) -> Side:
 
 
 def _measured(store: Store, name: str) -> Side:
-    """A sweep or an archive, measured again from its logs; or what a results.json says."""
+    """Measure a sweep or an archive again from its logs, or read a results.json."""
     path = Path(name)
     if not name.endswith(".json") or not path.is_file():
         with opened(store, name) as opening:

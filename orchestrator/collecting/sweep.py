@@ -24,7 +24,7 @@ NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no l
 
 
 def measured(sweep: Sweep, *, strict: bool = False) -> Report:
-    """The report on a sweep, measured from the raw logs in its folder.
+    """Measure a sweep from the raw logs in its folder, and return the report on it.
 
     Args:
         strict: trials that the state of their nodes marks do not count.
@@ -118,9 +118,9 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
 
 
 def _rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule | None:
-    """By which rule the trials were measured; None where their logs chose different ones.
+    """Return the rule by which the trials were measured; None if their logs chose different ones.
 
-    Where none was read, that of the workload's logs as far as can be told without one.
+    If no log was read, it is the rule that the workload chooses without one.
     """
     if method.rule:
         return method.rule
@@ -132,7 +132,7 @@ def _rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule
 def _trial(
     sweep: Sweep, method: Method, trial: Trial, workload: Workload, history: History
 ) -> Measurement:
-    kept = evidence.kept(sweep, trial, history)
+    kept = evidence.check_outcome(sweep, trial, history)
     outcome = kept.outcome
     if outcome is None and not kept.problems:
         missing = Problem("MISSING", "it has not been run")
@@ -161,9 +161,9 @@ def _trial(
             changed = evidence.outcome_changed(error.cause)
             measurement = measurement.with_problems([changed])
         else:
-            seen = fabric.observed(folder, attempt.tasks, workload)
-            measurement = fabric.proved(measurement, attempt, seen)
-    measurement = telemetry.recorded(measurement, log, folder, outcome)
+            seen = fabric.read_transports(folder, attempt.tasks, workload)
+            measurement = fabric.add_transport(measurement, attempt, seen)
+    measurement = telemetry.add_recorded_state(measurement, log, folder, outcome)
     as_it_ran = [problem for problem in outcome.problems if problem.code in NOT_IN_LOGS]
     return replace(
         measurement.with_problems((*kept.problems, *as_it_ran)),

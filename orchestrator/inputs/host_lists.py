@@ -90,7 +90,7 @@ def host(word: str) -> DraftNode:
 
 def _of_endpoint(word: str) -> DraftNode:
     at = parse_endpoint(word)
-    return DraftNode(named(at.host), at.host, at.user, at.port)
+    return DraftNode(derive_name(at.host), at.host, at.user, at.port)
 
 
 def hostfile(path: Path) -> HostList:
@@ -147,7 +147,7 @@ def _of_slurm(node: Mapping[str, str]) -> Iterator[DraftNode]:
         raise ValueError(f"{at} stands for {len(addresses)}; needed {len(names)}, one for each")
     gpus = slurm.gpus(node.get("gres", "")) or None
     for name, address in zip(names, addresses, strict=True):
-        yield DraftNode(named(name), parse_host(address), claimed_gpus=gpus)
+        yield DraftNode(derive_name(name), parse_host(address), claimed_gpus=gpus)
 
 
 class _Group(BaseModel):
@@ -278,7 +278,7 @@ def _of_variables(name: str, said: Mapping[str, object]) -> Iterator[DraftNode]:
     at = parse_endpoint(value("ansible_host", "ansible_ssh_host") or name)
     port = value("ansible_port", "ansible_ssh_port")
     yield DraftNode(
-        named(name),
+        derive_name(name),
         at.host,
         value("ansible_user", "ansible_ssh_user") or at.user,
         at.port or (split_port(f"port:{port}")[1] if port else None),
@@ -327,7 +327,7 @@ def distinct(found: Iterable[DraftNode]) -> tuple[DraftNode, ...]:
     )
 
 
-def named(address: str) -> str:
+def derive_name(address: str) -> str:
     """Return a node's name that is the whole of an address, as far as a name may be long."""
     name = re.sub("[:%]", "-", address)
     name = name if len(name) < 64 else name.partition(".")[0]

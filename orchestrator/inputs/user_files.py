@@ -90,7 +90,7 @@ def playbook(name: str, image: str | None = None) -> Playbook:
         UsageError: NO-FILE.
     """
     path = _find("playbooks", name)
-    return judged_playbook(yaml_reader.read(path), shipped.named(path), image)
+    return judged_playbook(yaml_reader.read(path), shipped.derive_name(path), image)
 
 
 def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:

@@ -118,7 +118,7 @@ def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequ
             fix=hint or "one of these",
         )
     whole, path = sites.inventory(store, options.inventory, None, voice)
-    cluster = sites.narrowed(whole, options.nodes)
+    cluster = sites.narrow(whole, options.nodes)
     for node in cluster.members:
         node_path = node.data.get(dataset.name, "")
         if not node_path.startswith("/"):

@@ -163,7 +163,7 @@ def _list_hosts(sources: Sources) -> tuple[tuple[DraftNode, ...], list[errors.Dl
     hosts = host_lists.distinct(found)
     if sources.pattern is None:
         return hosts, refused
-    names = sites.chosen([one.name for one in hosts], sources.pattern)
+    names = sites.match_names([one.name for one in hosts], sources.pattern)
     return tuple(one for one in hosts if one.name in names), refused
 
 
@@ -237,7 +237,7 @@ def _use_hostnames(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
     names: list[str] = []
     for node in nodes:
         label = node.found.host.hostname.split(".")[0] if node.found else ""
-        is_plain = ip(node.address) and node.name == host_lists.named(node.address)
+        is_plain = ip(node.address) and node.name == host_lists.derive_name(node.address)
         names.append(label if is_plain and is_name(label) else node.name)
     if len({name.casefold() for name in names}) < len(nodes):
         return nodes

@@ -117,7 +117,7 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
 
 @contextmanager
 def _open(file: str) -> Iterator[BinaryIO]:
-    """The bytes of a file, or of standard input for ``-``; read errors name it too."""
+    """Open a file, or standard input for ``-``; an error while it is read names it too."""
     try:
         with open(0 if file == "-" else file, "rb") as content:
             yield content

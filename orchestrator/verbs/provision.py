@@ -138,7 +138,7 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
 
 def _request(store: Store, options: ProvisionOptions) -> _Request:
     whole, path = user_files.cluster(options.inventory)
-    cluster = sites.narrowed(whole, options.nodes)
+    cluster = sites.narrow(whole, options.nodes)
     contained, engines = cluster.in_containers, cluster.in_containers and not cluster.from_files
     names = (options.images or cluster.images) if contained else ()
     if (options.images and not contained) or (options.bundle and not engines):

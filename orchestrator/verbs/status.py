@@ -47,7 +47,7 @@ class _Look:
 
     @classmethod
     def at(cls, running: Running) -> "_Look":
-        """It now; a controller that begins or ends meanwhile counts as there."""
+        """Look at a sweep now; a controller that begins or ends meanwhile counts as there."""
         lock = running.sweep.lock()
         before = lock.held_by()
         rows, going, failures = _rows(running)
@@ -151,7 +151,7 @@ def _all_valid(states: Mapping[str, str]) -> bool:
 
 
 def _again(running: Running) -> str:
-    """The sweep's last command line: its cases, inventory and state folder, but nothing new."""
+    """Return the sweep's last command line without ``--new``, which would start another sweep."""
     *_, last = ("", *running.sweep.record().commands)
     words_again = [word for word in shlex.split(last) if word != "--new"]
     return shlex.join(words_again) or f"dlperf-orch sweep {running.plan.experiment}"

@@ -125,7 +125,7 @@ def _compare_outcome(
             "transport": trial.transport,
         }
         if "STATE-CHANGED" not in {mark.code for mark in trial.marks}:
-            derived["marks"] = [asdict(mark) for mark in telemetry.of_machines(trial)]
+            derived["marks"] = [asdict(mark) for mark in telemetry.list_marks(trial)]
         findings.same(record, "", outcome, derived)
 
 
