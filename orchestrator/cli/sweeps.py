@@ -93,7 +93,7 @@ def sweep(
 
     left = partial(observed_sweep.refuse_left, face.store)
     forks = detach and not dry_run and not _is_queued(face, playbook, inventory)
-    begun = _detached(face, left) if forks else lambda _sweep: None
+    begun = _detach(face, left) if forks else lambda _sweep: None
 
     def work() -> int:
         from orchestrator.sweeping.requested import Caller, SweepOptions
@@ -243,7 +243,7 @@ def _is_queued(face: Face, playbook: str, inventory: str | None) -> bool:
         return False
 
 
-def _detached(face: Face, left: LeftoverCheck) -> "Callable[[Sweep], None]":
+def _detach(face: Face, left: LeftoverCheck) -> "Callable[[Sweep], None]":
     """Continue in a background process; the foreground one exits here once a gang runs."""
     from orchestrator.sweeping import detached
 

@@ -166,17 +166,23 @@ def _explain_case(
     page = [*_number(report, result, baseline)]
     page += (f"mark {mark.code}: {mark.message}" for mark in result.marks)
     page += _trials(report, result, middle)
-    derivations, documents = [_of_trial(trial, case, folder, reading) for trial in middle], []
+    derivations, lines, documents = list[_Derivation](), list[str](), list[JSON]()
+    for trial in middle:
+        assert trial.evidence is not None  # of a valid trial
+        assert trial.throughput is not None
+        name, sha256 = trial.evidence.log, trial.evidence.sha256
+        path, workload = locate(folder, name), reading.resolved()
+        log = replace(read(path, workload, reading.window), sha256=sha256)
+        derivation = _derive(path, log, case.global_batch_size, trial.throughput, workload)
+        derivations.append(derivation)
+        lines += f"trial {trial.repeat}: {name}, sha256 {sha256}", *derivation.page()
+        of_trial: dict[str, JSON] = {"trial": trial.trial, "log": name, "sha256": sha256}
+        documents.append({**of_trial, **derivation.document()})
     page += (
         f"{heading}{_batch(case, derivations[0].rule)}"
         for heading in dict.fromkeys(it.heading() for it in derivations)
     )
-    for trial, derivation in zip(middle, derivations, strict=True):
-        assert trial.evidence is not None  # of a valid trial
-        log, sha256 = trial.evidence.log, trial.evidence.sha256
-        page += f"trial {trial.repeat}: {log}, sha256 {sha256}", *derivation.page()
-        trial_of: dict[str, JSON] = {"trial": trial.trial, "log": log, "sha256": sha256}
-        documents.append({**trial_of, **derivation.document()})
+    page += lines
     if attempt and shown:
         page += _circumstances(report, result, attempt, shown)
     return Explanation(
@@ -192,7 +198,17 @@ def _explain_case(
             "baseline_median": baseline,
             "median_of": [trial.trial for trial in middle],
             "marks": [asdict(mark) for mark in result.marks],
-            "trials": [_trial_document(trial) for trial in result.trials],
+            "trials": [
+                {
+                    "trial": trial.trial,
+                    "state": trial.state,
+                    "throughput": trial.throughput,
+                    "nodes": list(trial.nodes),
+                    "problems": [asdict(problem) for problem in trial.problems],
+                    "marks": [asdict(mark) for mark in trial.marks],
+                }
+                for trial in result.trials
+            ],
             "derivations": documents,
             "image": report.image,
             "image_digest": report.image_digest,
@@ -286,25 +302,6 @@ def _circumstances(
         yield known
     command = shlex.join(attempt.tasks[attempt.log_rank].argv)
     yield f"command on {attempt.nodes[attempt.log_rank]}: {command}"
-
-
-def _trial_document(trial: Measurement) -> dict[str, JSON]:
-    return {
-        "trial": trial.trial,
-        "state": trial.state,
-        "throughput": trial.throughput,
-        "nodes": list(trial.nodes),
-        "problems": [asdict(problem) for problem in trial.problems],
-        "marks": [asdict(mark) for mark in trial.marks],
-    }
-
-
-def _of_trial(trial: Measurement, case: Case, folder: Path, reading: Reading) -> _Derivation:
-    assert trial.evidence is not None  # of a valid trial
-    assert trial.throughput is not None
-    path, workload = locate(folder, trial.evidence.log), reading.resolved()
-    log = replace(read(path, workload, reading.window), sha256=trial.evidence.sha256)
-    return _derive(path, log, case.global_batch_size, trial.throughput, workload)
 
 
 def _derive(

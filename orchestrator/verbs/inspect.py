@@ -68,7 +68,7 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
             f"no line that {workload.name} prints", code="NO-STEPS", fix="look at the file"
         )
         raise _unreadable(nothing, file)
-    value, problems = _throughput(log, global_batch_size)
+    value, problems = _measure(log, global_batch_size)
     all_problems = tuple(dict.fromkeys((*log.problems, *problems)))
     # A batch size that was given says what the number needs of a header.
     answered = {"NO-HEADER"} if global_batch_size is not None else set()
@@ -100,7 +100,7 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
     return 3 if all_problems else 0
 
 
-def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:
+def _measure(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:
     in_header = throughputs.global_batch_size(log)
     if given is not None and in_header is not None and given != in_header:
         words = f"the header says global batch size {in_header}, --global-batch-size {given}"

@@ -43,10 +43,10 @@ def logs(
             code="NO-PATTERN",
             fix="quote it for your shell; signs such as ( and [ need a backslash before them",
         ) from error
-    attempt = _attempt(running, trial, number, rank)
+    attempt = _find_attempt(running, trial, number, rank)
     pieces = _read_pieces(running, attempt, rank, follow)
     if pattern is not None:
-        pieces = _matching(pieces, pattern)
+        pieces = _filter_lines(pieces, pattern)
     if voice.as_json:
         text = b"".join(pieces).decode(errors="replace")
         where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": rank}
@@ -65,7 +65,7 @@ def logs(
     return 0
 
 
-def _matching(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
+def _filter_lines(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
     rest = b""
     for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
@@ -74,7 +74,7 @@ def _matching(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[b
         yield rest
 
 
-def _attempt(running: Running, name: str | None, number: int | None, rank: int) -> Attempt:
+def _find_attempt(running: Running, name: str | None, number: int | None, rank: int) -> Attempt:
     histories = running.sweep.histories()
     begun = [
         trial for trial in running.plan.trials if histories.get(trial.name, History()).attempts
