@@ -220,8 +220,7 @@ def collect(
             from orchestrator.collecting.show import Out
             from orchestrator.verbs.collect_logs import collect_logs
 
-            where = Out(out, language or "en")
-            return collect_logs(logs, report(), face.voice, where)
+            return collect_logs(logs, report(), face.voice, Out(out, language or "en"))
     from orchestrator.collecting.show import Out
     from orchestrator.verbs import collect as verb
 

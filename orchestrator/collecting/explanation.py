@@ -84,7 +84,7 @@ def explain_sweep(sweep: Sweep, name: str) -> Explanation:
         StoreError: a record is damaged.
     """
     record = sweep.record()
-    case = _case([trial for trial in record.plan.trials if not trial.canary], name, ())
+    case = _find_case([trial for trial in record.plan.trials if not trial.canary], name, ())
     report = measured(sweep)
     method = record.plan.method
     reading = Reading(record.plan.workload, method.window, method.rule)
@@ -110,11 +110,11 @@ def explain_logs(report: Report, folder: Path, reading: Reading, name: str) -> E
         for result in report.results
         for it in result.trials
     ]
-    case = _case(trials, name, [it.path for it in report.lone])
+    case = _find_case(trials, name, [it.path for it in report.lone])
     return _explain_case(report, case, folder, reading, None)
 
 
-def _case(trials: Sequence[Trial], name: str, lone: Sequence[str]) -> Case:
+def _find_case(trials: Sequence[Trial], name: str, lone: Sequence[str]) -> Case:
     """Find the one case with a name, a path such as ``4n8g/amp/256``, or a trial's name."""
     first = {trial.case: trial for trial in reversed(trials)}
     cases = [*reversed(first)]
@@ -163,9 +163,9 @@ def _explain_case(
     baseline = next(singles).median if result.speedup is not None else None
     shown = next(iter([*middle, *(it for it in result.trials if it.attempt)]), None)
     attempt = sweep.attempt(shown.trial, shown.attempt) if sweep and shown else None
-    page = [*_number(report, result, baseline)]
+    page = [*_describe_number(report, result, baseline)]
     page += (f"mark {mark.code}: {mark.message}" for mark in result.marks)
-    page += _trials(report, result, middle)
+    page += _list_trials(report, result, middle)
     derivations, lines, documents = list[_Derivation](), list[str](), list[JSON]()
     for trial in middle:
         assert trial.evidence is not None  # of a valid trial
@@ -179,12 +179,12 @@ def _explain_case(
         of_trial: dict[str, JSON] = {"trial": trial.trial, "log": name, "sha256": sha256}
         documents.append({**of_trial, **derivation.document()})
     page += (
-        f"{heading}{_batch(case, derivations[0].rule)}"
+        f"{heading}{_describe_batch(case, derivations[0].rule)}"
         for heading in dict.fromkeys(it.heading() for it in derivations)
     )
     page += lines
     if attempt and shown:
-        page += _circumstances(report, result, attempt, shown)
+        page += _describe_circumstances(report, result, attempt, shown)
     return Explanation(
         result.median,
         [words.printable(line) for line in page],
@@ -251,7 +251,7 @@ def _explain_log(report: Report, lone: LoneLog, folder: Path, reading: Reading) 
     return Explanation(throughput, [words.printable(line) for line in page], document)
 
 
-def _number(report: Report, result: Result, baseline: float | None) -> Iterator[str]:
+def _describe_number(report: Report, result: Result, baseline: float | None) -> Iterator[str]:
     found, trials = result.statistics, counted(report, result)
     source = f"sweep {report.source}" if report.method else f"logs in {report.source}"
     yield f"{labels.of_case(report, result)} of {source}: {report.title}"
@@ -268,7 +268,7 @@ def _number(report: Report, result: Result, baseline: float | None) -> Iterator[
         )
 
 
-def _trials(report: Report, result: Result, middle: Sequence[Measurement]) -> Iterator[str]:
+def _list_trials(report: Report, result: Result, middle: Sequence[Measurement]) -> Iterator[str]:
     signs = {1: "; > is the median", 2: "; the median is the mean of the two >"}
     yield f"  trial  {report.unit:>12}  state{signs.get(len(middle), '')}"
     # More than fit: those of the median, then the first ones.
@@ -282,7 +282,7 @@ def _trials(report: Report, result: Result, middle: Sequence[Measurement]) -> It
         yield f"  and {more} more, which --json has"
 
 
-def _batch(case: Case, rule: Rule) -> str:
+def _describe_batch(case: Case, rule: Rule) -> str:
     """Say how many samples an iteration has, if the rule needs them."""
     if rule not in ("clock", "latency"):
         return ""
@@ -290,7 +290,7 @@ def _batch(case: Case, rule: Rule) -> str:
     return f", {replicas} x {case.accumulation_steps} = {case.global_batch_size} samples"
 
 
-def _circumstances(
+def _describe_circumstances(
     report: Report, result: Result, attempt: Attempt, trial: Measurement
 ) -> Iterable[str]:
     nodes = nodeset.fold(attempt.nodes)
@@ -326,10 +326,10 @@ def _derive(
     else:
         terms = "what the program reports itself"
     formula = f"{terms} = {throughput:.2f} {workload.unit}"
-    return _Derivation(rule, log.window, _raw_lines(path, workload, log), formula)
+    return _Derivation(rule, log.window, _read_lines(path, workload, log), formula)
 
 
-def _raw_lines(path: Path, workload: Workload, log: TrainingLog) -> Sequence[tuple[int, str]]:
+def _read_lines(path: Path, workload: Workload, log: TrainingLog) -> Sequence[tuple[int, str]]:
     """Return the lines of a raw log that its number comes from.
 
     Of a mean over printed rows that are all rows, if they are few; else the first and the last.

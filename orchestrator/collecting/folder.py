@@ -36,14 +36,14 @@ def start(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
         LocalError: LOG-RIGHTS.
     """
     workload = reading.resolved()
-    paths = _log_files(folder)
+    paths = _find_logs(folder)
     read_one = partial(_read_or_problem, workload=workload, window=reading.window)
     with side_by_side.start(paths, read_one) as contents:
 
         def report() -> Report:
             logs = [*zip(paths, contents(), strict=True)]
             measured = case_facts.complete_report(
-                _report(folder, workload, logs), workload, package.published_results()
+                _build_report(folder, workload, logs), workload, package.published_results()
             )
             return replace(
                 measured,
@@ -60,11 +60,13 @@ def report_on(folder: Path, reading: Reading) -> Report:
         return report()
 
 
-def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, TrainingLog]]) -> Report:
+def _build_report(
+    folder: Path, workload: Workload, logs: Sequence[tuple[Path, TrainingLog]]
+) -> Report:
     above = folder if folder.is_dir() else folder.parent
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
-    for (path, log), case_of_log in zip(logs, _cases(folder, logs, workload), strict=True):
+    for (path, log), case_of_log in zip(logs, _find_cases(folder, logs, workload), strict=True):
         name = escape_path(path.relative_to(above))
         if case_of_log is None:
             throughput, more = value(log, throughputs.global_batch_size(log), None)
@@ -94,7 +96,7 @@ def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, Trainin
         image_digest="",
         shared_machine=False,
         environment={},
-        results=_results(cases),
+        results=_summarize(cases),
         lone=tuple(sorted(lone, key=_by_world_size)),
         rule=rule,
         began_ns=tuple(log.origin_ns for _, log in logs),
@@ -106,7 +108,7 @@ def _by_world_size(lone: LoneLog) -> tuple[int, str]:
     return (world if isinstance(world, int) else 0, lone.path)
 
 
-def _cases(
+def _find_cases(
     folder: Path, logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
 ) -> list[CaseOfLog]:
     """Return each log's case; one case in two folders counts as two campaigns.
@@ -114,7 +116,7 @@ def _cases(
     Each folder then has its own medians, while the folders that DLPerf's scripts make per
     precision belong together.
     """
-    shared_headers = _shared_headers(logs, workload)
+    shared_headers = _share_headers(logs, workload)
     cases: list[CaseOfLog] = []
     campaigns: dict[Case, set[Path]] = {}
     for path, log in logs:
@@ -132,7 +134,7 @@ def _cases(
     return cases
 
 
-def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
+def _summarize(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
     """Return the results of all cases; those of equal size by precision, then batch size."""
     trials = validity.same_evidence([trial for _, trial in cases])
     by_case: dict[Case, list[Measurement]] = {}
@@ -146,7 +148,7 @@ def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
     return medians.compared(results)
 
 
-def _log_files(folder: Path) -> list[Path]:
+def _find_logs(folder: Path) -> list[Path]:
     """List every log below a folder, or the one file that is given.
 
     Raises:
@@ -191,7 +193,7 @@ def _series(path: Path) -> tuple[Path, str]:
     return path.parent, path.name.rpartition("_")[0]
 
 
-def _shared_headers(
+def _share_headers(
     logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
 ) -> Mapping[tuple[Path, str], Mapping[str, Scalar]]:
     """Return the header values that the logs of each series agree on.
@@ -219,5 +221,5 @@ def locate(above: Path, name: str) -> Path:
     """Find the log below a folder by its name in reports."""
     if (above / name).exists():
         return above / name
-    paths = (path for path in _log_files(above) if escape_path(path.relative_to(above)) == name)
+    paths = (path for path in _find_logs(above) if escape_path(path.relative_to(above)) == name)
     return next(paths, above / name)

@@ -21,7 +21,7 @@ FILES = ("state", "gpus")
 def digests(folder: Path, ends: Sequence[TaskEnd]) -> Mapping[str, str]:
     """Return the sha256 of each file that observers wrote, by its name."""
     names = [f"r{end.node_rank}.{name}" for end in ends for name in FILES]
-    contents = {name: _bytes(folder / name) for name in names}
+    contents = {name: _read_bytes(folder / name) for name in names}
     return {name: hashlib.sha256(text).hexdigest() for name, text in contents.items() if text}
 
 
@@ -35,7 +35,7 @@ def add_state(
     """
     went = {end.node: end.went_at for end in ends if end.went_at is not None}
     read = (
-        telemetry(end.node, *(_bytes(folder / f"r{end.node_rank}.{name}") for name in FILES))
+        telemetry(end.node, *(_read_bytes(folder / f"r{end.node_rank}.{name}") for name in FILES))
         for end in ends
     )
     nodes = [node for node in read if node and node.node in went and node.hosts]
@@ -87,7 +87,7 @@ def strict(measurement: Measurement) -> Measurement:
     return replace(measurement.with_problems(list_marks(measurement)), marks=others)
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError:

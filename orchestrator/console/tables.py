@@ -59,14 +59,14 @@ def drop_columns(table: Table, width: int, spare: Sequence[str]) -> Table | None
     for gone in range(len(spare) + 1):
         kept = [n for n, name in enumerate(table.head) if name not in spare[:gone]]
         narrower = table.of(kept)
-        if _least_width(narrower) <= width:
+        if _measure_table(narrower) <= width:
             return narrower
     return None
 
 
 def draw(table: Table, width: int) -> Iterator[str]:
     """Yield the lines of the table: numbers on the right, cells wrapped between words."""
-    widths = _widths(table, width)
+    widths = _choose_widths(table, width)
     right = [_is_numbers(table.column(number)) for number in range(len(widths))]
     yield from _row(table.head, widths, right)
     yield _GAP.join("-" * size for size in widths)
@@ -87,9 +87,9 @@ def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
         yield _GAP.join(padded).rstrip()
 
 
-def _widths(table: Table, width: int) -> list[int]:
+def _choose_widths(table: Table, width: int) -> list[int]:
     """Return the width of each column: that of its cells, the widest ones narrowed to fit."""
-    least = [_least(table, number) for number in range(len(table.head))]
+    least = [_measure_column(table, number) for number in range(len(table.head))]
     widths = [
         max(cell_len(cell) for cell in (name, *table.column(number)))
         for number, name in enumerate(table.head)
@@ -112,13 +112,13 @@ def _is_numbers(cells: Sequence[str]) -> bool:
     return all(_NUMBERS.fullmatch(cell) for cell in cells)
 
 
-def _least_width(table: Table) -> int:
+def _measure_table(table: Table) -> int:
     columns = range(len(table.head))
     gaps = len(_GAP) * (len(table.head) - 1)
-    return sum(_least(table, number) for number in columns) + gaps
+    return sum(_measure_column(table, number) for number in columns) + gaps
 
 
-def _least(table: Table, number: int) -> int:
+def _measure_column(table: Table, number: int) -> int:
     """Return a column's minimum width: its longest word, or longest cell if it has numbers."""
     cells = table.column(number)
     whole = cells if _is_numbers(cells) else [word for cell in cells for word in cell.split()]

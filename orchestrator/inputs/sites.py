@@ -143,7 +143,8 @@ def leaving_out(
     words = ["dlperf-orch", *(word for word in sys.argv[1:] if word not in omitted)]
     before = [at for at, word in enumerate(words) if word.partition("=")[0] == "--nodes"]
     if before:
-        words[before[-1] + ("=" not in words[before[-1]])] += f",{pattern}"
+        at = before[-1] if "=" in words[before[-1]] else before[-1] + 1
+        words[at] += f",{pattern}"
     else:
         words += ["--nodes", pattern]
     return shlex.join(words)

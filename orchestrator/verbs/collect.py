@@ -9,9 +9,7 @@ from orchestrator.state.opened import opened
 from orchestrator.state.store import Store
 
 
-def collect_sweep(
-    store: Store, name: str | None, voice: Voice, out: Out, *, strict: bool = False
-) -> int:
+def collect_sweep(store: Store, name: str | None, voice: Voice, out: Out, *, strict: bool) -> int:
     """Measure a sweep again from its logs, write its reports, show the table; exit code.
 
     Reports on an archive, which is never changed, are written only where ``out`` has a folder.

@@ -47,7 +47,7 @@ def check(store: Store, options: DataOptions, voice: Voice) -> int:
     Raises:
         StoreError: LOCKED; a sweep measures there now, which reading would disturb.
     """
-    request, whole = _request(store, options, voice)
+    request, whole = _resolve(store, options, voice)
     names = [node.name for node in request.cluster.members]
     with (
         sites.way_out(request.cluster),
@@ -63,10 +63,10 @@ def check(store: Store, options: DataOptions, voice: Voice) -> int:
 
 def dry_run(store: Store, options: DataOptions, voice: Voice) -> int:
     """Show what preparing would do on each node, and what prevents it; exit code."""
-    request, _ = _request(store, options, voice)
+    request, _ = _resolve(store, options, voice)
     given = plan.given_labels(options.labels)
     with Fleet.of(request.cluster) as fleet:
-        plans, failures = _plans(fleet, request, given)
+        plans, failures = _plan_nodes(fleet, request, given)
     return show.dry_run(voice, request, plans, failures)
 
 
@@ -79,7 +79,7 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         StoreError: LOCKED; a sweep measures there now.
         LeftoverError: ended by a second signal; the work on the nodes goes on.
     """
-    request, whole = _request(store, options, voice)
+    request, whole = _resolve(store, options, voice)
     given = plan.given_labels(options.labels)
     with (
         sites.way_out(request.cluster),
@@ -88,7 +88,7 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         locks.held(fleet, store.root),
         signals,
     ):
-        plans, failures = _plans(fleet, request, given)
+        plans, failures = _plan_nodes(fleet, request, given)
         show.plans(voice, request, plans)
         logs = store.root.resolve() / "data" / request.dataset.name
         owner = lock.own(store.root).record()
@@ -107,7 +107,7 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
     return show.outcomes(voice, request, plans, outcomes, observed, signals.received)
 
 
-def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequest, Cluster]:
+def _resolve(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequest, Cluster]:
     dataset = DATASETS.get(options.name)
     if dataset is None:
         hint = words.did_you_mean(options.name, tuple(DATASETS))
@@ -144,7 +144,7 @@ def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequ
     return DataRequest(dataset, cluster, source), whole
 
 
-def _plans(
+def _plan_nodes(
     fleet: Fleet, request: DataRequest, given: bytes | None
 ) -> tuple[dict[str, Planned], list[errors.DlperfError]]:
     """Return the plans by node name, and the errors of silent nodes."""

@@ -66,7 +66,7 @@ def init(
 
     Hosts that did not answer are in it too, with the reason in a comment.
     """
-    name = _name(cluster, out)
+    name = _choose_name(cluster, out)
     if out is not None and out.exists() and not force:
         raise errors.UsageError(
             f"{out} is there already", code="EXISTS", fix="give another -o, or --force"
@@ -82,7 +82,7 @@ def init(
         nodes, answers, jobs = _ask_by_slurm(sources, sources.partition, voice)
     else:
         listed, refused = _list_hosts(sources)
-        nodes = tuple(_node(one, login) for one in listed)
+        nodes = tuple(_complete_login(one, login) for one in listed)
         voice.line(
             f"asking {words.count(len(nodes), 'host')}: {nodeset.fold(one.name for one in listed)}"
         )
@@ -118,7 +118,7 @@ def init(
     return voice.finish(document, failures)
 
 
-def _name(cluster: str | None, out: Path | None) -> str:
+def _choose_name(cluster: str | None, out: Path | None) -> str:
     name = cluster or (out.stem if out else "mine")
     if not is_name(name):
         raise errors.UsageError(
@@ -213,20 +213,20 @@ def _ask_by_slurm(
     return (node,), [Answer(node.name, found, None, 0.0)], jobs
 
 
-def _node(listed: DraftNode, login: Login) -> DraftNode:
+def _complete_login(listed: DraftNode, login: Login) -> DraftNode:
     is_here = listed.address in _HERE
     return replace(
         listed,
         address="127.0.0.1" if is_here else listed.address,
         user=listed.user or login.user or processes.user(),
         port=listed.port or login.port or 22,
-        identity=listed.identity or login.identity or _key(login),
+        identity=listed.identity or login.identity or _choose_key(login),
         jump=None if is_here else listed.jump or login.jump,
         is_here=is_here,
     )
 
 
-def _key(login: Login) -> str | None:
+def _choose_key(login: Login) -> str | None:
     if login.agent:
         return None
     return next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
