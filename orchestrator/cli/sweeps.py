@@ -218,9 +218,9 @@ def collect(
 
         with folder.start(logs, how) as report:  # other processes read while this one imports
             from orchestrator.collecting.show import Out
-            from orchestrator.verbs.collect_logs import collect_logs
+            from orchestrator.verbs import collect as verb
 
-            return collect_logs(logs, report(), face.voice, Out(out, language or "en"))
+            return verb.collect_logs(logs, report(), face.voice, Out(out, language or "en"))
     from orchestrator.collecting.show import Out
     from orchestrator.verbs import collect as verb
 

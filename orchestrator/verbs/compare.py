@@ -16,10 +16,10 @@ def compare(
     second: str,
     voice: Voice,
     *,
-    bound: float | None,
-    slower: float | None,
-    junit: Path | None,
-    markdown: Path | None,
+    bound: float | None = None,
+    slower: float | None = None,
+    junit: Path | None = None,
+    markdown: Path | None = None,
 ) -> int:
     """Compare two sides, show and write what was found; exit code.
 
