@@ -138,7 +138,7 @@ def misfits(
         if kind == "missing" and isinstance(last, str):
             yield path, f"key {words.shown(last)} is missing", False
         elif kind == "extra_forbidden":
-            yield path, _unknown(str(last), _models_at(model, path[:-1])), True
+            yield path, _describe_unknown(str(last), _models_at(model, path[:-1])), True
         # A list is too short only without the items that pydantic refused.
         elif not (
             kind == "too_short"
@@ -149,7 +149,7 @@ def misfits(
             values[path] = str(path[-1]) if is_key else value
             groups.setdefault((path, is_key), []).append(detail)
     for (path, is_key), group in groups.items():
-        yield path, _misfit((*at, *path), values[path], group), is_key
+        yield path, _describe_misfit((*at, *path), values[path], group), is_key
 
 
 def _follow(location: Where, data: Tree) -> tuple[Where, Tree]:
@@ -179,7 +179,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     return [found for inner in get_args(annotation) for found in _models(inner)]
 
 
-def _unknown(key: str, models: Iterable[type[BaseModel]]) -> str:
+def _describe_unknown(key: str, models: Iterable[type[BaseModel]]) -> str:
     names = [name for model in models for name in model.model_fields]
     if words.is_secret([key]):
         # {token:abc} has its value in the key.
@@ -188,7 +188,7 @@ def _unknown(key: str, models: Iterable[type[BaseModel]]) -> str:
     return f"unknown key {words.shown(key)}; {words.did_you_mean(key, names) or needed}"
 
 
-def _misfit(path: Where, value: Tree, group: Sequence[ErrorDetails]) -> str:
+def _describe_misfit(path: Where, value: Tree, group: Sequence[ErrorDetails]) -> str:
     """Return what is wrong with a value; the group has an error for each branch of a union."""
     if words.is_secret(path):
         return f"got a value that is not shown; {words.NO_SECRETS}"

@@ -37,7 +37,7 @@ def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
-    """Everything that holds for all commands: files of ours are the user's alone."""
+    """Prepare what holds for all commands: files of ours are the user's alone."""
     os.umask(0o077)
     if version:
         typer.echo(f"dlperf-orch {__version__}")
@@ -64,11 +64,11 @@ def main() -> None:
     except Stopped as stopped:
         sys.exit(stopped_code(stopped, _wants_json(), None))
     except _WrongUsage as error:
-        _wrong_usage(error)
+        _refuse_usage(error)
     except Exception as error:  # noqa: BLE001 - a bug may raise anything; its traceback goes to a file
         from orchestrator import workloads
 
-        path = _traceback(error)
+        path = _write_traceback(error)
         cause, fix = f"{type(error).__name__}: {error}", f"report it with {path}"
         bug = workloads.blame(error) or errors.DlperfError(cause, code="BUG", fix=fix)
         _end(bug)
@@ -76,7 +76,7 @@ def main() -> None:
         SIGNALS.ignore()
 
 
-def _wrong_usage(error: typer.BadParameter) -> None:
+def _refuse_usage(error: typer.BadParameter) -> None:
     """End with the exit code of wrong usage, told in the form of all errors, and as JSON too."""
     command = error.ctx.command_path if error.ctx else "dlperf-orch"
     cause, fix = _OF_THE_PARSER.sub("", error.format_message()), f"see {command} --help"
@@ -113,7 +113,7 @@ def _wants_json() -> bool:
     return "--json" in itertools.takewhile(lambda word: word != "--", sys.argv[1:])
 
 
-def _traceback(error: Exception) -> str:
+def _write_traceback(error: Exception) -> str:
     text = "".join(traceback.format_exception(error))
     for folder in (Path(os.environ.get("DLPERF_STATE", ".dlperf")), Path("/tmp")):
         try:

@@ -28,8 +28,8 @@ LeftoverCheck = Callable[[], None]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def typed() -> str:
-    """The command line of this program, as a shell would take it again."""
+def quote_command() -> str:
+    """Return the command line of this program, as a shell would take it again."""
     return shlex.join(("dlperf-orch", *sys.argv[1:]))
 
 
@@ -48,14 +48,12 @@ class Face:
 
     @cached_property
     def voice(self) -> "Voice":
-        """The output."""
         from orchestrator.console import Voice
 
         return Voice(as_json=self.as_json)
 
     @property
     def store(self) -> "Store":
-        """The state folder."""
         from orchestrator.state.store import Store
 
         return Store(self.state)
@@ -67,12 +65,12 @@ class Face:
             left: called after a signal; raises LeftoverError for tasks that may still run.
         """
         try:
-            code = self._work(work)
+            code = self._run(work)
         except Stopped as stopped:
             code = stopped_code(stopped, self.as_json, left)
         raise typer.Exit(code)
 
-    def _work(self, work: Callable[[], int]) -> int:
+    def _run(self, work: Callable[[], int]) -> int:
         voice = self.voice
         try:
             SIGNALS.begin()
@@ -134,8 +132,8 @@ def command(
     return decorated
 
 
-def looked(face: Face, look: Callable[[], int]) -> int:
-    """The exit code of a look that goes on until it is left: to leave it by Ctrl-C is no error."""
+def run_look(face: Face, look: Callable[[], int]) -> int:
+    """Run a look that only Ctrl-C ends, which then is no error; its exit code."""
     try:
         return look()
     except Stopped as stopped:

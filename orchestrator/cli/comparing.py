@@ -16,7 +16,7 @@ Side = "A sweep (id, its beginning, folder, playbook), a results.json, or publis
 
 
 def percent(text: str) -> float:
-    """The share in ``3%`` or ``3``.
+    """Parse the share in ``3%`` or ``3``.
 
     Raises:
         BadParameter: it is not of that form.

@@ -41,6 +41,6 @@ OF: Mapping[str, tuple[str, ...]] = {
 
 
 def epilog(function_name: str) -> str:
-    """The end of a command's help; its lines stay as they are."""
+    """Return the end of a command's help, whose lines are not wrapped."""
     head, *lines = ("Examples:" if len(OF[function_name]) > 1 else "Example:", *OF[function_name])
     return "\n".join(("\b", head, *(f"  dlperf-orch {line}" for line in lines)))

@@ -71,7 +71,7 @@ def _folder(named: str | Path) -> Path:
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str | int], int]:
-    """The parser of a whole number between these."""
+    """Return a parser of whole numbers between these."""
     span = f", at least {least}" if most is None else f" from {least} to {most}"
 
     def parsed(text: str | int) -> int:
@@ -94,7 +94,7 @@ def seconds(text: str | float) -> float:
 
 
 def window(text: str | None) -> tuple[int, int] | None:
-    """The first and the last iteration of ``first:last``.
+    """Parse the first and the last iteration of ``first:last``.
 
     Raises:
         BadParameter: it is not of that form, or ends before it begins.

@@ -12,9 +12,9 @@ from orchestrator.cli.command import (
     Face,
     LeftoverCheck,
     command,
-    looked,
+    quote_command,
+    run_look,
     stopped_code,
-    typed,
 )
 from orchestrator.cli.options import (
     CASES,
@@ -93,7 +93,7 @@ def sweep(
 
     left = partial(observed_sweep.refuse_left, face.store)
     forks = detach and not dry_run and not _is_queued(face, playbook, inventory)
-    begun = _detached(face, left) if forks else lambda _sweep: None
+    begun = _detach(face, left) if forks else lambda _sweep: None
 
     def work() -> int:
         from orchestrator.sweeping.requested import Caller, SweepOptions
@@ -106,7 +106,7 @@ def sweep(
 
             fresh = not submit.is_again()  # of a requeued job the new sweep is there
         chosen = (inventory, cases, repeats, fresh, max_fail, nodes, strict, detach, requeue)
-        options = SweepOptions(playbook, *chosen, command=typed())
+        options = SweepOptions(playbook, *chosen, command=quote_command())
         if dry_run:
             return verb.dry_run(face.store, options, face.voice)
         return verb.sweep(face.store, options, Caller(face.voice, SIGNALS, begun))
@@ -130,7 +130,7 @@ def status(
     from orchestrator.verbs import status as verb
 
     if watch:
-        return looked(face, lambda: verb.watch(face.store, sweep_id, face.voice, every_s=every))
+        return run_look(face, lambda: verb.watch(face.store, sweep_id, face.voice, every_s=every))
     return verb.status(face.store, sweep_id, face.voice)
 
 
@@ -167,7 +167,7 @@ def logs(
         running = Running.of(face.store, sweep_id)
         return verb.logs(running, trial, attempt, rank, face.voice, grep=grep, follow=follow)
 
-    return looked(face, show)
+    return run_look(face, show)
 
 
 @command(app, nodes=True)
@@ -218,10 +218,9 @@ def collect(
 
         with folder.start(logs, how) as report:  # other processes read while this one imports
             from orchestrator.collecting.show import Out
-            from orchestrator.verbs.collect_logs import collect_logs
+            from orchestrator.verbs import collect as verb
 
-            where = Out(out, language or "en")
-            return collect_logs(logs, report(), face.voice, where)
+            return verb.collect_logs(logs, report(), face.voice, Out(out, language or "en"))
     from orchestrator.collecting.show import Out
     from orchestrator.verbs import collect as verb
 
@@ -243,7 +242,7 @@ def _is_queued(face: Face, playbook: str, inventory: str | None) -> bool:
         return False
 
 
-def _detached(face: Face, left: LeftoverCheck) -> "Callable[[Sweep], None]":
+def _detach(face: Face, left: LeftoverCheck) -> "Callable[[Sweep], None]":
     """Continue in a background process; the foreground one exits here once a gang runs."""
     from orchestrator.sweeping import detached
 

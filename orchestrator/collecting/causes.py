@@ -23,14 +23,14 @@ def words(path: Path) -> bytes:
     with open(path, "rb") as file:
         file.seek(max(0, path.stat().st_size - LAST_BYTES))
         last = b"\n".join(file.read().splitlines()[-LAST_LINES:])
-    cause = _first_error(path)
+    cause = _find_first_error(path)
     if not cause or cause[-1] in last:
         return b"its last lines:\n" + last
     shown = b"\n".join(line[:LONGEST_LINE] for line in cause)
     return b"its first Traceback ends with:\n" + shown + b"\nits last lines:\n" + last
 
 
-def _first_error(path: Path) -> list[bytes]:
+def _find_first_error(path: Path) -> list[bytes]:
     """Return the last frame and the error of the first Traceback; nothing if it lacks one.
 
     Its lines may have a prefix, such as ``[rank1]: ``; those of others between them have another.

@@ -30,7 +30,7 @@ class KeptOutcome:
         return self.outcome is not None and self.outcome.state == "valid" and not self.problems
 
 
-def kept(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
+def check_outcome(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     """Return a trial's recorded outcome; it counts if events.jsonl and its logs' sha256 agree.
 
     The logs are the one that was measured and, of a gang, the raw logs of its tasks.
@@ -39,7 +39,7 @@ def kept(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
         recorded = sweep.outcome(trial.log)
     except errors.DlperfError:
         return KeptOutcome(
-            None, (*_log_problems(sweep, trial, history), outcome_changed("it does not read"))
+            None, (*_check_log(sweep, trial, history), outcome_changed("it does not read"))
         )
     if recorded is None:
         gone = any(closed.outcome for closed in history.closed.values())
@@ -49,19 +49,21 @@ def kept(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     summary = (outcome.trial, outcome.state, outcome.sha256)
     if closed is None or summary != (trial.name, closed.state, closed.sha256):
         changed = outcome_changed("events.jsonl says otherwise")
-        return KeptOutcome(None, (*_log_problems(sweep, trial, history), changed))
+        return KeptOutcome(None, (*_check_log(sweep, trial, history), changed))
     if closed.outcome and closed.outcome != sha256:
         return KeptOutcome(None, (outcome_changed(OTHERWISE),))
     if outcome.state not in ("valid", "invalid"):
         return KeptOutcome(outcome, ())
-    return KeptOutcome(outcome, tuple(_evidence_problems(sweep, trial, outcome)))
+    return KeptOutcome(outcome, tuple(_check_evidence(sweep, trial, outcome)))
 
 
 def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> frozenset[str]:
     """Return the names of trials without a valid outcome whose case has settled without them."""
     if isinstance(plan.method.repeats, int):
         return frozenset()  # nothing settles, so no log need be looked at
-    outcomes = {it.name: kept(sweep, it, histories.get(it.name, History())) for it in plan.trials}
+    outcomes = {
+        it.name: check_outcome(sweep, it, histories.get(it.name, History())) for it in plan.trials
+    }
     values = {
         name: it.outcome.throughput if it.valid and it.outcome else None
         for name, it in outcomes.items()
@@ -69,7 +71,7 @@ def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> fr
     return Series(plan).not_needed(values)
 
 
-def taken(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
+def add_checksums(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
     """Return ends of tasks, with the sha256 of the raw log here where the supervisor gave none.
 
     Args:
@@ -98,7 +100,7 @@ def outcome_changed(how: str) -> Problem:
     return Problem("OUTCOME-CHANGED", f"its outcome does not count: {how}")
 
 
-def _evidence_problems(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Problem]:
+def _check_evidence(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Problem]:
     log = _sha256(sweep.log(trial.log))
     if log is None:
         yield Problem("MISSING", "its log is gone")
@@ -112,7 +114,7 @@ def _evidence_problems(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable
     yield from changed_logs(sweep.attempt_folder(trial.name, outcome.attempt), outcome.tasks)
 
 
-def _log_problems(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem, ...]:
+def _check_log(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem, ...]:
     """LOG-CHANGED where events.jsonl knows logs of the trial, and its log is none of them."""
     log = _sha256(sweep.log(trial.log))
     digests = {closed.sha256 for closed in history.closed.values()}

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 
 from orchestrator import errors, nodeset, words
-from orchestrator.collecting.folder import located
+from orchestrator.collecting.folder import locate
 from orchestrator.collecting.logs import Reading, read
 from orchestrator.collecting.sweep import measured
 from orchestrator.disk import on_disk
@@ -83,7 +83,7 @@ def explain_sweep(sweep: Sweep, name: str) -> Explanation:
         StoreError: a record is damaged.
     """
     record = sweep.record()
-    case = _case([trial for trial in record.plan.trials if not trial.canary], name, ())
+    case = _find_case([trial for trial in record.plan.trials if not trial.canary], name, ())
     report = measured(sweep)
     method = record.plan.method
     reading = Reading(record.plan.workload, method.window, method.rule)
@@ -109,11 +109,11 @@ def explain_logs(report: Report, folder: Path, reading: Reading, name: str) -> E
         for result in report.results
         for it in result.trials
     ]
-    case = _case(trials, name, [it.path for it in report.lone])
+    case = _find_case(trials, name, [it.path for it in report.lone])
     return _explain_case(report, case, folder, reading, None)
 
 
-def _case(trials: Sequence[Trial], name: str, lone: Sequence[str]) -> Case:
+def _find_case(trials: Sequence[Trial], name: str, lone: Sequence[str]) -> Case:
     """Find the one case with a name, a path such as ``4n8g/amp/256``, or a trial's name."""
     first = {trial.case: trial for trial in reversed(trials)}
     cases = [*reversed(first)]
@@ -162,22 +162,28 @@ def _explain_case(
     baseline = next(singles).median if result.speedup is not None else None
     shown = next(iter([*middle, *(it for it in result.trials if it.attempt)]), None)
     attempt = sweep.attempt(shown.trial, shown.attempt) if sweep and shown else None
-    page = [*_number(report, result, baseline)]
+    page = [*_describe_number(report, result, baseline)]
     page += (f"mark {mark.code}: {mark.message}" for mark in result.marks)
-    page += _trials(report, result, middle)
-    derivations, documents = [_of_trial(trial, case, folder, reading) for trial in middle], []
+    page += _list_trials(report, result, middle)
+    derivations, lines, documents = list[_Derivation](), list[str](), list[JSON]()
+    for trial in middle:
+        assert trial.evidence is not None  # of a valid trial
+        assert trial.throughput is not None
+        name, sha256 = trial.evidence.log, trial.evidence.sha256
+        path, workload = locate(folder, name), reading.resolved()
+        log = replace(read(path, workload, reading.window), sha256=sha256)
+        derivation = _derive(path, log, case.global_batch_size, trial.throughput, workload)
+        derivations.append(derivation)
+        lines += f"trial {trial.repeat}: {name}, sha256 {sha256}", *derivation.page()
+        of_trial: dict[str, JSON] = {"trial": trial.trial, "log": name, "sha256": sha256}
+        documents.append({**of_trial, **derivation.document()})
     page += (
-        f"{heading}{_batch(case, derivations[0].rule)}"
+        f"{heading}{_describe_batch(case, derivations[0].rule)}"
         for heading in dict.fromkeys(it.heading() for it in derivations)
     )
-    for trial, derivation in zip(middle, derivations, strict=True):
-        assert trial.evidence is not None  # of a valid trial
-        log, sha256 = trial.evidence.log, trial.evidence.sha256
-        page += f"trial {trial.repeat}: {log}, sha256 {sha256}", *derivation.page()
-        trial_of: dict[str, JSON] = {"trial": trial.trial, "log": log, "sha256": sha256}
-        documents.append({**trial_of, **derivation.document()})
+    page += lines
     if attempt and shown:
-        page += _circumstances(report, result, attempt, shown)
+        page += _describe_circumstances(report, result, attempt, shown)
     return Explanation(
         result.median,
         [words.printable(line) for line in page],
@@ -191,7 +197,17 @@ def _explain_case(
             "baseline_median": baseline,
             "median_of": [trial.trial for trial in middle],
             "marks": [asdict(mark) for mark in result.marks],
-            "trials": [_trial_document(trial) for trial in result.trials],
+            "trials": [
+                {
+                    "trial": trial.trial,
+                    "state": trial.state,
+                    "throughput": trial.throughput,
+                    "nodes": list(trial.nodes),
+                    "problems": [asdict(problem) for problem in trial.problems],
+                    "marks": [asdict(mark) for mark in trial.marks],
+                }
+                for trial in result.trials
+            ],
             "derivations": documents,
             "image": report.image,
             "image_digest": report.image_digest,
@@ -214,7 +230,7 @@ def _explain_log(report: Report, lone: LoneLog, folder: Path, reading: Reading) 
         page.append("no number")
     else:
         page.append(f"{throughput:.2f} {report.unit}, of this log alone")
-        path, batch = located(folder, lone.path), global_batch_size(log.config)
+        path, batch = locate(folder, lone.path), global_batch_size(log.config)
         derivation = _derive(path, log, batch, throughput, reading.resolved())
     page += (f"{problem.code}: {problem.message}" for problem in lone.problems)
     if log.sha256:
@@ -234,7 +250,7 @@ def _explain_log(report: Report, lone: LoneLog, folder: Path, reading: Reading) 
     return Explanation(throughput, [words.printable(line) for line in page], document)
 
 
-def _number(report: Report, result: Result, baseline: float | None) -> Iterator[str]:
+def _describe_number(report: Report, result: Result, baseline: float | None) -> Iterator[str]:
     found, trials = result.statistics, f"median of {of_trials(report, result)}"
     source = f"sweep {report.source}" if report.method else f"logs in {report.source}"
     yield f"{labels.of_case(report, result)} of {source}: {report.title}"
@@ -251,7 +267,7 @@ def _number(report: Report, result: Result, baseline: float | None) -> Iterator[
         )
 
 
-def _trials(report: Report, result: Result, middle: Sequence[Measurement]) -> Iterator[str]:
+def _list_trials(report: Report, result: Result, middle: Sequence[Measurement]) -> Iterator[str]:
     signs = {1: "; > is the median", 2: "; the median is the mean of the two >"}
     yield f"  trial  {report.unit:>12}  state{signs.get(len(middle), '')}"
     # More than fit: those of the median, then the first ones.
@@ -265,7 +281,7 @@ def _trials(report: Report, result: Result, middle: Sequence[Measurement]) -> It
         yield f"  and {more} more, which --json has"
 
 
-def _batch(case: Case, rule: Rule) -> str:
+def _describe_batch(case: Case, rule: Rule) -> str:
     """Say how many samples an iteration has, if the rule needs them."""
     if rule not in ("clock", "latency"):
         return ""
@@ -273,7 +289,7 @@ def _batch(case: Case, rule: Rule) -> str:
     return f", {replicas} x {case.accumulation_steps} = {case.global_batch_size} samples"
 
 
-def _circumstances(
+def _describe_circumstances(
     report: Report, result: Result, attempt: Attempt, trial: Measurement
 ) -> Iterable[str]:
     nodes = nodeset.fold(attempt.nodes)
@@ -285,25 +301,6 @@ def _circumstances(
         yield known
     command = shlex.join(attempt.tasks[attempt.log_rank].argv)
     yield f"command on {attempt.nodes[attempt.log_rank]}: {command}"
-
-
-def _trial_document(trial: Measurement) -> dict[str, JSON]:
-    return {
-        "trial": trial.trial,
-        "state": trial.state,
-        "throughput": trial.throughput,
-        "nodes": list(trial.nodes),
-        "problems": [asdict(problem) for problem in trial.problems],
-        "marks": [asdict(mark) for mark in trial.marks],
-    }
-
-
-def _of_trial(trial: Measurement, case: Case, folder: Path, reading: Reading) -> _Derivation:
-    assert trial.evidence is not None  # of a valid trial
-    assert trial.throughput is not None
-    path, workload = located(folder, trial.evidence.log), reading.resolved()
-    log = replace(read(path, workload, reading.window), sha256=trial.evidence.sha256)
-    return _derive(path, log, case.global_batch_size, trial.throughput, workload)
 
 
 def _derive(
@@ -328,10 +325,10 @@ def _derive(
     else:
         terms = "what the program reports itself"
     formula = f"{terms} = {throughput:.2f} {workload.unit}"
-    return _Derivation(rule, log.window, _raw_lines(path, workload, log), formula)
+    return _Derivation(rule, log.window, _read_lines(path, workload, log), formula)
 
 
-def _raw_lines(path: Path, workload: Workload, log: TrainingLog) -> Sequence[tuple[int, str]]:
+def _read_lines(path: Path, workload: Workload, log: TrainingLog) -> Sequence[tuple[int, str]]:
     """Return the lines of a raw log that its number comes from.
 
     Of a mean over printed rows that are all rows, if they are few; else the first and the last.

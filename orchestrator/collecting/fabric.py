@@ -14,8 +14,10 @@ from orchestrator.model.result import Measurement
 from orchestrator.workloads import Workload
 
 
-def observed(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping[str, Fabric]:
-    """The transports in nodes' logs, by node in rank order; nodes without a log are absent.
+def read_transports(
+    folder: Path, tasks: Sequence[Task], workload: Workload
+) -> Mapping[str, Fabric]:
+    """Read the transports in nodes' logs, by node in rank order; nodes without a log are absent.
 
     Args:
         folder: of the attempt, on this machine.
@@ -40,10 +42,10 @@ def observed(folder: Path, tasks: Sequence[Task], workload: Workload) -> Mapping
     return by_node
 
 
-def proved(
+def add_transport(
     measurement: Measurement, attempt: Attempt, fabrics: Mapping[str, Fabric]
 ) -> Measurement:
-    """The measurement with its transport; invalid if the requested one is not proved."""
+    """Add the transport to a measurement; it is invalid if the requested one is not proved."""
     problems = transport_proof.problems(transport_proof.requested(attempt.tasks), fabrics)
     transport = transport_proof.transport(fabrics) if len(attempt.tasks) > 1 else "-"
     return replace(measurement.with_problems(problems), transport=transport)

@@ -36,14 +36,14 @@ def start(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
         LocalError: LOG-RIGHTS.
     """
     workload = reading.resolved()
-    paths = _log_files(folder)
+    paths = _find_logs(folder)
     read_one = partial(_read_or_problem, workload=workload, window=reading.window)
     with side_by_side.start(paths, read_one) as contents:
 
         def report() -> Report:
             logs = [*zip(paths, contents(), strict=True)]
             measured = case_facts.complete_report(
-                _report(folder, workload, logs), workload, package.published_results()
+                _build_report(folder, workload, logs), workload, package.published_results()
             )
             return replace(
                 measured,
@@ -60,11 +60,13 @@ def report_on(folder: Path, reading: Reading) -> Report:
         return report()
 
 
-def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, TrainingLog]]) -> Report:
+def _build_report(
+    folder: Path, workload: Workload, logs: Sequence[tuple[Path, TrainingLog]]
+) -> Report:
     above = folder if folder.is_dir() else folder.parent
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
-    for (path, log), case_of_log in zip(logs, _cases(folder, logs, workload), strict=True):
+    for (path, log), case_of_log in zip(logs, _find_cases(folder, logs, workload), strict=True):
         name = escape_path(path.relative_to(above))
         if case_of_log is None:
             throughput, more = value(log, global_batch_size(log.config), None)
@@ -94,7 +96,7 @@ def _report(folder: Path, workload: Workload, logs: Sequence[tuple[Path, Trainin
         image_digest="",
         shared_machine=False,
         environment={},
-        results=_results(cases),
+        results=_summarize(cases),
         lone=tuple(sorted(lone, key=_by_world_size)),
         rule=rule,
         began_ns=tuple(log.origin_ns for _, log in logs),
@@ -106,7 +108,7 @@ def _by_world_size(lone: LoneLog) -> tuple[int, str]:
     return (world if isinstance(world, int) else 0, lone.path)
 
 
-def _cases(
+def _find_cases(
     folder: Path, logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
 ) -> list[CaseOfLog]:
     """Return each log's case; one case in two folders counts as two campaigns.
@@ -114,7 +116,7 @@ def _cases(
     Each folder then has its own medians, while the folders that DLPerf's scripts make per
     precision belong together.
     """
-    shared_headers = _shared_headers(logs, workload)
+    shared_headers = _share_headers(logs, workload)
     cases: list[CaseOfLog] = []
     campaigns: dict[Case, set[Path]] = {}
     for path, log in logs:
@@ -132,7 +134,7 @@ def _cases(
     return cases
 
 
-def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
+def _summarize(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
     """Return the results of all cases; those of equal size by precision, then batch size."""
     trials = validity.same_evidence([trial for _, trial in cases])
     by_case: dict[Case, list[Measurement]] = {}
@@ -146,8 +148,8 @@ def _results(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
     return medians.compared(results)
 
 
-def _log_files(folder: Path) -> list[Path]:
-    """Every log below a folder, or the one file that is given.
+def _find_logs(folder: Path) -> list[Path]:
+    """List every log below a folder, or the one file that is given.
 
     Raises:
         UsageError: NO-LOGS; there is nothing of that name, or no log in it.
@@ -178,7 +180,7 @@ def _log_files(folder: Path) -> list[Path]:
 
 
 def _read_or_problem(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
-    """The log; one that cannot be read is an empty log with that problem."""
+    """Read a log; one that cannot be read becomes an empty log with that problem."""
     try:
         return read(path, workload, window)
     except errors.LogError as error:
@@ -191,12 +193,12 @@ def _series(path: Path) -> tuple[Path, str]:
     return path.parent, path.name.rpartition("_")[0]
 
 
-def _shared_headers(
+def _share_headers(
     logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
 ) -> Mapping[tuple[Path, str], Mapping[str, Scalar]]:
-    """By series, the header values that its logs agree on.
+    """Return the header values that the logs of each series agree on.
 
-    So a log that was cut before its header stays a trial of the case that it was one of.
+    So a log that was cut before its header stays a trial of its case.
     """
     by_series: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
     for path, log in logs:
@@ -211,13 +213,13 @@ def _shared_headers(
 
 
 def escape_path(path: Path | str) -> str:
-    """A path that every report can hold, whatever bytes its name is made of."""
+    """Escape the bytes of a path that are no UTF-8, so that every report can contain it."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def located(above: Path, name: str) -> Path:
-    """The log below a folder that reports call so."""
+def locate(above: Path, name: str) -> Path:
+    """Find the log below a folder by its name in reports."""
     if (above / name).exists():
         return above / name
-    paths = (path for path in _log_files(above) if escape_path(path.relative_to(above)) == name)
+    paths = (path for path in _find_logs(above) if escape_path(path.relative_to(above)) == name)
     return next(paths, above / name)

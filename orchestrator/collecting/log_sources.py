@@ -37,11 +37,11 @@ def of(measured: Report, logs: Logs, folder: Path) -> dict[str, LogSource]:
         sources[name] = LogSource("")
         if path.is_file():
             shown = os.path.relpath(path.resolve(), folder.resolve()) if logs.linked else ""
-            sources[name] = LogSource(shown, tuple(_lines(path, numbers or ())))
+            sources[name] = LogSource(shown, tuple(_read_lines(path, numbers or ())))
     return sources
 
 
-def _lines(path: Path, numbers: Iterable[int]) -> Iterable[tuple[int, str]]:
+def _read_lines(path: Path, numbers: Iterable[int]) -> Iterable[tuple[int, str]]:
     """Yield the lines of these numbers; those that the log does not have are left out."""
     last = max(numbers, default=0)
     try:
@@ -49,6 +49,7 @@ def _lines(path: Path, numbers: Iterable[int]) -> Iterable[tuple[int, str]]:
             for number, line in zip(range(1, last + 1), file, strict=False):
                 if number in numbers:
                     text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
-                    yield number, text[:LONGEST_LINE] + "…" * (len(text) > LONGEST_LINE)
+                    is_long = len(text) > LONGEST_LINE
+                    yield number, f"{text[:LONGEST_LINE]}…" if is_long else text
     except OSError:
         return

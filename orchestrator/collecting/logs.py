@@ -28,7 +28,7 @@ class Reading:
     rule: Rule | None
 
     def command(self, folder: str) -> str:
-        """The command line that reads the logs of a folder so, for a report's reader."""
+        """Return the command line that reads the logs of a folder with these settings."""
         given = ["dlperf-orch", "collect", "--logs", folder, "--workload", self.workload]
         if self.window:
             given += ["--window", ":".join(map(str, self.window))]
@@ -37,7 +37,7 @@ class Reading:
         return shlex.join(given)
 
     def resolved(self) -> Workload:
-        """The workload, whose reader now gives ``rule`` to every log.
+        """Return the workload, whose reader now gives ``rule`` to every log.
 
         Raises:
             UsageError: NO-WORKLOAD; or NO-RULE, its logs cannot be measured by that rule.
@@ -59,7 +59,7 @@ class Reading:
 
 
 def read(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
-    """The log in a file.
+    """Read the log in a file.
 
     Raises:
         LogError: READ; the file cannot be opened or read.
@@ -72,5 +72,5 @@ def read(path: Path, workload: Workload, window: tuple[int, int] | None) -> Trai
 
 
 def chunks(file: BinaryIO) -> Iterator[bytes]:
-    """A file in pieces, so that its size does not matter."""
+    """Read a file in pieces, so that its size does not matter."""
     return iter(lambda: file.read(CHUNK_BYTES), b"")

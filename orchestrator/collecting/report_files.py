@@ -38,7 +38,8 @@ def reports(folder: Path, measured: Report, language: Language, logs: Logs | Non
         StoreError: STORE-FULL.
         LocalError: STORE-RIGHTS; the folder cannot be written.
     """
-    files, earlier = contents(folder, measured, language, logs or Logs(folder)), _earlier(folder)
+    files = contents(folder, measured, language, logs or Logs(folder))
+    earlier = _list_earlier(folder)
     for name, content in files.items():
         keep(folder / name, content)
     for name in earlier:
@@ -66,8 +67,8 @@ def contents(folder: Path, measured: Report, language: Language, logs: Logs) -> 
     return {**files, RESULTS: dumps(report.document(measured)).encode()}
 
 
-def _earlier(folder: Path) -> list[str]:
-    """Names of figures in a folder, and of result files that its results.json lists as its own."""
+def _list_earlier(folder: Path) -> list[str]:
+    """List the figures in a folder, and the result files that its results.json lists."""
     drawn = [path for path in (folder / FOLDER).glob("*.svg") if _FIGURE.fullmatch(path.stem)]
     figures = [f"{FOLDER}/{path.name}" for path in drawn]
     try:

@@ -48,8 +48,7 @@ def present(
         voice.result(f"Report: {out.folder / report_files.html(out.language)}")
     trials_chosen = [trial for trial in measured.trials if names is None or trial.trial in names]
     code = 3 if any(not trial.counts_or_rests for trial in trials_chosen) else 0
-    voice.document({"exit_code": code, "sweep": sweep.id, **report.document(measured)})
-    return code
+    return voice.finish({"sweep": sweep.id, **report.document(measured)}, code=code)
 
 
 def write(sweep: Sweep, measured: Report, out: Out) -> None:

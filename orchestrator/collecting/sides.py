@@ -18,7 +18,7 @@ MOST_EARLIER = 50  # sweeps whose results are read for a bound
 
 
 def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
-    """The two sides of a comparison.
+    """Find the two sides of a comparison.
 
     Raises:
         UsageError: NO-SWEEP, SWEEP-AMBIGUOUS; NO-RESULTS, a file is no results.json;
@@ -27,7 +27,7 @@ def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
     """
     names = (first, second)
     read = {
-        name: _measured(store, name)
+        name: _read_side(store, name)
         for name in dict.fromkeys(names)
         if not name.startswith(PUBLISHED)
     }
@@ -35,7 +35,7 @@ def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
         cause, fix = "both sides are published results", "name a sweep or a file for one"
     else:
         of = next(iter(read.values()))
-        here, there = (read.get(name) or _published(of, name) for name in names)
+        here, there = (read.get(name) or _find_published(of, name) for name in names)
         if here.unit == there.unit:
             return here, there
         cause = f"{first} is in {here.unit}, {second} in {there.unit}"
@@ -60,7 +60,7 @@ def earlier(store: Store, *compared: Side) -> Iterator[Side]:
             continue
 
 
-def _published(of: Side, name: str) -> Side:
+def _find_published(of: Side, name: str) -> Side:
     side = sides.published(of, name.removeprefix(PUBLISHED) or "*", name)
     if not side.cases:
         raise errors.UsageError(
@@ -71,8 +71,8 @@ def _published(of: Side, name: str) -> Side:
     return side
 
 
-def _measured(store: Store, name: str) -> Side:
-    """A sweep or an archive, measured again from its logs; or what a results.json says."""
+def _read_side(store: Store, name: str) -> Side:
+    """Measure a sweep or an archive again from its logs, or read a results.json."""
     path = Path(name)
     if not name.endswith(".json") or not path.is_file():
         with opened(store, name) as opening:

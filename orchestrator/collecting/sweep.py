@@ -24,7 +24,7 @@ NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no l
 
 
 def measured(sweep: Sweep, *, strict: bool = False) -> Report:
-    """The report on a sweep, measured from the raw logs in its folder.
+    """Measure a sweep from the raw logs in its folder, and return the report on it.
 
     Args:
         strict: trials that the state of their nodes marks do not count.
@@ -44,7 +44,7 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     measurements = [
         _unmeasured(trial, 0, NOT_NEEDED, ())
         if trial.name in rests
-        else _trial(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
+        else _measure(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
         for trial in plan.trials
     ]
     if strict:
@@ -65,14 +65,14 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
         result = next((result for result in results if result.case == case), None)
         watched = medians.judge_canary(case, places, [trial for _, trial in canaries], result)
     return replace(
-        _report(record, workload, results),
+        _build_report(record, workload, results),
         canary=watched,
         writer=Writer(__version__, package.digest(plan.workload), strict),
-        ran_s=_ran_s(histories.values()),
+        ran_s=_count_seconds(histories.values()),
     )
 
 
-def _ran_s(histories: Iterable[History]) -> float | None:
+def _count_seconds(histories: Iterable[History]) -> float | None:
     """Return for how many seconds at least one attempt ran; pauses between two do not count."""
     spans = sorted(span for history in histories for span in history.spans() if all(span))
     total, until = timedelta(), datetime.min.replace(tzinfo=UTC)
@@ -82,7 +82,7 @@ def _ran_s(histories: Iterable[History]) -> float | None:
     return total.total_seconds() if spans else None
 
 
-def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]) -> Report:
+def _build_report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]) -> Report:
     plan, site, method = record.plan, record.site, record.plan.method
     most_repeats = max((trial.repeat for trial in plan.trials if not trial.canary), default=0)
     are_equal = {len(result.trials) for result in results} == {most_repeats}
@@ -95,7 +95,7 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
         workload=plan.workload,
         unit=workload.unit,
         window=method.window,
-        rule=_rule(method, workload, results),
+        rule=_find_rule(method, workload, results),
         method=method.with_most(most_repeats),
         trials_planned=most_repeats if isinstance(method.repeats, int) and are_equal else None,
         cluster=plan.cluster,
@@ -117,10 +117,10 @@ def _report(record: SweepRecord, workload: Workload, results: tuple[Result, ...]
     return case_facts.complete_report(draft, workload, package.published_results())
 
 
-def _rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule | None:
-    """By which rule the trials were measured; None where their logs chose different ones.
+def _find_rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule | None:
+    """Return the rule by which the trials were measured; None if their logs chose different ones.
 
-    Where none was read, that of the workload's logs as far as can be told without one.
+    If no log was read, it is the rule that the workload chooses without one.
     """
     if method.rule:
         return method.rule
@@ -129,10 +129,10 @@ def _rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule
     return None if others else first
 
 
-def _trial(
+def _measure(
     sweep: Sweep, method: Method, trial: Trial, workload: Workload, history: History
 ) -> Measurement:
-    kept = evidence.kept(sweep, trial, history)
+    kept = evidence.check_outcome(sweep, trial, history)
     outcome = kept.outcome
     if outcome is None and not kept.problems:
         missing = Problem("MISSING", "it has not been run")
@@ -161,9 +161,9 @@ def _trial(
             changed = evidence.outcome_changed(error.cause)
             measurement = measurement.with_problems([changed])
         else:
-            seen = fabric.observed(folder, attempt.tasks, workload)
-            measurement = fabric.proved(measurement, attempt, seen)
-    measurement = telemetry.recorded(measurement, log, folder, outcome)
+            seen = fabric.read_transports(folder, attempt.tasks, workload)
+            measurement = fabric.add_transport(measurement, attempt, seen)
+    measurement = telemetry.add_recorded_state(measurement, log, folder, outcome)
     as_it_ran = [problem for problem in outcome.problems if problem.code in NOT_IN_LOGS]
     return replace(
         measurement.with_problems((*kept.problems, *as_it_ran)),

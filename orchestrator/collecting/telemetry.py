@@ -11,44 +11,34 @@ from orchestrator.model.attempt import Outcome, TaskEnd
 from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
-from orchestrator.model.telemetry import MARKS, NodeTelemetry
+from orchestrator.model.telemetry import MARKS
 from orchestrator.telemetry import judge
 from orchestrator.telemetry.read import telemetry
 
 FILES = ("state", "gpus")
 
 
-def observed(folder: Path, ends: Sequence[TaskEnd]) -> tuple[NodeTelemetry, ...]:
-    """Return the telemetry of each node during an attempt; nodes without telemetry are absent.
-
-    Args:
-        folder: of the attempt, on this machine.
-        ends: how its tasks ended.
-    """
-    seen = (
-        telemetry(end.node, *(_bytes(folder / f"r{end.node_rank}.{name}") for name in FILES))
-        for end in ends
-    )
-    return tuple(node for node in seen if node is not None)
-
-
 def digests(folder: Path, ends: Sequence[TaskEnd]) -> Mapping[str, str]:
-    """The sha256 of observers' files, by its name."""
+    """Return the sha256 of each file that observers wrote, by its name."""
     names = [f"r{end.node_rank}.{name}" for end in ends for name in FILES]
-    contents = {name: _bytes(folder / name) for name in names}
+    contents = {name: _read_bytes(folder / name) for name in names}
     return {name: hashlib.sha256(text).hexdigest() for name, text in contents.items() if text}
 
 
-def stated(
+def add_state(
     measurement: Measurement, log: TrainingLog, folder: Path, ends: Sequence[TaskEnd]
 ) -> Measurement:
-    """The measurement with the state of its nodes and the marks that follow from it.
+    """Add the state of its nodes to a measurement, and the marks that follow from it.
 
     Args:
         folder: of the attempt, on this machine.
     """
     went = {end.node: end.went_at for end in ends if end.went_at is not None}
-    nodes = [node for node in observed(folder, ends) if node.node in went and node.hosts]
+    read = (
+        telemetry(end.node, *(_read_bytes(folder / f"r{end.node_rank}.{name}") for name in FILES))
+        for end in ends
+    )
+    nodes = [node for node in read if node and node.node in went and node.hosts]
     leader = next((node for node in nodes if node.node == ends[0].node), None)
     inside, unplaced = None, tuple[Problem, ...]()
     if leader is not None:
@@ -71,7 +61,7 @@ def stated(
     )
 
 
-def recorded(
+def add_recorded_state(
     measurement: Measurement, log: TrainingLog, folder: Path, outcome: Outcome
 ) -> Measurement:
     """Add the nodes' state, or only a mark if a telemetry file changed since the outcome."""
@@ -80,24 +70,24 @@ def recorded(
     now = digests(folder, outcome.tasks)
     changed = [name for name, sha256 in outcome.observed.items() if now.get(name) != sha256]
     if not changed:
-        return stated(measurement, log, folder, outcome.tasks)
+        return add_state(measurement, log, folder, outcome.tasks)
     words = f"{', '.join(changed)}: {OTHERWISE}"
     mark = Problem("STATE-CHANGED", f"the state of the machines is not shown: {words}")
     return replace(measurement, marks=(*measurement.marks, mark))
 
 
-def of_machines(measurement: Measurement) -> tuple[Problem, ...]:
+def list_marks(measurement: Measurement) -> tuple[Problem, ...]:
     """Return the marks of a measurement that come from the state of its nodes."""
     return tuple(mark for mark in measurement.marks if mark.code in MARKS)
 
 
 def strict(measurement: Measurement) -> Measurement:
-    """The measurement, invalid where the state of its nodes marks it."""
+    """Return the measurement, invalid where the state of its nodes marks it."""
     others = tuple(mark for mark in measurement.marks if mark.code not in MARKS)
-    return replace(measurement.with_problems(of_machines(measurement)), marks=others)
+    return replace(measurement.with_problems(list_marks(measurement)), marks=others)
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError:

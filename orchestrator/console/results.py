@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from orchestrator import words
-from orchestrator.model.report import PublishedResult, Report
+from orchestrator.model.report import Report
 from orchestrator.model.result import Result, Watched
 
 SPARE = ("CI coverage", "interval", "transport", "spread", "efficiency")
@@ -15,7 +15,7 @@ Shown = tuple[str, Sequence[str], Sequence[Sequence[str]], Sequence[str]]
 
 
 def tables_of(report: Report) -> Iterable[Shown]:
-    """Medians and speedups, published results, the canary, speeds of nodes, logs of no case."""
+    """Yield medians and speedups, published results, canary, speeds of nodes, logs of no case."""
     if report.results:
         head = ("case", "batch", "precision", report.unit, "speedup", "efficiency")
         more = ("trials", "spread", "interval", "CI coverage", "transport", "marks")
@@ -30,11 +30,23 @@ def tables_of(report: Report) -> Iterable[Shown]:
 
 
 def _published_results(report: Report) -> Shown:
-    rows = [
-        _published(first, result, len(report.published_for(result)) - 1)
-        for result in report.results
-        for first in report.published_for(result)[:1]
-    ]
+    rows: list[Sequence[str]] = []
+    for result in report.results:
+        if not (published := report.published_for(result)):
+            continue
+        first, *others = published
+        batch = f"b{first.batch}" if first.batch.isdecimal() else first.batch
+        difference = first.difference(result)
+        row = (
+            first.framework,
+            f"{first.placement} {batch}",
+            first.precision,
+            str(first.throughput),
+            "n/a" if difference is None else f"{difference:+z.1%}",
+            first.hardware,
+            first.source + (f" (and {len(others)} more in the report)" if others else ""),
+        )
+        rows.append(row)
     head = ("published by", "case", "precision", report.unit, "difference", "GPUs", "source")
     return "Published results of these cases", head, rows, ("source", "GPUs")
 
@@ -71,19 +83,18 @@ def _number(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.2f}"
 
 
-def _distinct_params(report: Report, result: Result) -> Iterable[str]:
-    for name, value in result.case.params:
-        if any(dict(other.case.params).get(name) != value for other in report.results):
-            yield f"{name}={value}"
-
-
 def _row(report: Report, result: Result) -> tuple[str, ...]:
     statistics, case = result.statistics, result.case
     interval = statistics.interval if statistics else None
+    params = [
+        f"{name}={value}"
+        for name, value in case.params
+        if any(dict(other.case.params).get(name) != value for other in report.results)
+    ]
     return (
         " ".join(filter(None, (case.placement, report.names.get(case)))),
         str(case.micro_batch_size),
-        " ".join([case.precision, *_distinct_params(report, result)]),
+        " ".join([case.precision, *params]),
         _number(result.median),
         _number(result.speedup),
         f"{result.efficiency:.1%}" if result.efficiency is not None else "n/a",
@@ -93,18 +104,4 @@ def _row(report: Report, result: Result) -> tuple[str, ...]:
         f"{interval.coverage:.1%}" if interval else "",
         result.transport.removeprefix("-"),
         " ".join(mark.code for mark in result.marks),
-    )
-
-
-def _published(first: PublishedResult, result: Result, others: int) -> tuple[str, ...]:
-    batch = f"b{first.batch}" if first.batch.isdecimal() else first.batch
-    difference = first.difference(result)
-    return (
-        first.framework,
-        f"{first.placement} {batch}",
-        first.precision,
-        str(first.throughput),
-        "n/a" if difference is None else f"{difference:+z.1%}",
-        first.hardware,
-        first.source + (f" (and {others} more in the report)" if others else ""),
     )

@@ -21,7 +21,6 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     def column(self, number: int) -> list[str]:
-        """All cells below a name."""
         return [row[number] for row in self.rows]
 
     def of(self, numbers: Sequence[int]) -> "Table":
@@ -30,7 +29,7 @@ class Table:
         return Table(self.title, tuple(self.head[number] for number in numbers), rows)
 
 
-def wrapped(line: str, width: int, further: str = "  ") -> str:
+def wrap(line: str, width: int, further: str = "  ") -> str:
     """Wrap the line between words, with ``further`` before each line after the first."""
     if len(line) <= width:
         return line
@@ -46,13 +45,12 @@ def wrapped(line: str, width: int, further: str = "  ") -> str:
     return "\n".join(pieces)
 
 
-def filled(table: Table) -> Table:
-    """The table without empty columns."""
+def drop_empty_columns(table: Table) -> Table:
     return table.of([n for n in range(len(table.head)) if any(table.column(n))])
 
 
-def fitting(table: Table, width: int, spare: Sequence[str]) -> Table | None:
-    """The table less the spare columns that must go for no word to break; None if too wide still.
+def drop_columns(table: Table, width: int, spare: Sequence[str]) -> Table | None:
+    """Drop the spare columns that must go for no word to break; None if it is too wide still.
 
     Args:
         width: characters in a line.
@@ -61,14 +59,14 @@ def fitting(table: Table, width: int, spare: Sequence[str]) -> Table | None:
     for gone in range(len(spare) + 1):
         kept = [n for n, name in enumerate(table.head) if name not in spare[:gone]]
         narrower = table.of(kept)
-        if _least_width(narrower) <= width:
+        if _measure_table(narrower) <= width:
             return narrower
     return None
 
 
-def drawn(table: Table, width: int) -> Iterator[str]:
-    """Return the lines of the table: numbers on the right, cells wrapped between words."""
-    widths = _widths(table, width)
+def draw(table: Table, width: int) -> Iterator[str]:
+    """Yield the lines of the table: numbers on the right, cells wrapped between words."""
+    widths = _choose_widths(table, width)
     right = [_is_numbers(table.column(number)) for number in range(len(widths))]
     yield from _row(table.head, widths, right)
     yield _GAP.join("-" * size for size in widths)
@@ -78,7 +76,7 @@ def drawn(table: Table, width: int) -> Iterator[str]:
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    wraps = [wrapped(cell, size, "").split("\n") for cell, size in zip(cells, widths, strict=True)]
+    wraps = [wrap(cell, size, "").split("\n") for cell, size in zip(cells, widths, strict=True)]
     for line in itertools.zip_longest(*wraps, fillvalue=""):
         padded = (
             " " * (size - cell_len(piece)) + piece
@@ -89,9 +87,9 @@ def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
         yield _GAP.join(padded).rstrip()
 
 
-def _widths(table: Table, width: int) -> list[int]:
+def _choose_widths(table: Table, width: int) -> list[int]:
     """Return the width of each column: that of its cells, the widest ones narrowed to fit."""
-    least = [_least(table, number) for number in range(len(table.head))]
+    least = [_measure_column(table, number) for number in range(len(table.head))]
     widths = [
         max(cell_len(cell) for cell in (name, *table.column(number)))
         for number, name in enumerate(table.head)
@@ -103,7 +101,7 @@ def _widths(table: Table, width: int) -> list[int]:
 
 
 def records(table: Table) -> Iterator[str]:
-    """Lines for a terminal that is too narrow for columns: each row as ``name: cell`` lines."""
+    """Yield each row as ``name: cell`` lines, for a terminal that is too narrow for columns."""
     for row in table.rows:
         yield ""
         yield from (f"{name}: {cell}" for name, cell in zip(table.head, row, strict=True) if cell)
@@ -114,13 +112,13 @@ def _is_numbers(cells: Sequence[str]) -> bool:
     return all(_NUMBERS.fullmatch(cell) for cell in cells)
 
 
-def _least_width(table: Table) -> int:
+def _measure_table(table: Table) -> int:
     columns = range(len(table.head))
     gaps = len(_GAP) * (len(table.head) - 1)
-    return sum(_least(table, number) for number in columns) + gaps
+    return sum(_measure_column(table, number) for number in columns) + gaps
 
 
-def _least(table: Table, number: int) -> int:
+def _measure_column(table: Table, number: int) -> int:
     """Return a column's minimum width: its longest word, or longest cell if it has numbers."""
     cells = table.column(number)
     whole = cells if _is_numbers(cells) else [word for cell in cells for word in cell.split()]

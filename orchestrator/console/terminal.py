@@ -23,7 +23,7 @@ class _Quiet(io.TextIOWrapper):
 
 
 class Stream(Console):
-    """A stream to people; a reader that has gone away is an error of ours to handle, not rich's."""
+    """A stream to people; we, not rich, handle a reader that has gone away."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -34,12 +34,12 @@ class Stream(Console):
 
 
 def output() -> Stream:
-    """Standard output."""
+    """Open standard output."""
     return Stream(highlight=False, soft_wrap=True)
 
 
 def progress() -> Stream:
-    """Standard error."""
+    """Open standard error."""
     raw = os.fdopen(2, "wb", closefd=False)
     quiet = _Quiet(raw, encoding=sys.stderr.encoding, errors="replace")
     return Stream(file=quiet, highlight=False, soft_wrap=True)

@@ -34,29 +34,29 @@ class Row:
 
     @property
     def share(self) -> float:
-        """The part of the running attempt that is done, from 0 to 1."""
+        """Return the part of the running attempt that is done, from 0 to 1."""
         attempt, iteration, _ = self._now
         return min(iteration / self._of, 1.0) if attempt and self._of else 0.0
 
     def attempt(self, number: int) -> None:
-        """An attempt starts."""
+        """Begin an attempt."""
         self._began = self._printed_at = time.monotonic()
         self._now = (f"{self._name} a{number}", 0, 0.0)
-        self._view.began(self, f"{self._now[0]}: started")
+        self._view.begin_attempt(self, f"{self._now[0]}: started")
 
     def progress(self, iteration: int, rate: float) -> None:
-        """The attempt has come to an iteration, at a rate in samples per second."""
+        """Show the iteration that the attempt has reached, and its rate in samples per second."""
         self._now = (self._now[0], iteration, rate)
         if time.monotonic() - self._printed_at > PLAIN_EVERY_S:
             self._printed_at = time.monotonic()
-            self._view.went_on(self)
+            self._view.print_progress(self)
 
     def ended(self, state: str, words: str, *, final: bool) -> None:
-        """The attempt ended; ``final`` if its trial needs no further one."""
+        """End the attempt; ``final`` if its trial needs no further one."""
         took = duration(time.monotonic() - self._began)
         line = f"{self._now[0]}: {state}, {words}, took {took}"
         self._now = ("", 0, 0.0)
-        self._view.ended(self, line, state, final=final)
+        self._view.end_attempt(self, line, state, final=final)
 
     def __str__(self) -> str:
         attempt, iteration, rate = self._now
@@ -107,11 +107,11 @@ class View:
             self._live.stop()
 
     def trial(self, name: str, iterations: int) -> Row:
-        """A row for a trial, as a context to run it in; ``iterations`` its log will show."""
+        """Return a row for a trial, as a context to run it in, with the iterations of its log."""
         return Row(self, name, iterations)
 
     def fewer(self, trials: int) -> None:
-        """So many of the trials need not be run."""
+        """Subtract trials that need not be run."""
         with self._lock:
             self._total -= trials
 
@@ -128,21 +128,19 @@ class View:
         with self._lock:
             self._rows = tuple(other for other in self._rows if other is not row)
 
-    def began(self, row: Row, text: str) -> None:
-        """An attempt of the row's trial has started."""
+    def begin_attempt(self, row: Row, text: str) -> None:
         with self._lock:
             self._most = max(self._most, sum(bool(str(other)) for other in self._rows))
             if not self._live:
                 self._line(row, text)
 
-    def went_on(self, row: Row) -> None:
-        """It is time for a plain line of how far the row's trial is."""
+    def print_progress(self, row: Row) -> None:
+        """Print a plain line of how far the row's trial is, if there is no live view."""
         if not self._live:
             with self._lock:
                 self._line(row, str(row))
 
-    def ended(self, row: Row, text: str, state: str, *, final: bool) -> None:
-        """The attempt ended; ``final`` if its trial needs no further one."""
+    def end_attempt(self, row: Row, text: str, state: str, *, final: bool) -> None:
         with self._lock:
             if final:
                 self._final |= {row.number}
@@ -154,13 +152,10 @@ class View:
         if not self._over:  # a lane that nobody waits for has nothing to say
             self._say(f"[{row.number}/{self._total}] {text}")
 
-    def _count_finished(self) -> int:
-        return self._before + len(self._final)
-
     def _estimate_remaining(self) -> float | None:
-        """Seconds by the trials that have ended, and what runs counts where several run at once."""
-        ended = self._count_finished() - self._before
-        if not ended or self._count_finished() >= self._total:
+        """Estimate seconds by the trials that ended, and by running ones if several ran at once."""
+        ended = len(self._final)
+        if not ended or self._before + ended >= self._total:
             return None
         done = ended + (self._running() if self._most > 1 else 0.0)
         left = max(self._total - self._before - done, 0.0)
@@ -170,14 +165,14 @@ class View:
         return sum(row.share for row in self._rows)
 
     def __rich__(self) -> Group:
-        left = self._estimate_remaining()
+        left, finished = self._estimate_remaining(), self._before + len(self._final)
         head = (
-            f"{self._name}: {self._count_finished()} of {self._total} trials"
+            f"{self._name}: {finished} of {self._total} trials"
             + (f", {self._bad} not valid" if self._bad else "")
             + f", {duration(time.monotonic() - self._began)} elapsed"
             + (f", about {duration(left)} left" if left else "")
         )
-        completed = min(self._count_finished() + self._running(), self._total)
+        completed = min(finished + self._running(), self._total)
         bar = ProgressBar(total=self._total, completed=completed)
         running = [Text(words) for row in self._rows if (words := str(row))]
         return Group(Text(head), *(running or [Text("")]), bar)

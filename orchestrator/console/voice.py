@@ -28,7 +28,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 
 
 def harmless(text: str) -> str:
-    """The text with control characters escaped; it may come from a node or a log."""
+    """Escape control characters of a text, which may come from a node or a log."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
@@ -102,9 +102,9 @@ class Voice:
         from orchestrator.console import tables
 
         for line in lines:
-            self.result(tables.wrapped(line, self._width))
+            self.result(tables.wrap(line, self._width))
 
-    def cleared(self) -> None:
+    def clear(self) -> None:
         """Clear the terminal for the next look; elsewhere an empty line parts it from the last."""
         if self._out.is_terminal:
             self._out.clear()
@@ -148,7 +148,7 @@ class Voice:
         return code
 
     def gravest(self, failures: Sequence[errors.DlperfError]) -> errors.DlperfError:
-        """The gravest of these errors, to be raised; the others are printed."""
+        """Return the gravest of these errors, to be raised; print the others."""
         gravest = errors.gravest(failures)
         for failure in failures:
             if failure is not gravest:
@@ -172,14 +172,14 @@ class Voice:
         from orchestrator.console import tables
 
         cells = [[harmless(cell) for cell in row] for row in rows]
-        table = tables.filled(tables.Table(harmless(title), tuple(head), cells))
-        fitting = tables.fitting(table, self._width, spare)
+        table = tables.drop_empty_columns(tables.Table(harmless(title), tuple(head), cells))
+        fitting = tables.drop_columns(table, self._width, spare)
         self._out.say(table.title)
         if fitting is None:
             for line in tables.records(table):
                 self._out.say(line)
             return
-        for line in tables.drawn(fitting, self._width):
+        for line in tables.draw(fitting, self._width):
             self._out.say(line)
         if gone := [name for name in table.head if name not in fitting.head]:
             self.line(f"columns hidden at this width: {', '.join(gone)}; --json has everything")
@@ -227,7 +227,7 @@ class Voice:
             self.table(*shown)
 
     def view(self, name: str, total: int, done: int) -> "View":
-        """The live view of a sweep of ``total`` trials, of which ``done`` need no run."""
+        """Return the live view of a sweep of ``total`` trials, of which ``done`` need no run."""
         from orchestrator.console.view import View
 
         live = not self.as_json and self._err.is_terminal

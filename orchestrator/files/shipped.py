@@ -41,10 +41,10 @@ def names(kind: Kind) -> dict[str, Path]:
     for root in (Path(), _ROOT):
         pattern = "*/image.yaml" if kind == "images" else "*.yaml"
         for path in sorted((root / kind).glob(pattern)):
-            paths.setdefault(path.parent.name if kind == "images" else named(path), path)
+            paths.setdefault(path.parent.name if kind == "images" else derive_name(path), path)
     return paths
 
 
-def named(path: Path) -> str:
+def derive_name(path: Path) -> str:
     """Return the name of a playbook in folders and on nodes: ``my-sweep`` of ``my sweep.yaml``."""
     return re.sub(r"\s+", "-", path.stem.strip())

@@ -82,15 +82,15 @@ def host(word: str) -> DraftNode:
         UsageError: HOST; that is no host.
     """
     try:
-        return _of_endpoint(word)
+        return _parse_endpoint(word)
     except ValueError as error:
         needed = "a host such as gpu01, user@10.0.0.11:22, [fd00::11]:22 or localhost"
         raise errors.UsageError(str(error), code="HOST", fix=f"give {needed}") from error
 
 
-def _of_endpoint(word: str) -> DraftNode:
+def _parse_endpoint(word: str) -> DraftNode:
     at = parse_endpoint(word)
-    return DraftNode(named(at.host), at.host, at.user, at.port)
+    return DraftNode(derive_name(at.host), at.host, at.user, at.port)
 
 
 def hostfile(path: Path) -> HostList:
@@ -101,13 +101,13 @@ def hostfile(path: Path) -> HostList:
     found = HostList(str(path))
     for number, line in enumerate(text(path).splitlines(), 1):
         if words := re.sub(r"\s*=\s*", "=", line.partition("#")[0]).split():
-            found.add(str(number), _of_line(*words))
+            found.add(str(number), _parse_line(*words))
     return found.checked()
 
 
-def _of_line(word: str, *settings: str) -> Iterator[DraftNode]:
+def _parse_line(word: str, *settings: str) -> Iterator[DraftNode]:
     """Yield the host of a line such as ``gpu01 slots=8``."""
-    host = _of_endpoint(word)
+    host = _parse_endpoint(word)
     said = {key: value for key, _, value in (setting.partition("=") for setting in settings)}
     if host.port is not None and host.port < 1024 and host.port != 22:
         raise ValueError(
@@ -135,11 +135,11 @@ def scontrol(output: str, shown: str) -> HostList:
         if node["nodename"].casefold() == "default":
             default |= node
         else:
-            found.add(node["nodename"], _of_slurm({**default, **node}))
+            found.add(node["nodename"], _parse_slurm({**default, **node}))
     return found.checked()
 
 
-def _of_slurm(node: Mapping[str, str]) -> Iterator[DraftNode]:
+def _parse_slurm(node: Mapping[str, str]) -> Iterator[DraftNode]:
     names = nodeset.unfold_all(node["nodename"], MOST)
     at = node.get("nodeaddr") or node.get("nodehostname") or node["nodename"]
     addresses = nodeset.unfold_all(at, MOST)
@@ -147,7 +147,7 @@ def _of_slurm(node: Mapping[str, str]) -> Iterator[DraftNode]:
         raise ValueError(f"{at} stands for {len(addresses)}; needed {len(names)}, one for each")
     gpus = slurm.gpus(node.get("gres", "")) or None
     for name, address in zip(names, addresses, strict=True):
-        yield DraftNode(named(name), parse_host(address), claimed_gpus=gpus)
+        yield DraftNode(derive_name(name), parse_host(address), claimed_gpus=gpus)
 
 
 class _Group(BaseModel):
@@ -191,7 +191,7 @@ def ansible(path: Path) -> HostList:
             fix=f"ansible-inventory -i {path} --list >hosts.json, then --ansible hosts.json",
         ) from error
     for name, said in variables.items():
-        found.add(name, _of_variables(name, said))
+        found.add(name, _parse_variables(name, said))
     return found.checked()
 
 
@@ -245,7 +245,7 @@ def _read_line(line: str) -> Iterator[tuple[str, Mapping[str, object]]]:
         yield name, {"ansible_port": port, **own} if port else own
 
 
-def _of_variables(name: str, said: Mapping[str, object]) -> Iterator[DraftNode]:
+def _parse_variables(name: str, said: Mapping[str, object]) -> Iterator[DraftNode]:
     """Yield the host of these variables of Ansible's.
 
     Options of ssh that are not taken are named without their values, since a command may contain
@@ -272,13 +272,13 @@ def _of_variables(name: str, said: Mapping[str, object]) -> Iterator[DraftNode]:
             ignored.append(variable)
             continue
         for flag, setting in flags:
-            hop, left = _jump(flag, setting)
+            hop, left = _parse_jump(flag, setting)
             jump = jump or hop  # the first of an option counts, as in ssh
             ignored += [f"{variable}: {option}" for option in left]
     at = parse_endpoint(value("ansible_host", "ansible_ssh_host") or name)
     port = value("ansible_port", "ansible_ssh_port")
     yield DraftNode(
-        named(name),
+        derive_name(name),
         at.host,
         value("ansible_user", "ansible_ssh_user") or at.user,
         at.port or (split_port(f"port:{port}")[1] if port else None),
@@ -288,7 +288,7 @@ def _of_variables(name: str, said: Mapping[str, object]) -> Iterator[DraftNode]:
     )
 
 
-def _jump(option: str, value: str) -> tuple[str | None, list[str]]:
+def _parse_jump(option: str, value: str) -> tuple[str | None, list[str]]:
     """Return the jump host that an option of ssh names, and the options that are not taken."""
     if option == "-o":
         option, _, value = re.sub(r"\s*=\s*|\s+", "=", value.strip(), count=1).partition("=")
@@ -327,7 +327,7 @@ def distinct(found: Iterable[DraftNode]) -> tuple[DraftNode, ...]:
     )
 
 
-def named(address: str) -> str:
+def derive_name(address: str) -> str:
     """Return a node's name that is the whole of an address, as far as a name may be long."""
     name = re.sub("[:%]", "-", address)
     name = name if len(name) < 64 else name.partition(".")[0]

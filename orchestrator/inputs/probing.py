@@ -22,7 +22,7 @@ def ask(transport: Transport, probe: Probe[T], timeout_s: float) -> T:
         NodeError: no answer.
         UnfitError: the answer cannot be parsed; the message has the command's standard error.
     """
-    return understood(probe, transport.run(probe.argv, timeout_s=timeout_s), transport.node)
+    return parse_output(probe, transport.run(probe.argv, timeout_s=timeout_s), transport.node)
 
 
 def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mapping[str, Output]:
@@ -39,18 +39,18 @@ def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mappin
     return ask(transport, probe, sections.timeout_s(asked))
 
 
-def answered(probe: Probe[T], answer: Answer[Completed]) -> Answer[T]:
+def parse_answer(probe: Probe[T], answer: Answer[Completed]) -> Answer[T]:
     """Parse the fact in a node's answer; an error takes its place."""
     fact, error = None, answer.error
     if answer.value is not None:
         try:
-            fact = understood(probe, answer.value, answer.node)
+            fact = parse_output(probe, answer.value, answer.node)
         except errors.DlperfError as unread:
             error = unread
     return Answer(answer.node, fact, error, answer.at_s)
 
 
-def understood(probe: Probe[T], done: Completed, node: str) -> T:
+def parse_output(probe: Probe[T], done: Completed, node: str) -> T:
     """Parse the fact in a finished probe's output.
 
     Raises:

@@ -108,7 +108,7 @@ def inventory(
     )
 
 
-def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
+def narrow(cluster: Cluster, pattern: str | None) -> Cluster:
     """Return the cluster with the nodes that a pattern names, in the order of the inventory.
 
     Args:
@@ -119,7 +119,7 @@ def narrowed(cluster: Cluster, pattern: str | None) -> Cluster:
     """
     if pattern is None:
         return cluster
-    names = chosen([entry.name for entry in cluster.nodes], pattern)
+    names = match_names([entry.name for entry in cluster.nodes], pattern)
     return cluster.model_copy(
         update={"nodes": tuple(entry for entry in cluster.nodes if entry.name in names)}
     )
@@ -143,7 +143,8 @@ def leaving_out(
     words = ["dlperf-orch", *(word for word in sys.argv[1:] if word not in omitted)]
     before = [at for at, word in enumerate(words) if word.partition("=")[0] == "--nodes"]
     if before:
-        words[before[-1] + ("=" not in words[before[-1]])] += f",{pattern}"
+        at = before[-1] if "=" in words[before[-1]] else before[-1] + 1
+        words[at] += f",{pattern}"
     else:
         words += ["--nodes", pattern]
     return shlex.join(words)
@@ -165,8 +166,8 @@ def way_out(cluster: Cluster, least: int = 1) -> Iterator[set[str]]:
         raise
 
 
-def chosen(names: Sequence[str], pattern: str) -> Set[str]:
-    """Return those of the names that a pattern of ``narrowed`` fits.
+def match_names(names: Sequence[str], pattern: str) -> Set[str]:
+    """Return those of the names that a pattern of ``narrow`` fits.
 
     Raises:
         UsageError: NO-NODE.

@@ -58,13 +58,13 @@ def judged_cluster(document: Document) -> Cluster:
         (
             *inventory_conflicts(inventory),
             *environment.refused(inventory.env),
-            *_open_keys(inventory),
+            *_list_open_keys(inventory),
         ),
     )
     return inventory
 
 
-def _open_keys(inventory: Cluster) -> Iterator[Conflict]:
+def _list_open_keys(inventory: Cluster) -> Iterator[Conflict]:
     """Yield private SSH keys that other users may read; ssh itself refuses public ones."""
     keys: dict[tuple[str | int, ...], str | None] = {
         ("nodes", index, "identity"): node.identity for index, node in enumerate(inventory.nodes)
@@ -90,7 +90,7 @@ def playbook(name: str, image: str | None = None) -> Playbook:
         UsageError: NO-FILE.
     """
     path = _find("playbooks", name)
-    return judged_playbook(yaml_reader.read(path), shipped.named(path), image)
+    return judged_playbook(yaml_reader.read(path), shipped.derive_name(path), image)
 
 
 def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:
@@ -112,7 +112,7 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
         ("inventory", experiment.inventory, tuple(shipped.names("inventory"))),
     ):
         if value is not None and value not in choices:
-            conflicts.append(Conflict((key,), _is_none(key, value, choices)))
+            conflicts.append(Conflict((key,), _describe_missing(key, value, choices)))
     workload = None
     try:
         if workload := workloads.find(experiment.workload):
@@ -124,15 +124,15 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
         raise AssertionError("an unknown workload is a mistake")
     chosen, folder = image(other_image or experiment.image)
     experiment = experiment.model_copy(update={"image": chosen.name})
-    refuse(document, _unfit_image(experiment, workload, chosen))
+    refuse(document, _check_image(experiment, workload, chosen))
     return Playbook(name, document, experiment, workload, chosen, folder)
 
 
-def _unfit_image(experiment: Experiment, workload: Workload, chosen: Image) -> Iterator[Conflict]:
+def _check_image(experiment: Experiment, workload: Workload, chosen: Image) -> Iterator[Conflict]:
     """Yield an image without the workload's program, or one for another value of a parameter."""
     name = experiment.workload
     if chosen.workloads and name not in chosen.workloads:
-        serving = [other for other, image in _readable().items() if name in image.workloads]
+        serving = [other for other, image in _read_images().items() if name in image.workloads]
         if serving:
             text = f"{chosen.name} serves {', '.join(chosen.workloads)}, not {name}"
             yield Conflict(("image",), f"{text}; needed {' or '.join(serving)}")
@@ -159,10 +159,10 @@ def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | N
     """
     conflicts = matrix.conflicts(playbook.experiment, playbook.workload, cluster, chosen)
     refuse(playbook.document, conflicts)
-    refuse(playbook.document, _unstartable(playbook, cluster, chosen))
+    refuse(playbook.document, _check_starts(playbook, cluster, chosen))
 
 
-def _unstartable(
+def _check_starts(
     playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | None
 ) -> Iterator[Conflict]:
     """Yield a case of each placement that no launcher starts there, or without its program."""
@@ -198,7 +198,7 @@ def judged_image(document: Document) -> Image:
     definition = yaml_reader.validated(document, Image)
     installed = workloads.names()
     unknown = (
-        Conflict(("workloads", index), _is_none("workload", name, installed))
+        Conflict(("workloads", index), _describe_missing("workload", name, installed))
         for index, name in enumerate(definition.workloads)
         if name not in installed
     )
@@ -217,7 +217,7 @@ def image(choice: str) -> tuple[Image, Path]:
     """
     name, _, tag = choice.partition("@")
     if "/" in name:
-        name = _built_on(name, tag)
+        name = _find_by_base(name, tag)
     path = _find("images", name)
     definition = judged_image(yaml_reader.read(path))
     if tag and definition.archive is not None:
@@ -232,7 +232,7 @@ def image(choice: str) -> tuple[Image, Path]:
     return definition, path.parent.resolve()
 
 
-def _built_on(repository: str, tag: str) -> str:
+def _find_by_base(repository: str, tag: str) -> str:
     """Return the one image that puts a program of ours into that base.
 
     Images with a ``source`` are left out: a benchmark's code at one commit fits one base.
@@ -242,7 +242,7 @@ def _built_on(repository: str, tag: str) -> str:
     """
     fitting = [
         name
-        for name, image in _readable().items()
+        for name, image in _read_images().items()
         if image.source is None and image.base.rpartition(":")[0] == repository
     ]
     if len(fitting) != 1:
@@ -256,10 +256,10 @@ def _built_on(repository: str, tag: str) -> str:
 
 def plain_image() -> Image | None:
     """Return the image, here or shipped, whose program also runs as a plain process; if any."""
-    return next((image for image in _readable().values() if image.requires), None)
+    return next((image for image in _read_images().values() if image.requires), None)
 
 
-def _readable() -> dict[str, Image]:
+def _read_images() -> dict[str, Image]:
     """Return all images, here and shipped; unreadable ones are left out."""
     found = {}
     for name, path in shipped.names("images").items():
@@ -268,7 +268,7 @@ def _readable() -> dict[str, Image]:
     return found
 
 
-def _is_none(kind: str, name: str, choices: tuple[str, ...]) -> str:
+def _describe_missing(kind: str, name: str, choices: tuple[str, ...]) -> str:
     question = words.did_you_mean(name, choices)
     also = f"; {question}" if question else ""
     needed = f"needed one of {', '.join(choices)}" if choices else "there is none at all"

@@ -142,7 +142,7 @@ def _count_data(
             continue
         done = Completed(said.exit_code, said.out.encode(), said.err.encode())
         try:
-            counts[name] = probing.understood(probes[name], done, node.name)
+            counts[name] = probing.parse_output(probes[name], done, node.name)
         except errors.DlperfError as error:
             counts[name] = error
     return counts

@@ -37,7 +37,7 @@ def hosts(
     limit_s = sections.timeout_s(discovery.questions(ELSEWHERE))
     with Fleet.of(_build_cluster(name, nodes, agent, known_hosts)) as fleet:
         done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
-    return [probing.answered(probes[answer.node], answer) for answer in done]
+    return [probing.parse_answer(probes[answer.node], answer) for answer in done]
 
 
 def of_partition(partition: Partition, account: str | None) -> Discovered:
@@ -48,7 +48,7 @@ def of_partition(partition: Partition, account: str | None) -> Discovered:
     """
     probe = discovery.probe(ELSEWHERE, nonce=secrets.token_hex(8))
     done = one_step.run(partition, account, probe.argv)
-    return probing.understood(probe, done, partition.name)
+    return probing.parse_output(probe, done, partition.name)
 
 
 def _build_cluster(

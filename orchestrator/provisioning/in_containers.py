@@ -56,7 +56,7 @@ def findings(
             done = runtime.run_once(question.argv, gpus=gpus, timeout_s=limit_s, mounts=mounts)
         finally:
             running.discard(node)
-        return probing.understood(question, done, node)
+        return probing.parse_output(question, done, node)
 
     try:
         for name in names:

@@ -62,7 +62,7 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
     }
     longest_s = max(sections.timeout_s(of_node) for of_node in questions.values())
     done = ask({name: probe.argv for name, probe in probes.items()}, longest_s)
-    answers = [probing.answered(probes[answer.node], answer) for answer in done]
+    answers = [probing.parse_answer(probes[answer.node], answer) for answer in done]
     reported = {answer.node: answer.value for answer in answers if answer.value}
     facts = {name: node_probe.facts(answer) for name, answer in reported.items()}
     drivers = [image.driver for image in asking.images if image.driver is not None]

@@ -90,7 +90,7 @@ def measure(
         UsageError: NO-PACK, NO-CASE; the playbook cannot measure these nodes side by side.
         DlperfError: as of any sweep.
     """
-    cluster = sites.narrowed(user_files.cluster(inventory)[0], nodes)
+    cluster = sites.narrow(user_files.cluster(inventory)[0], nodes)
     found = user_files.playbook(playbook)
     cases = _cases(found, cluster)
     if not cases:

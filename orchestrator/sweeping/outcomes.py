@@ -65,7 +65,7 @@ def say_uncounted(campaign: Campaign, trials: Iterable[Trial]) -> None:
 
 
 def _load_outcome(campaign: Campaign, trial: Trial) -> KeptOutcome:
-    return evidence.kept(campaign.sweep, trial, campaign.history(trial))
+    return evidence.check_outcome(campaign.sweep, trial, campaign.history(trial))
 
 
 def _list_marks(campaign: Campaign, kept: KeptOutcome) -> tuple[Problem, ...]:
@@ -109,12 +109,12 @@ def measure(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -
         log, trial.case, method, trial=trial.name, repeat=trial.repeat, path=f"logs/{trial.log}"
     )
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
-    ends = evidence.taken(folder, gang.ends)
+    ends = evidence.add_checksums(folder, gang.ends)
     measurement = measurement.with_problems(evidence.changed_logs(folder, ends))
     measurement = measurement.with_problems(_check_code(campaign))
     if len(attempt.tasks) > 1:
-        measurement = fabric.proved(measurement, attempt, _read_fabric(campaign, attempt))
-    measurement = telemetry.stated(measurement, log, folder, ends)
+        measurement = fabric.add_transport(measurement, attempt, _read_fabric(campaign, attempt))
+    measurement = telemetry.add_state(measurement, log, folder, ends)
     if campaign.strict:
         measurement = telemetry.strict(measurement)
     campaign.sweep.keep_log(trial.log, source)
@@ -165,9 +165,9 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judg
         provenance=_provenance(campaign, trial, attempt),
         port=attempt.port,
         start_skew_s=gang.start_skew_s if gang else None,
-        tasks=evidence.taken(folder, gang.ends) if gang else (),
+        tasks=evidence.add_checksums(folder, gang.ends) if gang else (),
         observed=telemetry.digests(folder, gang.ends) if gang else {},
-        marks=telemetry.of_machines(measurement) if measurement else (),
+        marks=telemetry.list_marks(measurement) if measurement else (),
         beside=_beside(campaign, attempt),
         attempt_sha256=contents.sha256(folder / "attempt.json"),
         code=package.digest(campaign.recipe.workload.name),
@@ -188,7 +188,7 @@ def _beside(campaign: Campaign, attempt: Attempt) -> tuple[str, ...]:
 
 def _read_fabric(campaign: Campaign, attempt: Attempt) -> Mapping[str, Fabric]:
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
-    return fabric.observed(folder, attempt.tasks, campaign.recipe.workload)
+    return fabric.read_transports(folder, attempt.tasks, campaign.recipe.workload)
 
 
 def _file(campaign: Campaign, attempt: Attempt, node_rank: int, name: str) -> Path:

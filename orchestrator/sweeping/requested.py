@@ -130,7 +130,7 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
             code="USAGE",
             fix="leave it out: after any end the same command goes on",
         )
-    cluster = sites.narrowed(whole, options.nodes)
+    cluster = sites.narrow(whole, options.nodes)
     known, digest = sites.of(store, whole), sites.digest(whole)
     edited = known is not None and known.cluster_digest != digest
     if edited:

@@ -159,7 +159,7 @@ def find_finished(store: Store, request: Requested) -> tuple[Sweep, int] | None:
         trial.name
         for trial in plan.trials
         if trial.name in names
-        and evidence.kept(sweep, trial, histories.get(trial.name, History())).valid
+        and evidence.check_outcome(sweep, trial, histories.get(trial.name, History())).valid
     }
     resting = evidence.not_needed(sweep, plan, histories)
     return (sweep, len(valid)) if names <= valid | resting else None

@@ -28,7 +28,7 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
     sweep.record()
     target = output or Path(f"{sweep.id}{archives.SUFFIX}")
     with sweep.lock():
-        marks = _marks(sweep)
+        marks = _list_marks(sweep)
         packed = archives.pack(sweep, target)
     left_out = [path for path in packed.left_out if path not in ("lock", contents.SUMS)]
     if left_out:
@@ -44,7 +44,7 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
     return voice.finish({**document, "files": packed.files, "marks": marks})
 
 
-def _marks(sweep: Sweep) -> list[str]:
+def _list_marks(sweep: Sweep) -> list[str]:
     marks = []
     with on_disk(sweep.folder):
         events = sweep.folder / "events.jsonl"

@@ -23,7 +23,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
     """
     cluster, path = user_files.cluster(inventory)
     site = sites.of(store, cluster)
-    records = _records(site, names, inventory)
+    records = _find_records(site, names, inventory)
     lock = materials.lock(path)
     kept = Downloads(store.root / "downloads", lambda *_: None)
     with Fleet.of(cluster) as fleet:
@@ -44,7 +44,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
     return voice.finish({"folder": str(folder), "bundle": made.model_dump(mode="json")})
 
 
-def _records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[ImageRecord]:
+def _find_records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[ImageRecord]:
     records = site.images if site else {}
     if not records:
         raise errors.UnfitError(

@@ -45,7 +45,7 @@ def check(paths: list[str], voice: Voice) -> int:
             mistakes += error.mistakes
     for path, kind in kinds.items():
         voice.result(f"{path}: a valid {kind}")
-    mistakes += _together(valid)
+    mistakes += _check_together(valid)
     if mistakes:
         raise errors.ConfigError(mistakes)
     if list(kinds.values()).count("inventory") > 1 and "playbook" in kinds.values():
@@ -79,7 +79,7 @@ def _find_files(word: str) -> list[Path]:
     return [path for kind in kinds if (path := shipped.find(kind, word))] or [Path(word)]
 
 
-def _together(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[errors.Mistake]:
+def _check_together(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[errors.Mistake]:
     """Yield what the one inventory says of the playbooks beside it that cannot run there."""
     clusters = [(path, noun) for path, noun in valid.items() if isinstance(noun, Cluster)]
     if len(clusters) != 1:
@@ -105,7 +105,7 @@ def _together(valid: Mapping[str, Cluster | Playbook | Image]) -> Iterator[error
 
 def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
     document = yaml_reader.read(path)
-    kind = _kind(document)
+    kind = _find_kind(document)
     if kind == "inventory":
         cluster = user_files.judged_cluster(document)
         for index, choice in enumerate(cluster.images):
@@ -114,7 +114,7 @@ def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
         return kind, cluster
     if kind == "playbook":
         with _judging(document, ("image",)):
-            return kind, user_files.judged_playbook(document, shipped.named(path))
+            return kind, user_files.judged_playbook(document, shipped.derive_name(path))
     return kind, user_files.judged_image(document)
 
 
@@ -127,7 +127,7 @@ def _judging(document: Document, path: Where) -> Iterator[None]:
         raise errors.ConfigError([document.mistake(path, f"{error.cause}; {error.fix}")]) from error
 
 
-def _kind(document: Document) -> str:
+def _find_kind(document: Document) -> str:
     """Return what a file is by its keys, or by what a misspelt one of them must mean.
 
     Raises:

@@ -24,11 +24,11 @@ def case_names(playbook: str | None, typed: str) -> list[str]:
     """Cases of a playbook, each after the comma-separated names typed so far."""
     before = typed[: typed.rfind(",") + 1]
     with contextlib.suppress(errors.DlperfError, OSError):
-        return [before + name for name in dict.fromkeys(_cases(playbook or ""))]
+        return [before + name for name in dict.fromkeys(_name_cases(playbook or ""))]
     return []
 
 
-def _cases(name: str) -> Iterator[str]:
+def _name_cases(name: str) -> Iterator[str]:
     from orchestrator.inputs import user_files
     from orchestrator.planning import matrix
 

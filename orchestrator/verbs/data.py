@@ -47,7 +47,7 @@ def check(store: Store, options: DataOptions, voice: Voice) -> int:
     Raises:
         StoreError: LOCKED; a sweep measures there now, which reading would disturb.
     """
-    request, whole = _request(store, options, voice)
+    request, whole = _resolve(store, options, voice)
     names = [node.name for node in request.cluster.members]
     with (
         sites.way_out(request.cluster),
@@ -63,10 +63,10 @@ def check(store: Store, options: DataOptions, voice: Voice) -> int:
 
 def dry_run(store: Store, options: DataOptions, voice: Voice) -> int:
     """Show what preparing would do on each node, and what prevents it; exit code."""
-    request, _ = _request(store, options, voice)
+    request, _ = _resolve(store, options, voice)
     given = plan.given_labels(options.labels)
     with Fleet.of(request.cluster) as fleet:
-        plans, failures = _plans(fleet, request, given)
+        plans, failures = _plan_nodes(fleet, request, given)
     return show.dry_run(voice, request, plans, failures)
 
 
@@ -79,7 +79,7 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         StoreError: LOCKED; a sweep measures there now.
         LeftoverError: ended by a second signal; the work on the nodes goes on.
     """
-    request, whole = _request(store, options, voice)
+    request, whole = _resolve(store, options, voice)
     given = plan.given_labels(options.labels)
     with (
         sites.way_out(request.cluster),
@@ -88,20 +88,26 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         locks.held(fleet, store.root),
         signals,
     ):
-        plans, failures = _plans(fleet, request, given)
+        plans, failures = _plan_nodes(fleet, request, given)
         show.plans(voice, request, plans)
         logs = store.root.resolve() / "data" / request.dataset.name
         owner = lock.own(store.root).record()
         work = Work(fleet, request, owner, logs, signals.stopping)
         try:
             outcomes = all_nodes.run(work, plans, failures, voice)
-            observed = _afterwards(fleet, request, outcomes, signals)
+            observed = _look_again(fleet, request, outcomes, signals)
         except Abandoned:
-            raise _abandoned(request) from None
+            names = nodeset.fold(node.name for node in request.cluster.members)
+            raise errors.LeftoverError(
+                f"left at once; preparing {request.dataset.name} may go on on {names}",
+                code="LEFTOVER",
+                fix="run the same command again: it finds what is at work;"
+                " Ctrl-C once then ends it",
+            ) from None
     return show.outcomes(voice, request, plans, outcomes, observed, signals.received)
 
 
-def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequest, Cluster]:
+def _resolve(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequest, Cluster]:
     dataset = DATASETS.get(options.name)
     if dataset is None:
         hint = words.did_you_mean(options.name, tuple(DATASETS))
@@ -112,7 +118,7 @@ def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequ
             fix=hint or "one of these",
         )
     whole, path = sites.inventory(store, options.inventory, None, voice)
-    cluster = sites.narrowed(whole, options.nodes)
+    cluster = sites.narrow(whole, options.nodes)
     for node in cluster.members:
         node_path = node.data.get(dataset.name, "")
         if not node_path.startswith("/"):
@@ -126,23 +132,19 @@ def _request(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequ
                 code="NO-DATASET",
                 fix=f"say data: {{{dataset.name}: /a/path}} there, or leave it out by --nodes",
             )
-    source = _source(options.source)
+    source = options.source
+    if source is not None:
+        if not source.startswith("/") or not source.isprintable():
+            raise errors.UsageError(
+                f"--from {source!r}; needed the absolute path of a folder on the nodes",
+                code="NO-SOURCE",
+                fix="such as --from /data/downloads",
+            )
+        source = source.rstrip("/") or "/"
     return DataRequest(dataset, cluster, source), whole
 
 
-def _source(named: str | None) -> str | None:
-    if named is None:
-        return None
-    if not named.startswith("/") or not named.isprintable():
-        raise errors.UsageError(
-            f"--from {named!r}; needed the absolute path of a folder on the nodes",
-            code="NO-SOURCE",
-            fix="such as --from /data/downloads",
-        )
-    return named.rstrip("/") or "/"
-
-
-def _plans(
+def _plan_nodes(
     fleet: Fleet, request: DataRequest, given: bytes | None
 ) -> tuple[dict[str, Planned], list[errors.DlperfError]]:
     """Return the plans by node name, and the errors of silent nodes."""
@@ -152,22 +154,13 @@ def _plans(
     return nodes, [answer.error for answer in answers if answer.error]
 
 
-def _afterwards(
+def _look_again(
     fleet: Fleet, request: DataRequest, outcomes: Mapping[str, NodeOutcome], signals: Signals
 ) -> Holdings:
-    """The data set on nodes that now have it; empty once a signal has come."""
+    """Look at the data set on nodes that now have it; empty once a signal has come."""
     good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
     nothing = Holdings({}, (), ())
     if signals.received:
         return nothing
     observed = held.holdings(fleet, request.dataset, good)
     return nothing if signals.received else observed
-
-
-def _abandoned(request: DataRequest) -> errors.LeftoverError:
-    names = nodeset.fold(node.name for node in request.cluster.members)
-    return errors.LeftoverError(
-        f"left at once; preparing {request.dataset.name} may go on on {names}",
-        code="LEFTOVER",
-        fix="run the same command again: it finds what is at work; Ctrl-C once then ends it",
-    )

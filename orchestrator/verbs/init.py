@@ -66,7 +66,7 @@ def init(
 
     Hosts that did not answer are in it too, with the reason in a comment.
     """
-    name = _name(cluster, out)
+    name = _choose_name(cluster, out)
     if out is not None and out.exists() and not force:
         raise errors.UsageError(
             f"{out} is there already", code="EXISTS", fix="give another -o, or --force"
@@ -79,10 +79,10 @@ def init(
                 code="HOST",
                 fix="leave out --user, --port, --identity, --agent, --known-hosts and --jump",
             )
-        nodes, answers, jobs = _by_slurm(sources, sources.partition, voice)
+        nodes, answers, jobs = _ask_by_slurm(sources, sources.partition, voice)
     else:
-        listed, refused = _listed(sources)
-        nodes = tuple(_node(one, login) for one in listed)
+        listed, refused = _list_hosts(sources)
+        nodes = tuple(_complete_login(one, login) for one in listed)
         voice.line(
             f"asking {words.count(len(nodes), 'host')}: {nodeset.fold(one.name for one in listed)}"
         )
@@ -90,7 +90,7 @@ def init(
             hosts = nodeset.fold(one.name for one in listed if setting in one.ignored)
             voice.line(f"{hosts}: not taken from the list: {words.printable(setting)}")
         answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
-    nodes = _called(
+    nodes = _use_hostnames(
         tuple(
             replace(node, found=answer.value, why=answer.error.cause if answer.error else "")
             for node, answer in zip(nodes, answers, strict=True)
@@ -101,6 +101,7 @@ def init(
     draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs, left_out)
     text = inventory_draft.text(draft)
     user_files.judged_cluster(yaml_reader.document(text, str(out or "inventory")))
+    failures = [*refused, *folded(answer.error for answer in answers if answer.error)]
     if out is None:
         voice.result(text.rstrip())
     else:
@@ -109,17 +110,15 @@ def init(
             file.write(text.encode())
         if kept:
             voice.result(f"{kept}: what {out} was before")
-    failures = [*refused, *folded(answer.error for answer in answers if answer.error)]
-    if out is not None:
         known = sum(node.found is not None for node in nodes)
         voice.result(f"{out}: {words.count(known, 'node')} of {len(nodes)} answered")
-        voice.result(f"next: {_next({failure.code for failure in failures}, out)}")
+        voice.result(f"next: {_advise({failure.code for failure in failures}, out)}")
     answered = {node.name: node.found is not None for node in nodes}
     document = {"file": str(out) if out else None, "inventory": text, "nodes": answered}
     return voice.finish(document, failures)
 
 
-def _name(cluster: str | None, out: Path | None) -> str:
+def _choose_name(cluster: str | None, out: Path | None) -> str:
     name = cluster or (out.stem if out else "mine")
     if not is_name(name):
         raise errors.UsageError(
@@ -130,7 +129,7 @@ def _name(cluster: str | None, out: Path | None) -> str:
     return name
 
 
-def _listed(sources: Sources) -> tuple[tuple[DraftNode, ...], list[errors.DlperfError]]:
+def _list_hosts(sources: Sources) -> tuple[tuple[DraftNode, ...], list[errors.DlperfError]]:
     """Return the hosts to ask, and an error for each that a list has and no inventory can."""
     if sources.account:
         raise errors.UsageError(
@@ -138,7 +137,7 @@ def _listed(sources: Sources) -> tuple[tuple[DraftNode, ...], list[errors.Dlperf
             code="HOST",
             fix="name a partition with --slurm, or leave it out",
         )
-    lists = tuple(_lists(sources))
+    lists = tuple(_read_lists(sources))
     found = [host_lists.host(text) for text in sources.hosts]
     imported = [listed for one in lists for listed in one.hosts]
     reasons = [reason for one in lists for reason in one.refused]
@@ -164,11 +163,11 @@ def _listed(sources: Sources) -> tuple[tuple[DraftNode, ...], list[errors.Dlperf
     hosts = host_lists.distinct(found)
     if sources.pattern is None:
         return hosts, refused
-    names = sites.chosen([one.name for one in hosts], sources.pattern)
+    names = sites.match_names([one.name for one in hosts], sources.pattern)
     return tuple(one for one in hosts if one.name in names), refused
 
 
-def _lists(sources: Sources) -> Iterator[HostList]:
+def _read_lists(sources: Sources) -> Iterator[HostList]:
     if sources.hostfile:
         yield host_lists.hostfile(sources.hostfile)
     if sources.ansible:
@@ -179,7 +178,7 @@ def _lists(sources: Sources) -> Iterator[HostList]:
         yield host_lists.scontrol(host_lists.text(Path(sources.scontrol)), sources.scontrol)
 
 
-def _by_slurm(
+def _ask_by_slurm(
     sources: Sources, name: str, voice: Voice
 ) -> tuple[tuple[DraftNode, ...], list[Answer[Discovered]], Jobs]:
     """Return one node of a partition, and its answer to a step of Slurm's."""
@@ -214,37 +213,35 @@ def _by_slurm(
     return (node,), [Answer(node.name, found, None, 0.0)], jobs
 
 
-def _node(listed: DraftNode, login: Login) -> DraftNode:
+def _complete_login(listed: DraftNode, login: Login) -> DraftNode:
     is_here = listed.address in _HERE
     return replace(
         listed,
         address="127.0.0.1" if is_here else listed.address,
         user=listed.user or login.user or processes.user(),
         port=listed.port or login.port or 22,
-        identity=listed.identity or login.identity or _key(login),
+        identity=listed.identity or login.identity or _choose_key(login),
         jump=None if is_here else listed.jump or login.jump,
         is_here=is_here,
     )
 
 
-def _key(login: Login) -> str | None:
+def _choose_key(login: Login) -> str | None:
     if login.agent:
         return None
     return next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
 
 
-def _called(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
+def _use_hostnames(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
     """Return the nodes; those listed by IP address under their hostnames if these differ."""
-    names = tuple(map(_hostname, nodes))
+    names: list[str] = []
+    for node in nodes:
+        label = node.found.host.hostname.split(".")[0] if node.found else ""
+        is_plain = ip(node.address) and node.name == host_lists.derive_name(node.address)
+        names.append(label if is_plain and is_name(label) else node.name)
     if len({name.casefold() for name in names}) < len(nodes):
         return nodes
     return tuple(replace(node, name=name) for node, name in zip(nodes, names, strict=True))
-
-
-def _hostname(node: DraftNode) -> str:
-    label = node.found.host.hostname.split(".")[0] if node.found else ""
-    is_plain = ip(node.address) and node.name == host_lists.named(node.address)
-    return label if is_plain and is_name(label) else node.name
 
 
 def _keep_replaced(text: str, out: Path) -> Path | None:
@@ -263,7 +260,7 @@ def _keep_replaced(text: str, out: Path) -> Path | None:
     return kept
 
 
-def _next(codes: Set[str], out: Path) -> str:
+def _advise(codes: Set[str], out: Path) -> str:
     """Return what to do after hosts failed with these codes, or with none."""
     if not codes:
         return f"dlperf-orch check {out}; dlperf-orch provision {out} --lock"

@@ -1,6 +1,6 @@
 """inspect: a recorded output as our parsers read it, as JSON."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, BinaryIO
@@ -69,7 +69,7 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
             f"no line that {workload.name} prints", code="NO-STEPS", fix="look at the file"
         )
         raise _unreadable(nothing, file)
-    value, problems = _throughput(log, global_batch_size)
+    value, problems = _measure(log, global_batch_size)
     all_problems = tuple(dict.fromkeys((*log.problems, *problems)))
     # A batch size that was given says what the number needs of a header.
     answered = {"NO-HEADER"} if global_batch_size is not None else set()
@@ -78,39 +78,30 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
         for problem in all_problems
     ):
         value = None
-    voice.document(log_document(workload.name, log, value, all_problems) | {"unit": workload.unit})
-    return 3 if all_problems else 0
-
-
-def log_document(
-    workload: str,
-    log: TrainingLog,
-    throughput: float | None,
-    problems: Iterable[Problem],
-) -> dict[str, JSON]:
-    """The document of `inspect log`."""
     rate: dict[str, JSON] | None = None
     if log.rate is not None:
         rate = {"count": log.rate.count, "mean": log.rate.mean, "median": log.rate.median}
     printed: dict[str, JSON] = {"latency_s": log.latency_s, "memory_mib": log.memory_mib}
-    return {
-        "workload": workload,
+    document: dict[str, JSON] = {
+        "workload": workload.name,
         "runs": log.runs,
         "steps": log.steps,
         "first_iteration": log.first_iteration,
         "last_iteration": log.last_iteration,
         "config": dict(log.config),
         "window": list(log.window) if log.window else None,
-        "throughput": throughput,
-        "unit": log.unit,
+        "throughput": value,
+        "unit": workload.unit,
         "rate": rate,
         "reported": dict(log.reported),
         **{name: value for name, value in printed.items() if value is not None},
-        "problems": [asdict(problem) for problem in problems],
+        "problems": [asdict(problem) for problem in all_problems],
     }
+    voice.document(document)
+    return 3 if all_problems else 0
 
 
-def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:
+def _measure(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:
     in_header = batch_by_header(log.config)
     if given is not None and in_header is not None and given != in_header:
         words = f"the header says global batch size {in_header}, --global-batch-size {given}"
@@ -127,7 +118,7 @@ def _throughput(log: TrainingLog, given: int | None) -> tuple[float | None, list
 
 @contextmanager
 def _open(file: str) -> Iterator[BinaryIO]:
-    """The bytes of a file, or of standard input for ``-``; read errors name it too."""
+    """Open a file, or standard input for ``-``; an error while it is read names it too."""
     try:
         with open(0 if file == "-" else file, "rb") as content:
             yield content

@@ -13,19 +13,19 @@ from orchestrator.state.store import Store
 def list_all(store: Store, kind: str, voice: Voice) -> int:
     """Show everything of a kind; exit code."""
     if kind == "sweeps":
-        return _sweeps(store, voice)
+        return _list_sweeps(store, voice)
     head: tuple[str, ...]
     rows: list[tuple[str, ...]]
     if kind == "workloads":
         head = ("workload", "title")
-        rows = [(name, _title(name, voice)) for name in workloads.names()]
+        rows = [(name, _find_title(name, voice)) for name in workloads.names()]
     elif kind == "inventories":
         head = ("name", "file")
-        rows = [(name, str(path)) for name, path in _files("inventory")]
+        rows = [(name, str(path)) for name, path in sorted(shipped.names("inventory").items())]
     else:
         head = ("name", "description", "file")
-        files = _files("playbooks" if kind == "playbooks" else "images")
-        rows = [(name, _description(path), str(path)) for name, path in files]
+        files = shipped.names("playbooks" if kind == "playbooks" else "images")
+        rows = [(name, _read_description(path), str(path)) for name, path in sorted(files.items())]
     voice.table(kind, head, rows, spare=("file",))
     if not rows:
         voice.result(f"no {kind}")
@@ -33,7 +33,7 @@ def list_all(store: Store, kind: str, voice: Voice) -> int:
     return 0
 
 
-def _sweeps(store: Store, voice: Voice) -> int:
+def _list_sweeps(store: Store, voice: Voice) -> int:
     rows = sweep_list.rows(store)
     head = ("sweep", "cluster", "created", "trials", "valid", "medians as last collected")
     voice.table("sweeps", head, [row.cells() for row in rows], spare=("created", "cluster"))
@@ -43,11 +43,7 @@ def _sweeps(store: Store, voice: Voice) -> int:
     return 0
 
 
-def _files(kind: shipped.Kind) -> list[tuple[str, Path]]:
-    return sorted(shipped.names(kind).items())
-
-
-def _description(path: Path) -> str:
+def _read_description(path: Path) -> str:
     """Return the file's description even if the rest is invalid; ``?`` if it is no YAML."""
     from orchestrator.files import yaml_reader  # the other lists need no YAML
 
@@ -59,7 +55,7 @@ def _description(path: Path) -> str:
     return words if isinstance(words, str) else "?"
 
 
-def _title(workload: str, voice: Voice) -> str:
+def _find_title(workload: str, voice: Voice) -> str:
     try:
         found = workloads.find(workload)
     except errors.LocalError as error:

@@ -3,7 +3,7 @@
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from orchestrator import errors
 from orchestrator.console import Voice, harmless
@@ -35,18 +35,29 @@ def logs(
     Raises:
         UsageError: NO-PATTERN, NO-TRIAL or NO-LOG.
     """
-    pattern = _pattern(grep)
-    attempt = _attempt(running, trial, number, rank)
-    pieces = _followed(running, attempt, rank, follow)
+    try:
+        pattern = None if grep is None else re.compile(grep.encode())
+    except re.error as error:
+        raise errors.UsageError(
+            f"{grep!r} is no regular expression: {error}",
+            code="NO-PATTERN",
+            fix="quote it for your shell; signs such as ( and [ need a backslash before them",
+        ) from error
+    attempt = _find_attempt(running, trial, number, rank)
+    pieces = _read_pieces(running, attempt, rank, follow)
     if pattern is not None:
-        pieces = _matching(pieces, pattern)
+        pieces = _filter_lines(pieces, pattern)
     if voice.as_json:
         text = b"".join(pieces).decode(errors="replace")
         where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": rank}
         return voice.finish({**where, "log": text})
-    write, written = _writer(), 0
+    is_terminal, written = sys.stdout.isatty(), 0
     for piece in pieces:
-        write(piece)
+        if is_terminal:  # which control sequences of a log must not reach
+            sys.stdout.write(harmless(piece.decode(errors="replace")))
+        else:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.flush()
         written += len(piece)
     if pattern is not None and not written:
         whose = f"{attempt.trial} a{attempt.number}, rank {rank}"
@@ -54,18 +65,7 @@ def logs(
     return 0
 
 
-def _pattern(text: str | None) -> re.Pattern[bytes] | None:
-    try:
-        return None if text is None else re.compile(text.encode())
-    except re.error as error:
-        raise errors.UsageError(
-            f"{text!r} is no regular expression: {error}",
-            code="NO-PATTERN",
-            fix="quote it for your shell; signs such as ( and [ need a backslash before them",
-        ) from error
-
-
-def _matching(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
+def _filter_lines(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
     rest = b""
     for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
@@ -74,21 +74,7 @@ def _matching(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[b
         yield rest
 
 
-def _writer() -> Callable[[bytes], None]:
-    """Writes bytes unchanged to a file or pipe; to a terminal without control sequences."""
-
-    def show(piece: bytes) -> None:
-        sys.stdout.write(harmless(piece.decode(errors="replace")))
-        sys.stdout.flush()
-
-    def copy(piece: bytes) -> None:
-        sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-
-    return show if sys.stdout.isatty() else copy
-
-
-def _attempt(running: Running, name: str | None, number: int | None, rank: int) -> Attempt:
+def _find_attempt(running: Running, name: str | None, number: int | None, rank: int) -> Attempt:
     histories = running.sweep.histories()
     begun = [
         trial for trial in running.plan.trials if histories.get(trial.name, History()).attempts
@@ -115,8 +101,8 @@ def _attempt(running: Running, name: str | None, number: int | None, rank: int) 
     return running.sweep.attempt(trial.name, number)
 
 
-def _followed(running: Running, attempt: Attempt, rank: int, follow: bool) -> Iterator[bytes]:
-    """Pieces of the log: of the copy here once the attempt has ended, else from its node."""
+def _read_pieces(running: Running, attempt: Attempt, rank: int, follow: bool) -> Iterator[bytes]:
+    """Read the log in pieces: from its node, and from the copy here once the attempt has ended."""
     offset = 0
     while _is_open(running, attempt):
         with running.scheduler() as scheduler:

@@ -68,12 +68,12 @@ class _Request:
 
 def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     """Ask the nodes, and show the actions that would follow; nothing is changed; exit code."""
-    request = _request(store, options)
+    request = _resolve(store, options)
     if submit.is_needed(request.cluster):
         script, _ = submit.show(store, request.cluster, voice)
         return voice.finish({"scripts": [script]})
     with Fleet.of(request.cluster) as fleet:
-        site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
+        site, failures = _observe(store, fleet, request)
         todo: dict[str, Sequence[Action]] = {}
         if not failures and fleet.engines:
             preparing = materials.begin(store, fleet, request.images, voice, None)
@@ -84,28 +84,28 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
     for line in shown.list_questions(store, request.cluster):
         voice.result(line)
     shown.show_actions(voice, todo)
-    return voice.finish(_document(site, todo), folded(failures), code=_unfit(site))
+    return voice.finish(_build_document(site, todo), folded(failures), code=_choose_code(site))
 
 
 def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
     """Ask every node, prepare images, check nodes and containers, write the site; exit code."""
-    voice, request = caller.voice, _request(store, options)
+    voice, request = caller.voice, _resolve(store, options)
     if submit.is_needed(request.cluster):
         return submit.run(store, request.cluster, voice)
     names = [node.name for node in request.cluster.members]
     nodes = words.count(len(names), "node")
     voice.line(f"cluster {request.cluster.name}: {nodes}, {nodeset.fold(names)}")
     with store.lock(request.whole.name), Fleet.of(request.cluster) as fleet:
-        site, failures = observe.observe(fleet.cluster, fleet.ask, _asking(store, request))
+        site, failures = _observe(store, fleet, request)
         done: dict[str, Sequence[Action]] = {}
         if not failures and not provisioned.blocks_images(site.findings):
             try:
                 with locks.held(fleet, store.root):
                     gangs = strays.others(fleet, store.sweep_ids(), options.inventory)
                     site = replace(site, findings=(*site.findings, *gangs))
-                    site, done = _prepared(store, fleet, request, site, voice)
+                    site, done = _prepare_images(store, fleet, request, site, voice)
                     recount = options.recount
-                    site, failures = _looked_into(fleet, request, site, voice, recount=recount)
+                    site, failures = _look_inside(fleet, request, site, voice, recount=recount)
             except (errors.NodeError, errors.UnfitError) as error:
                 failures = [error]  # facts and findings so far are shown and kept all the same
                 if isinstance(error, errors.UnfitError):
@@ -117,10 +117,10 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
     kept = store.keep_site(request.whole.name, shape(Site).dump_json(site, indent=1))
     shown.show_site(voice, site)
     shown.show_actions(voice, done)
-    document = _document(site, done)
-    code = _unfit(site)
+    document = _build_document(site, done)
+    code = _choose_code(site)
     if code == 0 and options.measure is not None and not failures:
-        code, document["measured"] = _measured(
+        code, document["measured"] = _measure_speeds(
             store, options, request.cluster, options.measure, caller
         )
     code = voice.finish(document, folded(failures), code=code)
@@ -138,9 +138,9 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
     return code
 
 
-def _request(store: Store, options: ProvisionOptions) -> _Request:
+def _resolve(store: Store, options: ProvisionOptions) -> _Request:
     whole, path = user_files.cluster(options.inventory)
-    cluster = sites.narrowed(whole, options.nodes)
+    cluster = sites.narrow(whole, options.nodes)
     contained, engines = cluster.in_containers, cluster.in_containers and not cluster.from_files
     names = (options.images or cluster.images) if contained else ()
     if (options.images and not contained) or (options.bundle and not engines):
@@ -158,14 +158,18 @@ def _request(store: Store, options: ProvisionOptions) -> _Request:
     return _Request(whole, cluster, path, image_options, sites.of(store, whole))
 
 
-def _asking(store: Store, request: _Request) -> "observe.Asking":
+def _observe(
+    store: Store, fleet: Fleet, request: _Request
+) -> tuple[Site, list[errors.DlperfError]]:
     images = tuple(user_files.image(name)[0] for name in request.images.names)
     digest = sites.digest(request.whole)
     perhaps = None if request.cluster.in_containers else user_files.plain_image()
-    return observe.Asking(store, request.inventory, digest, None, request.previous, images, perhaps)
+    inventory, previous = request.inventory, request.previous
+    asking = observe.Asking(store, inventory, digest, None, previous, images, perhaps)
+    return observe.observe(fleet.cluster, fleet.ask, asking)
 
 
-def _prepared(
+def _prepare_images(
     store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     options = request.images
@@ -180,12 +184,12 @@ def _prepared(
     return apply.prepare_images(preparing, request.previous, site)
 
 
-def _looked_into(
+def _look_inside(
     fleet: Fleet, request: _Request, site: Site, voice: Voice, *, recount: bool
 ) -> tuple[Site, list[errors.DlperfError]]:
-    """The site with what containers see and what holds between nodes, looked at at once.
+    """Add what containers see, and meanwhile what holds between nodes, to the site.
 
-    The second is missing where a node stopped answering, which is told.
+    The latter is missing if a node stopped answering, whose error is returned too.
     """
     pool = Pool(1)
     facts = site.nodes
@@ -205,7 +209,7 @@ def _looked_into(
     return replace(site.with_provisioned(*findings), data=data), []
 
 
-def _measured(
+def _measure_speeds(
     store: Store,
     options: ProvisionOptions,
     cluster: Cluster,
@@ -223,10 +227,10 @@ def _measured(
     return errors.joined(codes), documents
 
 
-def _document(site: Site, actions: Mapping[str, Sequence[Action]]) -> dict[str, object]:
+def _build_document(site: Site, actions: Mapping[str, Sequence[Action]]) -> dict[str, object]:
     facts = shape(Site).dump_python(site, mode="json")
     return {"site": facts, "actions": shown.actions_json(actions)}
 
 
-def _unfit(site: Site) -> int:
+def _choose_code(site: Site) -> int:
     return 5 if any(finding.severity == "error" for finding in site.findings) else 0

@@ -47,10 +47,10 @@ class _Look:
 
     @classmethod
     def at(cls, running: Running) -> "_Look":
-        """It now; a controller that begins or ends meanwhile counts as there."""
+        """Look at a sweep now; a controller that begins or ends meanwhile counts as there."""
         lock = running.sweep.lock()
         before = lock.held_by()
-        rows, going, failures = _rows(running)
+        rows, going, failures = _list_tasks(running)
         holder = before or lock.held_by()
         states = running.states(controlled=holder is not None)
         return cls(running, holder, states, rows, going, failures)
@@ -82,7 +82,7 @@ def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -
         if look.over:
             return _print(store, look, voice)
         if not voice.as_json:
-            voice.cleared()
+            voice.clear()
             _print(store, look, voice)
         time.sleep(every_s)
 
@@ -94,7 +94,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
-    voice.result(f"controller: {look.holder}" if look.holder else _resting(running, states))
+    voice.result(f"controller: {look.holder}" if look.holder else _describe_rest(running, states))
     for job in queued:
         voice.result(job.summary)
     for progress_now in look.going:
@@ -106,7 +106,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         "sweep": running.sweep.id,
         "cluster": running.cluster.name,
         "controller": str(look.holder) if look.holder else None,
-        "continue": None if look.holder or _all_valid(states) else _again(running),
+        "continue": None if look.holder or _are_valid(states) else _build_command(running),
         "trials": dict(states),
         "tasks": [asdict(row) for row in look.rows],
         "running": [progress_now.document() for progress_now in look.going],
@@ -136,28 +136,28 @@ def _show_tasks(voice: Voice, rows: Sequence[_TaskRow]) -> None:
     voice.table("Tasks", ("trial", "attempt", "phase", "tasks", "nodes"), folded)
 
 
-def _resting(running: Running, states: Mapping[str, str]) -> str:
-    if _all_valid(states):
+def _describe_rest(running: Running, states: Mapping[str, str]) -> str:
+    if _are_valid(states):
         needed = " that is needed" if NOT_NEEDED in states.values() else ""
         return f"not running; every trial{needed} is valid"
     unfinished = [trial for trial, state in states.items() if state == "open"]
     names = unfinished[0] if len(unfinished) == 1 else words.count(len(unfinished), "trial")
     seen = f"its controller ended before {names} had an outcome"
-    return f"{seen if unfinished else 'not running'}; continue with: {_again(running)}"
+    return f"{seen if unfinished else 'not running'}; continue with: {_build_command(running)}"
 
 
-def _all_valid(states: Mapping[str, str]) -> bool:
+def _are_valid(states: Mapping[str, str]) -> bool:
     return set(states.values()) <= {"valid", NOT_NEEDED}
 
 
-def _again(running: Running) -> str:
-    """The sweep's last command line: its cases, inventory and state folder, but nothing new."""
+def _build_command(running: Running) -> str:
+    """Return the sweep's last command line without ``--new``, which would start another sweep."""
     *_, last = ("", *running.sweep.record().commands)
     words_again = [word for word in shlex.split(last) if word != "--new"]
     return shlex.join(words_again) or f"dlperf-orch sweep {running.plan.experiment}"
 
 
-def _rows(
+def _list_tasks(
     running: Running,
 ) -> tuple[list[_TaskRow], list[progress.Progress], list[errors.DlperfError]]:
     open_attempts = running.open_attempts()
@@ -172,7 +172,7 @@ def _rows(
             for answer in answers:
                 error = answer.error or (answer.value and answer.value.refusal)
                 failures += [error] if error else []
-            own = [_row(attempt, answer) for answer in answers]
+            own = [_describe_task(attempt, answer) for answer in answers]
             rows += own
             sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
             if attempt.log_rank in sizes:
@@ -193,7 +193,7 @@ def _rows(
     return rows, going, failures
 
 
-def _row(attempt: Attempt, answer: Answer[Seen]) -> _TaskRow:
+def _describe_task(attempt: Attempt, answer: Answer[Seen]) -> _TaskRow:
     node = answer.node
     (task,) = (task for task in attempt.tasks if task.node == node)
     seen = answer.value or Seen("unknown", 0)  # its error says why

@@ -72,7 +72,7 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
         time.sleep(jobs.AGAIN_S)
     running = Running.of(store, sweep_id)
     sweep = running.sweep
-    pid = _ended_controller(sweep)
+    pid = _end_controller(sweep)
     job = jobs.end(store, running.cluster, sweep.lock().holder(), voice)
     left: list[Attempt] = []
     # Taken only to end something, or to see whether a controller of another machine lives.
@@ -81,7 +81,7 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
             sweep.remove_unfinished()
             left = running.open_attempts()
             if left:
-                _clear(running, left, voice)
+                _end_attempts(running, left, voice)
     if job:
         voice.result(f"job {job} has ended, and with it the controller of sweep {sweep.id}")
     ended = [f"{attempt.trial} a{attempt.number}" for attempt in left]
@@ -104,7 +104,7 @@ def _list_begun(store: Store) -> list[str]:
     return [*(f"{holder}" for holder in here), *(job.summary for job in found)]
 
 
-def _ended_controller(sweep: Sweep) -> int | None:
+def _end_controller(sweep: Sweep) -> int | None:
     """Send SIGTERM to the process of this machine that runs the sweep and wait; its pid."""
     holder = sweep.lock().holder()
     if holder is None or not processes.is_here(holder.process):
@@ -123,14 +123,15 @@ def _ended_controller(sweep: Sweep) -> int | None:
     return process.pid
 
 
-def _clear(running: Running, left: list[Attempt], voice: Voice) -> None:
+def _end_attempts(running: Running, left: list[Attempt], voice: Voice) -> None:
     """End every open attempt; the gravest failure is raised after all were tried."""
     failures: list[errors.DlperfError] = []
     with running.scheduler() as scheduler:
         for attempt in left:
             try:
-                parts = (running.sweep, scheduler, attempt, "interrupted", "STOPPED")
-                reached = closing.close_left(*parts)
+                reached = closing.close_left(
+                    running.sweep, scheduler, attempt, "interrupted", "STOPPED"
+                )
                 out = [task for task in attempt.tasks if task.node not in reached.nodes]
                 if out:
                     names = ", ".join(attempt.token(task) for task in out)

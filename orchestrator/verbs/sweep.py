@@ -46,7 +46,7 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
 
         return in_jobs.submit_sweep(store, request, caller.voice)
 
-    def shown(opened: Sweep, found: Report, names: frozenset[str]) -> int:
+    def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
         return present(opened, found, caller.voice, Out(opened.folder), names)
 
-    return run.run(store, options, caller, shown, elsewhere=elsewhere)
+    return run.run(store, options, caller, show, elsewhere=elsewhere)

@@ -61,11 +61,13 @@ def check_sweep(sweep: Sweep) -> Findings:
         return findings
     outcomes = chain.check(place, record)
     formulas.check(place, record)
-    _render(sweep, place, outcomes)
+    _compare_reports(sweep, place, outcomes)
     return findings
 
 
-def _render(sweep: Sweep, place: Folder, outcomes: Mapping[str, Mapping[str, object]]) -> None:
+def _compare_reports(
+    sweep: Sweep, place: Folder, outcomes: Mapping[str, Mapping[str, object]]
+) -> None:
     """Measure the sweep once more and compare outcomes and reports with what comes out."""
     findings = place.findings
     written = at(_read(place.path / RESULTS), "written")
@@ -89,7 +91,7 @@ def _render(sweep: Sweep, place: Folder, outcomes: Mapping[str, Mapping[str, obj
     contents = report_files.contents(place.path, again, language, Logs(sweep.folder))
     for name, content in contents.items():
         _compare(place, name, content)
-    for name in _pages(place.path) - contents.keys():
+    for name in _find_pages(place.path) - contents.keys():
         findings.differs(name, "", "a file", "no such file in these reports")
 
 
@@ -125,7 +127,7 @@ def _compare_outcome(
             "transport": trial.transport,
         }
         if "STATE-CHANGED" not in {mark.code for mark in trial.marks}:
-            derived["marks"] = [asdict(mark) for mark in telemetry.of_machines(trial)]
+            derived["marks"] = [asdict(mark) for mark in telemetry.list_marks(trial)]
         findings.same(record, "", outcome, derived)
 
 
@@ -160,7 +162,7 @@ def _compare(place: Folder, name: str, content: bytes) -> None:
     findings.differs(name, f"line {line}", *shown)
 
 
-def _pages(folder: Path) -> set[str]:
+def _find_pages(folder: Path) -> set[str]:
     """Find the files in a sweep's folder that belong to reports, by their names."""
     patterns = ("report*", "results*", "*_result.json", "figures/*")
     found = (path for pattern in patterns for path in folder.glob(pattern) if path.is_file())

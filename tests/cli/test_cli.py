@@ -312,7 +312,7 @@ def test_a_traceback_follows_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyP
     precious.write_text("precious")
     monkeypatch.setenv("DLPERF_STATE", str(tmp_path))
     (tmp_path / f"traceback-{os.getpid()}.txt").symlink_to(precious)
-    path = Path(app._traceback(ValueError("wrong")))
+    path = Path(app._write_traceback(ValueError("wrong")))
     assert precious.read_text() == "precious"
     assert "ValueError: wrong" in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600

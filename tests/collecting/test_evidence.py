@@ -22,7 +22,7 @@ def test_a_log_is_changed_only_where_events_know_another(tmp_path: Path) -> None
     log.with_suffix(".json").write_bytes(b"{")
 
     def codes(history: History) -> list[str]:
-        return [problem.code for problem in evidence.kept(sweep, TRIAL, history).problems]
+        return [problem.code for problem in evidence.check_outcome(sweep, TRIAL, history).problems]
 
     assert codes(History()) == ["OUTCOME-CHANGED"]
     other = History()

@@ -114,7 +114,7 @@ def test_no_code_is_cut_at_any_width(width: int) -> None:
     fix = "ask alice; `dlperf-orch stop` ends what sweeps left"
     rows = [("warning", "ALIEN-PROCESS", "gpu[01-16]", seen, "no process of others", fix)]
     table = tables.Table("Findings", head, rows)
-    lines = list(tables.drawn(table, width))
+    lines = list(tables.draw(table, width))
     assert all(len(line) <= width for line in lines)
     assert {"ALIEN-PROCESS", "gpu[01-16]", "severity", "dlperf-orch"} <= {
         word.strip("`") for line in lines for word in line.split()

@@ -26,5 +26,5 @@ def test_what_an_account_without_a_shell_prints_is_shown(argv: list[str], said: 
     done = subprocess.run(argv, capture_output=True)
     probe = host.probe("python3", "/tmp", ())
     with pytest.raises(errors.UnfitError) as caught:
-        probing.understood(probe, Completed(done.returncode, done.stdout, done.stderr), "node1")
+        probing.parse_output(probe, Completed(done.returncode, done.stdout, done.stderr), "node1")
     assert said in str(caught.value)

@@ -30,7 +30,7 @@ FOUR = Cluster.model_validate_json(
 )
 def test_nodes_are_chosen_by_name_glob_or_exception(pattern: str | None, left: str) -> None:
     """In the order of the inventory, which is rank order, whatever the order of the words."""
-    found = sites.narrowed(FOUR, pattern)
+    found = sites.narrow(FOUR, pattern)
     assert "".join(node.name[-1] for node in found.nodes) == left
 
 
@@ -46,7 +46,7 @@ def test_nodes_are_chosen_by_name_glob_or_exception(pattern: str | None, left: s
 def test_nodes_that_are_not_there_are_refused(pattern: str, words: str) -> None:
     """A slip of the pen does not measure on other nodes than was meant."""
     with pytest.raises(errors.UsageError, match="NO-NODE") as raised:
-        sites.narrowed(FOUR, pattern)
+        sites.narrow(FOUR, pattern)
     assert words in raised.value.cause
 
 

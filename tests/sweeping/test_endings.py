@@ -51,7 +51,7 @@ def test_a_log_whose_attempt_ends_while_it_is_printed_is_whole(
     plain = elsewhere()
     ending = _EndsMeanwhile(plain._fleet, tmp_path, lambda: False)
     monkeypatch.setattr(Running, "scheduler", lambda _: ending)
-    assert b"".join(logs._followed(running, one, TASK.node_rank, follow)) == whole
+    assert b"".join(logs._read_pieces(running, one, TASK.node_rank, follow)) == whole
 
 
 @pytest.mark.cluster

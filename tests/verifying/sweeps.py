@@ -272,10 +272,10 @@ def _conclude(
         path=f"logs/{trial.log}",
     )
     if len(attempt.tasks) > 1:
-        seen = fabric.observed(folder, attempt.tasks, workload)
-        found = fabric.proved(found, attempt, seen)
+        seen = fabric.read_transports(folder, attempt.tasks, workload)
+        found = fabric.add_transport(found, attempt, seen)
     if trial.name in recorded.seen:
-        found = telemetry.stated(found, log, folder, ends)
+        found = telemetry.add_state(found, log, folder, ends)
     assert found.evidence is not None
     outcome = Outcome(
         trial=trial.name,
@@ -291,7 +291,7 @@ def _conclude(
         start_skew_s=0.0,
         tasks=ends,
         observed=telemetry.digests(folder, ends) if trial.name in recorded.seen else {},
-        marks=telemetry.of_machines(found),
+        marks=telemetry.list_marks(found),
         beside=tuple(recorded.beside.get(trial.name, ())),
         attempt_sha256=_seal(sweep, attempt),
         code=package.digest(recorded.workload),
