@@ -117,6 +117,7 @@ def test_status_shows_no_task_of_a_trial_that_ends_while_it_looks(place: Place) 
         "trial": "1n1g-toy_b4_fp32_2",
         "attempt": 1,
         "port": 1,
+        "log": "1n1g/toy_b4_fp32_2.log",
         "state": "valid",
     }
     with open(events, "a") as file:
