@@ -1,4 +1,4 @@
-"""Where the program begins: requests to end are heard before anything that takes long."""
+"""Start the program: signals are handled before anything slow is imported."""
 
 import gc
 

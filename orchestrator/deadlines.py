@@ -1,4 +1,4 @@
-"""How long each kind of remote call may take: nothing waits for ever or is given up too soon.
+"""Time limits of remote calls: none waits for ever, and none is given up too soon.
 
 In seconds. Pauses between two looks at something that is polled are where the polling is.
 """

@@ -1,4 +1,4 @@
-"""What stops us from finding something out: every exception of ours, with its exit code."""
+"""The program's exceptions, each with its exit code: they say what prevents an answer."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is tried again after which errors: how often, after what pauses, until when."""
+"""Policies for repeating calls: after which errors, how often, after which pauses."""
 
 import random
 from collections.abc import Callable, Mapping

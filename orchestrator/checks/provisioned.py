@@ -1,4 +1,4 @@
-"""What a provisioning itself finds, beside the answers of nodes."""
+"""Findings of provisioning itself, beside those from answers of nodes."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What every command shares: --json, --state and --verbose, errors, and signals."""
+"""Shared by all commands: --json, --state and --verbose, errors, and signals."""
 
 import functools
 import inspect

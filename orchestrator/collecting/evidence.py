@@ -1,4 +1,4 @@
-"""Whether trials' recorded outcomes still count: one rule for ``sweep`` and ``collect``."""
+"""Decide which recorded outcomes still count: one rule for ``sweep`` and ``collect``."""
 
 import hashlib
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""How the number of one case, or of one log that belongs to no case, came to be."""
+"""Explain the number of one case, or of one log that belongs to no case."""
 
 import hashlib
 import shlex

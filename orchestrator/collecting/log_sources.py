@@ -1,4 +1,4 @@
-"""Where a report's page finds its logs, and the lines of them that its numbers come from."""
+"""Find a report's logs, and the lines of them from which its numbers are computed."""
 
 import os
 from collections.abc import Iterable

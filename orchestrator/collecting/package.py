@@ -1,4 +1,4 @@
-"""What comes with the package: its code's sha256, and the published results."""
+"""The sha256 of the package's code, and the published results that it contains."""
 
 import hashlib
 from functools import cache

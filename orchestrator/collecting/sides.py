@@ -1,4 +1,4 @@
-"""What a command line names, as sides of a comparison: sweeps, archives, files, publications."""
+"""Read the two sides of a comparison: sweeps, archives, files, publications."""
 
 from collections.abc import Iterator
 from pathlib import Path

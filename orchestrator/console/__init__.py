@@ -1,4 +1,4 @@
-"""What people see. The home of rich.
+"""Output for people. The home of rich.
 
 ``voice`` says lines, results, tables, errors and the JSON document, ``terminal`` is where it says
 them, ``tables`` fits tables to it, ``view`` is the live view of a sweep.

@@ -1,4 +1,4 @@
-"""What a node has of a data set, part by part: the probe and its parser."""
+"""Probe for the parts of a data set that a node has: the script and its parser."""
 
 import re
 from dataclasses import dataclass

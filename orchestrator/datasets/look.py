@@ -1,4 +1,4 @@
-"""Whether a data set can be prepared on a node: the probe, its parser, and the findings."""
+"""Probe for preparing a data set on a node: the script, its parser, and the findings."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,1 +1,1 @@
-"""What commands start from: the user's YAML files, site files, host lists, answers of nodes."""
+"""Inputs of commands: the user's YAML files, site files, host lists, answers of nodes."""

@@ -1,4 +1,4 @@
-"""What distinguishes the log of one program: a table, and at most four small functions."""
+"""The description of one program's log: a table, and at most four small functions."""
 
 import re
 from collections.abc import Callable, Mapping

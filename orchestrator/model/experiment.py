@@ -102,7 +102,7 @@ class Method(Noun):
     """Trials of each case; the median over the valid ones is reported. Or how few and how many, and
     when a case needs no more."""
     iterations: int = Field(ge=3, le=10_000_000)
-    """Iterations that the program is told to run; with NVIDIA's --prof N it logs N - 1."""
+    """Number of iterations that the program is started with; NVIDIA's --prof N logs one less."""
     window: tuple[int, int] | None = None
     """First and last iteration, by the log's own numbers, between which is measured; needed unless
     `rule: reported`."""

@@ -1,4 +1,4 @@
-"""What a node says of the health of its hardware, beside what GPUs and adapters say themselves."""
+"""Facts about the health of a node's hardware, beside those of GPUs and adapters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a training log says: its steps, its header, its rates, its transport, what is wrong."""
+"""Types for a training log: steps, header, rates, transport and problems."""
 
 import re
 from collections.abc import Mapping

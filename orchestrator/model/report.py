@@ -14,7 +14,7 @@ from orchestrator.model.site import Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How a workload's numbers are named and printed.
+    """Names and decimals of a workload's numbers in reports.
 
     Args:
         kind: placements: cases are named by placement. groups: by names of the benchmark's own.

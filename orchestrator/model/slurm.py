@@ -1,4 +1,4 @@
-"""What an inventory says of Slurm: where jobs are submitted, and for how long."""
+"""An inventory's settings for Slurm: partition, account, nodes and time of jobs."""
 
 import math
 import re

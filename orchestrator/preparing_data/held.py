@@ -1,4 +1,4 @@
-"""What nodes hold of a data set: read file by file, judged, and compared between nodes."""
+"""Read a data set on nodes file by file, judge it, and compare it between nodes."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How nodes are to get a data set: what lies there, and the way that fits."""
+"""Plan how nodes get a data set, by what they have of it and the ways that fit."""
 
 from dataclasses import dataclass
 from pathlib import Path

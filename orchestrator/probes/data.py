@@ -1,4 +1,4 @@
-"""What a data set holds: how many files, how much, and a digest that nodes can compare.
+"""Probe for a data set: number of files, bytes, and a digest that nodes can compare.
 
 Reading 1.28 million names takes minutes, so the answer is kept on the node. It holds until a folder
 of the two uppermost levels or a file of the uppermost changes its time or size.

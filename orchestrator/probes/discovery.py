@@ -1,4 +1,4 @@
-"""What a machine has, asked without an inventory: GPUs, adapters, Docker, Slurm, data sets."""
+"""Probe for a machine of no inventory: GPUs, adapters, Docker, Slurm, data sets."""
 
 import re
 from collections.abc import Mapping

@@ -14,7 +14,7 @@ _UNREPORTED = frozenset(
     {"", "N/A", "[N/A]", "Not Supported", "[Not Supported]", "[Not Found]"}
     | {"Requested functionality has been deprecated"}
 )
-# Of any text, but not what stands in its place when the driver has failed.
+# Any text, but not the placeholders that nvidia-smi prints after the driver has failed.
 _TEXT = re.compile(
     r"(?!\[?(?:ERR!|Unknown Error|GPU is lost|GPU requires reset|Insufficient Permissions)\]?$)(.+)"
 )

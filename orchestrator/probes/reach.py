@@ -1,4 +1,4 @@
-"""Whether nodes reach each other on a port: a listener, a connector, and their results.
+"""Probe for connections between nodes on a port: a listener, a connector, their results.
 
 The listener sends a random token, so that no other server at the address is taken for it.
 """

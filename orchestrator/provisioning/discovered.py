@@ -75,7 +75,7 @@ def _build_cluster(
     try:
         return user_files.judged_cluster(yaml_reader.document(text, "the hosts"))
     except errors.ConfigError as error:
-        # Nobody wrote the document with these places: mistakes are told by the names of hosts.
+        # No user wrote this document, so errors name hosts instead of lines of a file.
         alike: dict[tuple[str, str], list[str]] = {}
         for mistake in error.mistakes:
             place, _, key = mistake.path.partition(".")

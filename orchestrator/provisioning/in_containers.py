@@ -1,4 +1,4 @@
-"""What containers see of their nodes, asked in one container per image and node."""
+"""Check what containers see of their nodes, in one container per image and node."""
 
 import secrets
 import threading

@@ -1,4 +1,4 @@
-"""What images are prepared from: the lock beside an inventory, a bundle, downloads."""
+"""Inputs of prepared images: the lock beside an inventory, a bundle, downloads."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a provisioning shows: nodes, images and findings, and what is to be done for images."""
+"""Tables of provisioning: nodes, images and findings, and the steps planned for images."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -21,7 +21,7 @@ from orchestrator.report.page import Page
 from orchestrator.report.tree import Block, Section, Span
 
 Sources = Mapping[str, LogSource]
-"""Where a page finds its logs, by their paths in the report."""
+"""The logs of a page, by their paths in the report."""
 
 
 def document(page: Page, sources: Sources | None) -> Section:

@@ -1,4 +1,4 @@
-"""How report.html looks: on a screen in light and in dark, on a phone, and on paper."""
+"""The style sheet of report.html: for screens, light and dark, for phones and for paper."""
 
 CSS = """\
 :root{color-scheme:light dark;--ink:#1f2328;--soft:#57606a;--page:#fff;--raised:#f6f8fa;

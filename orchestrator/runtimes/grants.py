@@ -1,4 +1,4 @@
-"""What a container is granted of its node: user, devices, GPUs, memory and limits."""
+"""A container's share of its node: user, devices, GPUs, memory and limits."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -17,7 +17,7 @@ from orchestrator.runtimes._files import supervised
 from orchestrator.transports import Transport
 
 INSIDE = "/dlperf"
-"""Where a container shows the image's folder once more; on the node itself there is none."""
+"""A second mount of the image's folder in the container; on the node itself there is none."""
 # $1: a path that only the container has. srun without pyxis' plugin, or with options that it does
 # not heed, would run the program on the node itself.
 PROVED = """

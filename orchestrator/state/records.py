@@ -1,4 +1,4 @@
-"""What the files of a sweep must hold, checked in one place whoever reads them."""
+"""Read the records of a sweep; every reader gets the same checks."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What becomes of a job: why it waits, what it prints, how it ends."""
+"""Follow a job: print why it waits, its output, and how it ends."""
 
 import contextlib
 import math

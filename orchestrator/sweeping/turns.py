@@ -37,7 +37,7 @@ class TurnOptions:
 
 
 def take(store: Store, options: TurnOptions, caller: Caller) -> tuple[Sweep, Sweep]:
-    """Run what is left of the pair's turns, and write both reports; return the sweeps.
+    """Run the remaining turns of a pair and write both reports; return the two sweeps.
 
     Each turn is a sweep's own next trial, so an interrupted pair goes on by the same command. The
     nodes are held for all turns, and observed once for each image.

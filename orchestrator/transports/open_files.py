@@ -1,4 +1,4 @@
-"""How many files this process may have open, and the errors for too few."""
+"""The limit of open files of this process, and the errors for too low a limit."""
 
 import errno
 import resource

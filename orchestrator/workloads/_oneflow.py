@@ -1,4 +1,4 @@
-"""What OneFlow's programs share: how they find each other, and what is wrong with a version."""
+"""Shared by OneFlow's programs: how ranks find each other, and unsupported versions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal

@@ -10,7 +10,7 @@ from orchestrator import errors
 from orchestrator.report import codes
 
 SOURCE = Path(errors.__file__).parent
-CODE = re.compile("(?=[A-Z0-9-]{3})[A-Z][A-Z0-9]+(-[A-Z0-9]+)*")
+CODE = re.compile("[A-Z][A-Z0-9]+(-[A-Z0-9]+)*")
 # The calls that take a code, with its place among their arguments or by its name. Workloads add
 # problems to their notes; what a LogError says of a trial's log becomes a problem of the trial.
 PROBLEMS = {"Problem": 0, "add": 0, "LogError": None}

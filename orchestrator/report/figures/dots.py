@@ -11,7 +11,7 @@ from orchestrator.report.page import Page
 
 _LEFT, _RIGHT, _TOP, _ROW = 150, 440, 64, 22
 _LEAST, _MOST = 0.01, 1.0
-"""How far the axis reaches to each side; what lies beyond is drawn at its end, with its number."""
+"""The most that the axis extends to each side; points beyond are drawn at its end, with numbers."""
 
 
 def figures(page: Page) -> Iterable[Figure]:

@@ -1,4 +1,4 @@
-"""How figures look, in light and in dark; series differ in color, in sign and in dashes."""
+"""The style of figures, light and dark; series differ in color, marker and dashes."""
 
 _SHAPES = """\
 .fig text{font:13px system-ui,-apple-system,"Segoe UI","Noto Sans","Noto Sans CJK SC",sans-serif}
