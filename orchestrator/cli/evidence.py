@@ -1,4 +1,4 @@
-"""Commands about what numbers stand on: verify and explain them, and a sweep as one file."""
+"""Commands about the evidence for numbers: verify, explain, archive."""
 
 from pathlib import Path
 from typing import Annotated

@@ -135,12 +135,12 @@ def _began(page: Page) -> str:
     every = page.report.began_ns
     known = [began_ns for began_ns in every if began_ns is not None]
     if not known:
-        return page.text("not known: no log tells it", "未知：没有日志说明时间")
+        return page.text("not known: no log has a date", "未知：没有日志说明时间")
     ends = dict.fromkeys(words.by_clock(began_ns) for began_ns in (min(known), max(known)))
     first, chinese = " to ".join(ends), " 至 ".join(ends)
     began = page.text(
         f"first steps of the logs at {first}, by their own clocks",
         f"日志自身的时钟：首次迭代于 {chinese}",
     )
-    lacking = page.text("; logs that do not tell it: ", "；未说明的日志份数：")
+    lacking = page.text("; logs without a date: ", "；未说明的日志份数：")
     return began + (f"{lacking}{len(every) - len(known)}" if None in every else "")

@@ -75,7 +75,7 @@ def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
             text("How it was measured", "测试说明"),
             [tree.Items([[line] for line in method.lines(page)])],
         ),
-        ("lines", text("Lines that the numbers stand on", "各数值所依据的日志行"), lines),
+        ("lines", text("Log lines behind the numbers", "各数值所依据的日志行"), lines),
     )
     for place, title, blocks in found:
         if shown := tuple(blocks):
@@ -157,7 +157,7 @@ def _alike(report: Report) -> Mapping[str, Mapping[str, str]]:
 
 
 def _lines(page: Page, sources: Sources) -> Iterable[Block]:
-    """Yield the lines of logs that numbers stand on, in a section for each case."""
+    """Yield the log lines from which numbers are computed, in a section for each case."""
     report = page.report
     found: dict[str, tuple[str, list[Block]]] = {
         tables.case_anchor(page, result): (labels.of_case(report, result), [])

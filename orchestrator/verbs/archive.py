@@ -1,4 +1,4 @@
-"""archive: a sweep with everything that its numbers stand on, as one file."""
+"""archive: write a sweep, with the evidence for its numbers, as one file."""
 
 from pathlib import Path
 

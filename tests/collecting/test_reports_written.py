@@ -194,11 +194,11 @@ def test_a_report_of_logs_says_when_they_begin_as_far_as_they_tell(tmp_path: Pat
     assert f"- When: first steps of the logs at {first} to {last}, by their own clocks\n" in text
     (tmp_path / "empty.txt").write_text("nothing\n")
     text = markdown(report_on(tmp_path, tensorflow))
-    assert f" to {last}, by their own clocks; logs that do not tell it: 1\n" in text
+    assert f" to {last}, by their own clocks; logs without a date: 1\n" in text
     text = markdown(report_on(tmp_path / log.name, tensorflow))
     assert f"- When: first steps of the logs at {last}, by their own clocks\n" in text
     text = markdown(report_on(GPT, Reading("oneflow_gpt", window=None, rule=None)))
-    assert "- When: not known: no log tells it\n" in text
+    assert "- When: not known: no log has a date\n" in text
 
 
 def test_files_that_cannot_be_written_name_the_option_to_change(place: Place) -> None:
