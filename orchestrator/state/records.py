@@ -132,7 +132,7 @@ def event(line: bytes) -> Event | None:
         raise ValueError(f"{line[:60]!r} is not an event")
     if kind not in NOUNS:
         return None
-    found = _read(NOUNS[kind], fields, kind)
+    found = _read(NOUNS[kind], fields, kind, is_strict=True)
     datetime.fromisoformat(found.at)  # raises ValueError, also at an offset of 70 hours
     if not found.trial or not 0 < found.attempt <= MOST_ATTEMPTS:
         raise ValueError(f"an event is of trial {found.trial!r} and attempt {found.attempt}")
@@ -155,9 +155,10 @@ def _sealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
     return {**bare, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _read(noun: type[Field], value: JSON, name: str) -> Field:
+def _read(noun: type[Field], value: JSON, name: str, *, is_strict: bool = False) -> Field:
+    """Parse a noun; if strict, text and booleans are not converted to numbers."""
     try:
-        return shape(noun).validate_python(value, strict=False)
+        return shape(noun).validate_json(json.dumps(value), strict=is_strict)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ValueError(f"{'.'.join(map(str, (name, *first['loc'])))}: {first['msg']}") from error

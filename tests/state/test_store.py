@@ -85,6 +85,19 @@ def test_an_event_at_no_time_is_damaged(tmp_path: Path) -> None:
         sweep.events()
 
 
+@pytest.mark.parametrize("attempt", ["1", True, 1.0, None, 0, 1_000_001])
+def test_an_event_whose_attempt_is_no_whole_number_is_damaged(
+    tmp_path: Path, attempt: object
+) -> None:
+    """Nothing is converted: text or a boolean in place of a number was not written by us."""
+    sweep = Store(tmp_path).new_sweep(RECORD)
+    sweep.append(INTENT)
+    path = sweep.folder / "events.jsonl"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "attempt": attempt}) + "\n")
+    with pytest.raises(errors.StoreError, match="attempt"):
+        sweep.events()
+
+
 def test_threads_append_beside_each_other(tmp_path: Path) -> None:
     """Eight threads with a store of their own each lose no event and tear none."""
     sweep = Store(tmp_path).new_sweep(RECORD)
