@@ -21,7 +21,7 @@ CHUNK_BYTES = 1 << 20
 
 
 def prepare_images(
-    preparing: Preparing, previous: Site | None, site: Site
+    preparing: Preparing, names: Sequence[str], previous: Site | None, site: Site
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     """Return the site with its images, the same on all nodes, and by name what was done.
 
@@ -33,7 +33,7 @@ def prepare_images(
     """
     done: dict[str, Sequence[Action]] = {}
     records: dict[str, ImageRecord] = dict(site.images)
-    for name in preparing.options.names:
+    for name in names:
         recipe, folder = recipes.recipe(preparing, name, previous)
         recipe = recipes.resolve(preparing, recipe)
         held_now = there(preparing.fleet, recipe.tag)
@@ -44,7 +44,7 @@ def prepare_images(
         before = previous.images.get(name) if previous else None
         records[name] = record(preparing, recipe, held_now, before)
     preparing.voice.rested()
-    if preparing.options.relock or preparing.options.bundle:
+    if preparing.relock or preparing.bundle:
         materials.keep_lock(preparing)
     unlocked = [
         provisioned.report_unlocked(records[name]) for name in done if not records[name].locked
@@ -75,7 +75,7 @@ def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, fol
         ImageError, NodeError: finished actions stay done; the next run continues from there.
     """
     carried = [action.node for action in todo if action.kind == "carry"]
-    bundle, bundled = preparing.bundle, preparing.options.bundle
+    bundle, bundled = preparing.bundle, preparing.bundled
     for action in todo:
         if action.kind == "download":
             recipes.fetch(preparing, recipe, action.subject)

@@ -1,72 +1,18 @@
-"""Tar archives: checked before anything is unpacked, and the images in files of `docker save`."""
+"""Lists the images in files of `docker save`."""
 
 import hashlib
 import json
 import lzma
-import posixpath
 import tarfile
 import zlib
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.model.image import content_digest
 
-MOST_BYTES = 16 << 30
-_MOST_MEMBERS = 200_000
 _LIST = "manifest.json"
 _MOST_OF_CONFIGURATION = 4 << 20  # bytes; one has a few kilobytes, and layers are far larger
 _DAMAGES = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError)
-
-
-def check(path: Path, *, most_bytes: int = MOST_BYTES) -> None:
-    """Read a tar archive, compressed or not, from end to end; nothing is unpacked.
-
-    Raises:
-        ImageError: ARCHIVE; it is damaged, too large, or would write outside of its folder.
-    """
-    size = count = 0
-    links: set[str] = set()
-    ways: set[str] = set()  # folders on the way to a member
-    try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                size, count = size + member.size, count + 1
-                if size > most_bytes or count > _MOST_MEMBERS:
-                    raise _unsafe(member.name, f"is beyond {most_bytes} bytes, {count} files")
-                _refuse_unsafe(member)
-                name = posixpath.normpath(member.name)
-                ways.update(map(str, PurePosixPath(name).parents))
-                if member.issym():
-                    links.add(name)
-                elif member.islnk():  # to a link, it would be that link at another place
-                    target = posixpath.normpath(member.linkname)
-                    ways.update((target, *map(str, PurePosixPath(target).parents)))
-    except (*_DAMAGES, ValueError) as error:
-        seen = f"is no archive that can be read: {error}"
-        raise _unreadable(f"{path.name} {seen}") from error
-    # Each of two links may stay inside, and both together leave.
-    for name in sorted(links & ways):
-        raise _unsafe(name, "is a link that other members go through")
-
-
-def _refuse_unsafe(member: tarfile.TarInfo) -> None:
-    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-        raise _unsafe(member.name, "is a device or a pipe")
-    if _leaves(member.name):
-        raise _unsafe(member.name, "would be written outside of its folder")
-    target = member.linkname
-    if member.issym():
-        target = posixpath.join(posixpath.dirname(member.name), target)
-    # A `..` behind a name may follow a link: that of `lib/../x` is not `x`.
-    steps = PurePosixPath(member.linkname).parts
-    climbs = [at for at, step in enumerate(steps) if step == ".."]
-    is_late = member.issym() and climbs != list(range(len(climbs)))
-    if (member.issym() or member.islnk()) and (_leaves(target) or is_late):
-        raise _unsafe(member.name, f"is a link to {member.linkname}")
-
-
-def _leaves(path: str) -> bool:
-    return path.startswith("/") or posixpath.normpath(path).split("/")[0] == ".."
 
 
 def images(path: Path) -> dict[str, tuple[str, str]]:
@@ -110,10 +56,6 @@ def _image(configuration: bytes) -> tuple[str, str]:
     layers, settings = said["rootfs"]["diff_ids"], said.get("config") or {}
     digest = f"sha256:{hashlib.sha256(configuration).hexdigest()}"
     return digest, content_digest(layers, settings)
-
-
-def _unsafe(name: str, why: str) -> errors.ImageError:
-    return _unreadable(f"the archive is not safe to unpack: {name} {why}")
 
 
 def _unreadable(cause: str) -> errors.ImageError:

@@ -19,41 +19,30 @@ if TYPE_CHECKING:
     from orchestrator.runtimes.images import Credentials
 
 
-@dataclass(frozen=True, slots=True)
-class ImageOptions:
-    """The images to prepare, and their sources.
-
-    Args:
-        inventory: its file, beside which the lock lies.
-        relock: resolve base tags and hash downloads anew, instead of holding them to the lock.
-        bundle: a folder that holds images and downloads.
-    """
-
-    names: tuple[str, ...]
-    inventory: Path
-    relock: bool
-    bundle: Path | None
-
-
 @dataclass(slots=True)
 class Preparing:
     """Nodes, options and materials of one image preparation; ``lock`` grows with ``relock``.
 
     Args:
+        inventory: its file, beside which the lock lies.
+        relock: resolve base tags and hash downloads anew, instead of holding them to the lock.
+        bundled: the folder of the bundle.
         folder: for files on their way; where nodes share files, they see it too.
         state, owner: the identity of the state folder, and who works there, for images made.
     """
 
     fleet: Fleet
-    options: ImageOptions
+    inventory: Path
+    relock: bool
     lock: LockFile
+    bundled: Path | None
     bundle: Bundle | None
     downloads: Downloads
-    credentials: "Credentials | None"
     voice: Voice
     folder: Path
     state: str = ""
     owner: str = ""
+    credentials: "Credentials | None" = None
 
     @property
     def mirror(self) -> str | None:
@@ -65,9 +54,10 @@ class Preparing:
 def begin(
     store: Store,
     fleet: Fleet,
-    options: ImageOptions,
     voice: Voice,
-    credentials: "Credentials | None",
+    inventory: Path,
+    relock: bool,
+    bundled: Path | None,
 ) -> Preparing:
     """Read the lock and the bundle; what a bundle pins is added to the lock in memory.
 
@@ -82,13 +72,13 @@ def begin(
 
     folder = store.root.resolve() / "downloads"
     downloads_here = Downloads(folder, progress)
-    known_lock, bundle = lock(options.inventory), None
-    if options.bundle is not None:
-        document = yaml_reader.read(options.bundle / FILE_NAME)
+    known_lock, bundle = lock(inventory), None
+    if bundled is not None:
+        document = yaml_reader.read(bundled / FILE_NAME)
         bundle = yaml_reader.validated(document, Bundle)
-        if damages := bundle.damages(downloads.present(options.bundle, bundle.files)):
+        if damages := bundle.damages(downloads.present(bundled, bundle.files)):
             raise errors.ImageError(
-                f"the bundle in {options.bundle} is damaged: {'; '.join(damages)}",
+                f"the bundle in {bundled} is damaged: {'; '.join(damages)}",
                 code="BUNDLE-DAMAGED",
                 fix="copy it again, or make it again",
             )
@@ -99,10 +89,18 @@ def begin(
         )
         for part in bundle.downloads:
             if downloads_here.cached(part.sha256) is None:
-                downloads_here.adopt(options.bundle / part.file, part.sha256)
+                downloads_here.adopt(bundled / part.file, part.sha256)
     me = lock_files.own(store.root)
     return Preparing(
-        *(fleet, options, known_lock, bundle, downloads_here, credentials, voice, folder),
+        fleet,
+        inventory,
+        relock,
+        known_lock,
+        bundled,
+        bundle,
+        downloads_here,
+        voice,
+        folder,
         state=store.identity(),
         owner=f"{me.user} on {me.process.host}, {me.folder}",
     )
@@ -128,7 +126,7 @@ def keep_lock(preparing: Preparing) -> None:
     Raises:
         StoreError, LocalError: the old one stays.
     """
-    path = _lock_path(preparing.options.inventory)
+    path = _lock_path(preparing.inventory)
     text = preparing.lock.text()
     if not path.exists() or path.read_text() != text:
         write(path, text.encode())

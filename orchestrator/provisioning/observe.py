@@ -3,8 +3,8 @@
 import secrets
 import shlex
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import checks, errors, words
@@ -24,37 +24,31 @@ Ask = Callable[[Mapping[str, tuple[str, ...]], float], list[Answer[Completed]]]
 """Runs a command on each node, by name, within a timeout in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """The input of ``observe`` beside the nodes themselves.
-
-    Args:
-        cluster_digest: of the whole inventory, before nodes were left out.
-        image: whose needs are checked too, where its program runs as a plain process.
-        images: that containers are to be started from.
-        perhaps: an image whose program a playbook may run as a plain process.
-        previous: what the provisioning before this one observed.
-    """
-
-    store: Store
-    inventory: Path
-    cluster_digest: str
-    image: Image | None
-    previous: Site | None
-    images: tuple[Image, ...] = ()
-    perhaps: Image | None = None
-
-
-def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[errors.DlperfError]]:
+def observe(
+    cluster: Cluster,
+    ask: Ask,
+    store: Store,
+    inventory: Path,
+    cluster_digest: str,
+    previous: Site | None,
+    images: Sequence[Image],
+    *,
+    is_certain: bool,
+) -> tuple[Site, list[errors.DlperfError]]:
     """Return the site as the nodes report it now, with findings, and the errors of silent nodes.
 
     Args:
         ask: runs a command on all nodes at once.
+        cluster_digest: of the whole inventory, before nodes were left out.
+        previous: the site of the last provisioning.
+        images: the images to start containers from; without containers, the image whose program
+            runs as a plain process.
+        is_certain: True if that program is going to run, so that its needs are demands.
     """
     members = {node.name: node for node in cluster.members}
-    plain = asking.image or asking.perhaps
+    plain = None if cluster.in_containers or not images else images[0]
     questions = {
-        name: list_questions(cluster, node, asking.store, plain) for name, node in members.items()
+        name: list_questions(cluster, node, store, plain) for name, node in members.items()
     }
     probes = {
         name: node_probe.probe(of_node, nonce=secrets.token_hex(8))
@@ -65,10 +59,10 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
     answers = [probing.parse_answer(probes[answer.node], answer) for answer in done]
     reported = {answer.node: answer.value for answer in answers if answer.value}
     facts = {name: node_probe.facts(answer) for name, answer in reported.items()}
-    drivers = [image.driver for image in asking.images if image.driver is not None]
+    drivers = [image.driver for image in images if cluster.in_containers and image.driver]
     demands = checks.Demands(
         extra=plain.extra if plain else None,
-        is_certain=asking.image is not None,
+        is_certain=is_certain,
         driver=max(drivers, key=words.version_key, default=None),
     )
     findings: list[Finding] = []
@@ -79,18 +73,18 @@ def observe(cluster: Cluster, ask: Ask, asking: Asking) -> tuple[Site, list[erro
     hosts = {name: node.host for name, node in facts.items()}
     findings += checks.together(cluster, hosts, {answer.node: answer.at_s for answer in answers})
     findings += checks.alike(cluster, facts)
-    if asking.previous is not None:
-        findings += checks.since(asking.previous, facts)
+    if previous is not None:
+        findings += checks.since(previous, facts)
     site = Site(
         version=sites.VERSION,
         cluster=cluster.name,
-        cluster_digest=asking.cluster_digest,
-        inventory=str(asking.inventory.resolve()),
+        cluster_digest=cluster_digest,
+        inventory=str(inventory.resolve()),
         observed_at=now(),
         nodes=facts,
         findings=tuple(findings),
-        images=asking.previous.images if asking.previous else {},
-        data=asking.previous.data if asking.previous else {},
+        images=previous.images if previous else {},
+        data=previous.data if previous else {},
     )
     return site, [answer.error for answer in answers if answer.error]
 

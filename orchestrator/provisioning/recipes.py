@@ -5,6 +5,7 @@ the lock beside the inventory (a bundle adds to it), else what the last provisio
 again what the registry says.
 """
 
+import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,7 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
     user_files.refuse(yaml_reader.read(folder / "image.yaml"), image.unsaid())
     record = before.images.get(name) if before else None
     digest = None
-    if not preparing.options.relock:
+    if not preparing.relock:
         digest = preparing.lock.images.get(image.base)
         if digest is None and record is not None and record.base == image.base:
             digest = record.base_digest
@@ -64,20 +65,20 @@ def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
 
     Raises:
         ImageError: a base cannot be resolved; DOWNLOAD-UNLOCKED without ``relock``; ARCHIVE, a
-            download is no safe archive or wheel, or an archive holds another image.
+            download is no archive or wheel, or an archive holds another image.
     """
     image, voice = draft.image, preparing.voice
     checksums, cached = dict(draft.downloads), set(draft.cached)
     for url in draft.needed:
         if url not in checksums:
-            if not preparing.options.relock:
+            if not preparing.relock:
                 raise _unlocked(url)
             voice.line(
                 f"{url}: downloaded without a known checksum, since --lock asks for it;"
                 " its sha256 is recorded"
             )
             path, checksums[url] = preparing.downloads.learn(url)
-            _look_into(path, image, url)
+            _look_into(path, url)
             cached.add(checksums[url])
     digest = draft.base_digest
     if digest is None:
@@ -91,7 +92,7 @@ def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
             source = f"{host}/{origin.repository}:{origin.tag}"
             digest = first.digest(source, preparing.credentials)
         voice.line(f"{image.base} is {digest}, says {host}")
-    if preparing.options.relock:
+    if preparing.relock:
         preparing.lock = preparing.lock.extend({image.base: digest}, checksums)
     return replace(draft, base_digest=digest, downloads=checksums, cached=frozenset(cached))
 
@@ -100,14 +101,14 @@ def fetch(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
     """Return the file at ``url`` with the sha256 that is locked, checked before its first use.
 
     Raises:
-        ImageError: DOWNLOAD-UNLOCKED, OFED-CHECKSUM, DOWNLOAD, or ARCHIVE if it is not safe.
+        ImageError: DOWNLOAD-UNLOCKED, OFED-CHECKSUM, DOWNLOAD, or ARCHIVE if it is none.
     """
     sha256 = recipe.downloads.get(url)
     if sha256 is None:
         raise _unlocked(url)
     path = preparing.downloads.fetch(url, sha256)
     if sha256 not in recipe.cached:  # what was there already was looked into when it came
-        _look_into(path, recipe.image, url)
+        _look_into(path, url)
     return path
 
 
@@ -138,10 +139,9 @@ def _unlocked(url: str) -> errors.ImageError:
     )
 
 
-def _look_into(path: Path, image: Image, url: str) -> None:
-    if url not in image.wheels:
-        archive.check(path)
-    elif not zipfile.is_zipfile(path):
+def _look_into(path: Path, url: str) -> None:
+    """Refuse a web page that came in the place of an archive."""
+    if not tarfile.is_tarfile(path) and not zipfile.is_zipfile(path):
         raise errors.ImageError(
-            f"{url} gave no wheel: it is no ZIP file", code="ARCHIVE", fix="look at its URL"
+            f"{url} gave neither a tar archive nor a wheel", code="ARCHIVE", fix="look at its URL"
         )

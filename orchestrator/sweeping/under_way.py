@@ -151,13 +151,16 @@ def _say_findings(site: Site, earlier: Site | None, voice: Voice) -> None:
 
 
 def _observe_nodes(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
-    image = requested.playbook.image
-    asking = observe.Asking(
-        store, requested.inventory, requested.digest, None, requested.known, (image,)
+    site, failures = observe.observe(
+        requested.cluster,
+        scheduler.ask,
+        store,
+        requested.inventory,
+        requested.digest,
+        requested.known,
+        (requested.playbook.image,),
+        is_certain=True,
     )
-    if not requested.cluster.in_containers:
-        asking = replace(asking, image=image, images=())
-    site, failures = observe.observe(requested.cluster, scheduler.ask, asking)
     if failed := folded(failures):
         gravest = voice.gravest(failed)
         gravest.others = tuple(failure.where.get("node", "") for failure in failures)

@@ -62,7 +62,7 @@ class _Request:
     whole: Cluster
     cluster: Cluster
     inventory: Path
-    images: materials.ImageOptions
+    images: tuple[str, ...]
     previous: Site | None
 
 
@@ -76,8 +76,10 @@ def dry_run(store: Store, options: ProvisionOptions, voice: Voice) -> int:
         site, failures = _observe(store, fleet, request)
         todo: dict[str, Sequence[Action]] = {}
         if not failures and fleet.engines:
-            preparing = materials.begin(store, fleet, request.images, voice, None)
-            for name in request.images.names:
+            preparing = materials.begin(
+                store, fleet, voice, request.inventory, options.lock, options.bundle
+            )
+            for name in request.images:
                 recipe, _ = recipes.recipe(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
     shown.show_site(voice, site)
@@ -103,7 +105,7 @@ def provision(store: Store, options: ProvisionOptions, caller: Caller) -> int:
                 with locks.held(fleet, store.root):
                     gangs = strays.others(fleet, store.sweep_ids(), options.inventory)
                     site = replace(site, findings=(*site.findings, *gangs))
-                    site, done = _prepare_images(store, fleet, request, site, voice)
+                    site, done = _prepare_images(store, fleet, options, request, site, voice)
                     recount = options.recount
                     site, failures = _look_inside(fleet, request, site, voice, recount=recount)
             except (errors.NodeError, errors.UnfitError) as error:
@@ -149,39 +151,45 @@ def _resolve(store: Store, options: ProvisionOptions) -> _Request:
             code="NO-DOCKER",
             fix="leave out --image and --bundle, or say runtime: docker in the inventory",
         )
-    image_options = materials.ImageOptions(
-        tuple(dict.fromkeys(user_files.image(name)[0].name for name in names)),
-        path,
-        options.lock,
-        options.bundle,
-    )
-    return _Request(whole, cluster, path, image_options, sites.of(store, whole))
+    images = tuple(dict.fromkeys(user_files.image(name)[0].name for name in names))
+    return _Request(whole, cluster, path, images, sites.of(store, whole))
 
 
 def _observe(
     store: Store, fleet: Fleet, request: _Request
 ) -> tuple[Site, list[errors.DlperfError]]:
-    images = tuple(user_files.image(name)[0] for name in request.images.names)
-    digest = sites.digest(request.whole)
-    perhaps = None if request.cluster.in_containers else user_files.plain_image()
-    inventory, previous = request.inventory, request.previous
-    asking = observe.Asking(store, inventory, digest, None, previous, images, perhaps)
-    return observe.observe(fleet.cluster, fleet.ask, asking)
+    images = [user_files.image(name)[0] for name in request.images]
+    if not request.cluster.in_containers and (plain := user_files.plain_image()):
+        images = [plain]
+    return observe.observe(
+        fleet.cluster,
+        fleet.ask,
+        store,
+        request.inventory,
+        sites.digest(request.whole),
+        request.previous,
+        images,
+        is_certain=False,
+    )
 
 
 def _prepare_images(
-    store: Store, fleet: Fleet, request: _Request, site: Site, voice: Voice
+    store: Store,
+    fleet: Fleet,
+    options: ProvisionOptions,
+    request: _Request,
+    site: Site,
+    voice: Voice,
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
-    options = request.images
+    names, relock = request.images, options.lock
     if request.cluster.from_files:
         state = store.root.resolve()
-        importing = image_files.Importing(fleet, state, site.images, options.relock, voice)
-        return image_files.import_images(importing, options.names, site)
-    if not fleet.engines or not options.names:
+        return image_files.import_images(fleet, state, names, site, voice, anew=relock)
+    if not fleet.engines or not names:
         return site, {}
-    credentials = secrets.credentials(request.cluster.registry)
-    preparing = materials.begin(store, fleet, options, voice, credentials)
-    return apply.prepare_images(preparing, request.previous, site)
+    preparing = materials.begin(store, fleet, voice, request.inventory, relock, options.bundle)
+    preparing.credentials = secrets.credentials(request.cluster.registry)
+    return apply.prepare_images(preparing, names, request.previous, site)
 
 
 def _look_inside(
@@ -195,7 +203,7 @@ def _look_inside(
     facts = site.nodes
     looking = pool.submit(lambda: between_nodes.check_nodes(fleet, voice, facts, recount=recount))
     pool.close()
-    names = request.images.names if fleet.engines and not request.cluster.from_files else ()
+    names = request.images if fleet.engines and not request.cluster.from_files else ()
     try:
         inside = in_containers.findings(fleet, site.images, site.nodes, names) if names else []
     except errors.DlperfError:

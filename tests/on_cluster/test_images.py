@@ -144,7 +144,7 @@ def test_page_in_the_place_of_a_wheel_is_refused(here: Desk) -> None:
     url = served["wheel_019"].rpartition("/")[0] + f"/{page.name}"
     path.write_text(path.read_text().replace(served["wheel_019"], url))
     done = here.must("provision", str(here.cluster.inventory), "--lock", *asked(NAMES[1:2]), code=5)
-    assert "gave no wheel: it is no ZIP file" in done.stderr + done.stdout
+    assert "gave neither a tar archive nor a wheel" in done.stderr + done.stdout
     assert url not in lock(here.cluster)["downloads"]
 
 

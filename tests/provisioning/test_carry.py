@@ -17,7 +17,7 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import EMPTY_LOCK
 from orchestrator.provisioning.carry_image import carry
-from orchestrator.provisioning.materials import ImageOptions, Preparing
+from orchestrator.provisioning.materials import Preparing
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
 from tests.dockerd import QUICK, Dockerd, running, unlike
@@ -65,9 +65,10 @@ def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
     with Fleet(cluster, transports, lambda: engines) as fleet, closing(voice._err.file):
         for engine in engines.values():
             engine.facts()
-        options = ImageOptions((), folder / "some.yaml", False, None)
         kept = Downloads(folder, lambda *_: None)
-        yield Preparing(fleet, options, EMPTY_LOCK, None, kept, None, voice, folder)
+        yield Preparing(
+            fleet, folder / "some.yaml", False, EMPTY_LOCK, None, None, kept, voice, folder
+        )
 
 
 @contextmanager
