@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator import errors, words
 from orchestrator.console import Voice
-from orchestrator.fleet import folded
 from orchestrator.inputs import sites
 from orchestrator.model.facts import JSON
 from orchestrator.model.site import Finding
@@ -120,22 +119,16 @@ def _end(
     """Show findings and failures, and write the document; return the exit code."""
     if findings:
         voice.findings(findings)
-    number = content.get("signal")
-    if isinstance(number, int):
-        failures = [*failures, errors.Interrupted(number)]
-    for failure in folded(failures):
-        voice.line(str(failure))
     bad = [finding.node for finding in findings if finding.severity == "error"]
     failed = [failure.where.get("node", "") for failure in failures]
     if command := sites.leaving_out(request.cluster, (*bad, *failed)):
         voice.line(f"or leave them out: {command}")
-    code = errors.joined((5 if bad else 0, *(failure.exit_code for failure in failures)))
-    document: dict[str, JSON] = {
-        "exit_code": code,
+    number = content.get("signal")
+    if isinstance(number, int):
+        failures = [*failures, errors.Interrupted(number)]
+    document = {
         "data": request.dataset.name,
         **content,
         "findings": [dataclasses.asdict(finding) for finding in findings],
-        "errors": [{"code": e.code, "message": e.cause, **e.where} for e in failures],
     }
-    voice.document(document)
-    return code
+    return voice.finish(document, failures, code=5 if bad else 0)
