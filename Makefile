@@ -2,7 +2,7 @@
 # PYTHON=python3.12 names the Python that .venv is made with.
 VENV := .venv
 # Gangs wait more than they compute: more workers than processors.
-WORKERS ?= 3
+WORKERS ?= 4
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
@@ -37,7 +37,7 @@ gangs: venv ## tests that train for real; as root on Debian also on a virtual cl
 	$(PYTEST) -n $(WORKERS) -m "cluster and not long" --cache-clear || \
 	    { [ $$? -eq 1 ] && $(BIN)/python -m tests.once_more; }
 
-# What takes minutes for one promise, and is part of nothing else.
+# What takes minutes, or proves once more what a quicker test proves.
 long: venv ## tests that take minutes each
 	sh tests/cluster/install.sh chromium chromium fc-list fontconfig
 	$(PYTEST) -n $(WORKERS) -m long

@@ -73,7 +73,7 @@ def test_the_way_around_a_node_goes_on_with_what_new_began(desk: Desk) -> None:
         pytest.param("TERM", ("dockerd",), "DOCKER-DOWN", marks=pytest.mark.long),
         pytest.param("KILL", ("dockerd", "containerd"), "DOCKER-DOWN", marks=pytest.mark.long),
         ("STOP", ("dockerd",), "DOCKER-HUNG"),
-        ("STOP", ("containerd",), "DOCKER-HUNG"),
+        pytest.param("STOP", ("containerd",), "DOCKER-HUNG", marks=pytest.mark.long),
     ],
 )
 def test_an_engine_that_goes_in_the_middle_is_told_within_15_s(
@@ -112,6 +112,7 @@ def test_an_engine_that_is_gone_before_a_sweep_starts_nothing(
     assert desk.states() == [("valid", "")]
 
 
+@pytest.mark.long
 def test_a_lost_sweep_is_ended_although_an_engine_is_down(desk: Desk) -> None:
     """By its marks; the container, in which nothing runs, goes once the engine is back."""
     process, node = desk.begun(iteration_s=5), desk.cluster.node(1)

@@ -55,6 +55,7 @@ def test_oneflow_is_measured_over_four_nodes(
     assert found["1x1"]["speedup"] == 1.0
 
 
+@pytest.mark.long
 def test_gpt_runs_all_layouts_of_the_report_by_their_names(prepared: Desk) -> None:
     """18 cases, each with latency, memory and throughput; equal shapes keep logs of their own."""
     said = swept(prepared, "oneflow-gpt")

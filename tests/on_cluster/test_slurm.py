@@ -89,6 +89,7 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
     login.nothing_left()
 
 
+@pytest.mark.long
 def test_a_job_that_others_may_run_beside_is_warned_of(login: Login) -> None:
     """It measures, since nothing may run there; what this program submits has whole nodes."""
     login.playbook(("2x1",), step_s=0.02, iterations=11)
@@ -249,6 +250,7 @@ def without_batch_host(login: Login) -> Iterator[tuple[str, str]]:
         yield job, host
 
 
+@pytest.mark.long
 def test_a_job_whose_batch_host_dies_is_cancelled(login: Login) -> None:
     """Its follower says so within a few looks; the same command goes on on nodes that are up."""
     running = login.sweeping("toy")
@@ -334,6 +336,7 @@ def test_a_job_that_waits_is_shown_and_cancelled(login: Login) -> None:
     login.must("stop", code=2)
 
 
+@pytest.mark.long
 def test_logs_and_status_follow_a_job_from_the_login_node(login: Login) -> None:
     """Its log to the last byte, its lines by a pattern, its states until nothing runs."""
     running = login.sweeping("toy")
@@ -374,6 +377,7 @@ def apart(login: Login) -> None:
     login.nothing_left()
 
 
+@pytest.mark.long
 def test_trials_run_side_by_side_in_one_job(login: Login) -> None:
     """With `pack: disjoint`, as steps that Slurm shows at once."""
     told(packed(login))
@@ -432,6 +436,7 @@ def started(login: Login) -> int:
     return len(set(re.findall(rf"launch task StepId={job}\.(\d+) ", said)))
 
 
+@pytest.mark.long
 def test_no_step_looks_at_the_nodes_between_two_trials(login: Login) -> None:
     """Those before the first do, and then each gang's own sees that it left nothing.
 
@@ -444,6 +449,7 @@ def test_no_step_looks_at_the_nodes_between_two_trials(login: Login) -> None:
     login.nothing_left()
 
 
+@pytest.mark.long
 def test_a_gang_that_is_over_keeps_no_file_open(login: Login) -> None:
     """The controller has as many open in the last trial as in the first."""
     repeats(login, 3)
@@ -464,6 +470,7 @@ def test_a_gang_that_is_over_keeps_no_file_open(login: Login) -> None:
     assert last == first
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_while_a_gang_runs_is_not_given_to_the_next(login: Login) -> None:
     """Also on a node that is not the leader's."""
     repeats(login, 2)
@@ -480,6 +487,7 @@ def test_a_port_that_is_taken_while_a_gang_runs_is_not_given_to_the_next(login: 
     login.whole(2)
 
 
+@pytest.mark.long
 def test_what_a_dead_job_left_is_ended_before_the_next_gang(login: Login) -> None:
     """The gang's step sees it and does not say that its node is clean, so a step ends it."""
     repeats(login, 2)

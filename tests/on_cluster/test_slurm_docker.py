@@ -116,6 +116,7 @@ def test_provisioning_builds_once_and_carries_through_the_shared_folder(
     assert not [name for name in left if name.endswith(".tar")]
 
 
+@pytest.mark.long
 def test_a_sweep_in_containers_ends_what_dead_jobs_left_and_nothing_of_others(
     login: Login, prepared: Prepared
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_cancelled_step_leaves_no_container_though_nobody_looks(login: Login) 
     assert not containers(login)
 
 
+@pytest.mark.long
 def test_status_calls_a_task_lost_whose_container_was_refused(login: Login) -> None:
     """The engine has another of its name; the controller died before it wrote the outcome."""
     login.must("sweep", "quick", "--new", "--case", "2x2")

@@ -67,6 +67,7 @@ def test_a_slow_node_a_hot_gpu_and_a_damaged_log_are_seen_first(desk: Desk) -> N
     assert "vs002, sw_thermal_slowdown" in figure
 
 
+@pytest.mark.long
 def test_heat_aliens_and_load_are_marked_by_the_name_of_their_node(desk: Desk) -> None:
     """A GPU that is held down, two processes of others, a loaded CPU: --strict counts none of it.
 

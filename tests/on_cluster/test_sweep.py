@@ -85,6 +85,7 @@ params: {image_size: 64, num_classes: 10}
 """
 
 
+@pytest.mark.long
 def test_pytorch_trains_over_four_nodes(desk: Desk) -> None:
     """The reference program with real PyTorch on one node and on four, over gloo between them."""
     inventory = str(desk.cluster.cpu_inventory)

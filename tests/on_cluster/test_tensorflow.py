@@ -30,6 +30,7 @@ def prepared(
     return Desk.prepared(first, tmp_path_factory.mktemp("tensorflow"), "ngc-tensorflow-20.03")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("playbook", "pattern"),
     [

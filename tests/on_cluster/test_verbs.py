@@ -33,6 +33,7 @@ def has(node: Node) -> set[str]:
     return set(node.must(f"{listed}; docker ps -aq --no-trunc").splitlines())
 
 
+@pytest.mark.long
 def test_a_sweep_is_watched_from_another_terminal(desk: Desk) -> None:
     """status and logs say what runs where; --follow ends with it, and its bytes are the log's."""
     process = desk.begun()
@@ -148,6 +149,7 @@ def test_clean_removes_what_finished_sweeps_left(desk: Desk) -> None:
     node.must(f"docker rmi {old} {nameless}")
 
 
+@pytest.mark.long
 def test_a_sweep_whose_state_folder_is_lost_is_told_and_ended(desk: Desk, tmp_path: Path) -> None:
     """From another folder: provision, sweep and clean name it, its owner and its deadline."""
     process = desk.begun(iteration_s=5)

@@ -188,6 +188,7 @@ def test_a_complete_venv_is_left_alone(complete: Checkout) -> None:
         assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     ("fault", "reason"),
@@ -211,6 +212,7 @@ def test_a_venv_that_does_not_work_is_made_anew(
     assert complete.make("venv").stdout == ""
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_another_python_makes_the_venv_anew(complete: Checkout, tmp_path: Path) -> None:
     """PYTHON's name may have spaces; without PYTHON that venv is then kept."""
@@ -222,6 +224,7 @@ def test_another_python_makes_the_venv_anew(complete: Checkout, tmp_path: Path) 
     assert commands.run(words).stdout == f"{tmp_path / 'other python'}\n"
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_a_moved_checkout_gets_programs_of_its_own(complete: Checkout, tmp_path: Path) -> None:
     """Programs in .venv/bin name the folder that they were installed in."""
@@ -249,6 +252,7 @@ def test_a_changed_lock_is_installed_over_the_venv(complete: Checkout) -> None:
     assert complete.make("venv").stdout == ""
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_uv_chooses_the_build_of_pytorch_and_pip_does_where_it_cannot(
     tmp_path: Path,

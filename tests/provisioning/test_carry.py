@@ -121,6 +121,7 @@ def test_a_node_that_has_the_image_and_stalls_is_named(
         assert (error.code, error.where["node"]) == ("DOCKER-HUNG", "has"), error
 
 
+@pytest.mark.long
 def test_more_nodes_than_are_asked_at_once_have_the_image(
     lacking: dict[str, Dockerd], tmp_path: Path
 ) -> None:

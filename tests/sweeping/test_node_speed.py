@@ -48,6 +48,7 @@ nodes:
 """
 
 
+@pytest.mark.long
 def test_a_node_that_holds_up_its_partners_is_named(place: Place) -> None:
     """Pairs in rounds, all of one sweep; the slow one is slow in each, the others in some."""
     (place.folder / "inventory" / "three.yaml").write_text(THREE)
@@ -97,6 +98,7 @@ def test_groups_that_are_slow_are_halved(
         place.must(words)
 
 
+@pytest.mark.long
 def test_nodes_that_are_alike_are_fit(place: Place) -> None:
     """A table of them, and the word."""
     text = PLAYBOOK.replace("behaviour: slow-right, ", "")

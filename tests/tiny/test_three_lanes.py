@@ -217,6 +217,7 @@ def test_a_trial_that_stalls_holds_up_no_other(lanes: Place) -> None:
     is_sound(lanes)
 
 
+@pytest.mark.long
 def test_status_and_logs_show_all_that_runs(lanes: Place) -> None:
     """Three trials with their tasks and how far they are; any of their logs can be read."""
     rewrite(lanes, repeats=3, placements="2x1", stall_s=600)
@@ -294,6 +295,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_names_what_may_run(lanes: Place) -> 
     is_sound(lanes)
 
 
+@pytest.mark.long
 def test_plain_lines_and_the_live_view_name_each_trial(lanes: Place) -> None:
     """Each line begins with the number of its trial; on a terminal three rows stand at once."""
     rewrite(lanes, repeats=6, placements="1x1")

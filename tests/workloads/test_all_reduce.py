@@ -121,6 +121,7 @@ def test_what_it_cannot_do_is_refused(case: Case, words: list[str]) -> None:
     assert all(word in text for word, text in zip(words, found, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_two_local_nodes_are_measured_for_real(place: Place) -> None:
     """By gloo over the loopback: report and record have the bandwidth that the log gives."""

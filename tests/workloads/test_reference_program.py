@@ -206,7 +206,11 @@ def test_same_seed_gives_the_same_first_loss(alone: subprocess.CompletedProcess[
 
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    ("nodes", "processes", "ranks"), [(2, 1, "0:0/0 1:1/0"), (1, 2, "0:0/0 1:0/1")]
+    ("nodes", "processes", "ranks"),
+    [
+        (2, 1, "0:0/0 1:1/0"),
+        pytest.param(1, 2, "0:0/0 1:0/1", marks=pytest.mark.long),
+    ],
 )
 def test_gang_logs_once_and_proves_its_world(nodes: int, processes: int, ranks: str) -> None:
     """Of two processes rank 0 alone writes a log, which counts the images of both."""
