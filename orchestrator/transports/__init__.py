@@ -1,7 +1,7 @@
 """Transports: run commands and read and write files on a node, over SSH or on this machine.
 
-They know nothing of tasks or containers. ``ssh`` and ``local`` implement ``Transport``, ``logged``
-wraps another one and writes the debug log.
+They know nothing of tasks or containers. ``ssh``, ``local`` and ``steps`` implement ``Transport``;
+``logged`` wraps another one and writes the debug log.
 """
 
 from dataclasses import dataclass
@@ -71,25 +71,16 @@ class Transport(Protocol):
             NodeError: the connection is lost; the file is the old or the new one, and whole.
         """
 
-    def get(self, path: str, offset: int = 0) -> bytes | None:
+    def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
+
+        Args:
+            own: return None also unless it is a regular file of the login user; no link is
+                followed. For folders that a container can write to.
 
         Raises:
             LocalError, UnfitError: the file is there and cannot be read.
             NodeError: the connection is lost.
-        """
-
-    def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """Read like ``get``; return None unless it is a regular file of the login user.
-
-        For folders that a container can write to: no link is followed.
-        """
-
-    def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if it has no reader, or is no FIFO.
-
-        Raises:
-            NodeError: the connection is lost; the line may or may not have been written.
         """
 
     def open(self, argv: tuple[str, ...]) -> Stream:

@@ -6,8 +6,9 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import fabric
 import paramiko
@@ -15,7 +16,7 @@ import paramiko
 from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, CONNECT_S, LAST_WORDS_S, SILENCE_S
 from orchestrator.retries import CONNECT
-from orchestrator.transports import _failures, known_hosts, open_files
+from orchestrator.transports import _failures, known_hosts
 from orchestrator.transports._login import SshTarget, private_key
 from orchestrator.transports.cached import Cached
 from orchestrator.transports.known_hosts import Entry, HostKey
@@ -29,8 +30,6 @@ KEPT_ALIVE = (
     # Keepalive alone never looks while sent data waits for its acknowledgement.
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(SILENCE_S * 1000)),
 )
-PIECE_BYTES = 32 << 10
-GREETING_BYTES = 255  # as long as a line of an SSH greeting may be (RFC 4253, 4.2)
 CHANNEL_CLOSE = 97  # RFC 4254, 9
 FORBIDDEN = 1  # RFC 4254, 5.1: administratively prohibited
 # sshd refuses unauthenticated connections beyond MaxStartups, 10 by default.
@@ -49,29 +48,13 @@ MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-
 # 10,000 awakenings a second over 1,000 nodes, more than a processor's worth.
 IDLE_S = 10.0
 
-Ending = Literal["", "closed", "reset", "silent"]
-
 # paramiko's errors become ours; without a handler it prints tracebacks.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-class Pipe(Protocol):
-    """A socket, or a channel through a jump host."""
-
-    def recv(self, size: int, /) -> bytes:
-        """Read at most ``size`` bytes; return none at its end."""
-
-    def send(self, data: bytes, /) -> int:
-        """Send some of the bytes; return how many."""
-
-    def settimeout(self, seconds: float | None, /) -> None:
-        """Limit how long one call may wait."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
+Pipe = Any  # a socket, or a channel of paramiko's through a jump host
 Dial = Callable[[SshTarget], AbstractContextManager[Pipe]]
+Judge = Callable[[HostKey], None]  # raises if a host key is not trusted
 
 
 class Wire:
@@ -84,9 +67,7 @@ class Wire:
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
         self._closed = False  # paramiko looks at this, as sockets have it
-        self.ending: Ending = ""
-        self.greeting = b""
-        self._rest = b""
+        self.ending: _failures.Ending = ""
         self.reader: threading.Thread | None = None
 
     def recv(self, size: int) -> bytes:
@@ -97,26 +78,16 @@ class Wire:
         """
         if self._closed:
             return b""
-        # paramiko asks twice for each packet; several often come at once.
-        data = self._rest or self._receive(max(size, PIECE_BYTES))
-        self._rest = data[size:]
-        return data[:size]
-
-    def _receive(self, size: int) -> bytes:
         try:
             if isinstance(self._pipe, socket.socket):
                 # sshd begins with Nagle's algorithm on, and would wait 40 ms for our ACK.
                 self._pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-            data = self._pipe.recv(size)
+            data: bytes = self._pipe.recv(size)
         except OSError as error:
-            if isinstance(error, TimeoutError) and error.errno != errno.ETIMEDOUT:
-                raise
-            self.note_end("silent" if isinstance(error, TimeoutError) else "reset")
+            self._note(error)
             return b""
         if not data:
             self.note_end("closed")
-        elif len(self.greeting) < GREETING_BYTES:
-            self.greeting += data[: GREETING_BYTES - len(self.greeting)]
         return data
 
     def send(self, data: bytes) -> int:
@@ -124,24 +95,27 @@ class Wire:
 
         Raises:
             TimeoutError: none could be sent yet.
-            OSError: it ended.
+            ConnectionResetError: it ended.
         """
         try:
-            return self._pipe.send(data)
+            sent: int = self._pipe.send(data)
+            return sent
         except OSError as error:
-            if not isinstance(error, TimeoutError):
-                self.note_end("reset")
-            elif error.errno == errno.ETIMEDOUT:
-                self.note_end("silent")
-                raise ConnectionResetError(errno.ECONNRESET, "the connection timed out") from error
-            raise
+            self._note(error)
+            raise ConnectionResetError(errno.ECONNRESET, "the connection ended") from error
 
     def settimeout(self, seconds: float | None) -> None:
         self._pipe.settimeout(seconds)
 
-    def note_end(self, how: Ending) -> None:
+    def note_end(self, how: _failures.Ending) -> None:
         """Note how it ended; only the first call counts."""
         self.ending = self.ending or how
+
+    def _note(self, error: OSError) -> None:
+        """Note how it ended; raise the error again if it is only a pause."""
+        if isinstance(error, TimeoutError) and error.errno != errno.ETIMEDOUT:
+            raise error
+        self.note_end("silent" if isinstance(error, TimeoutError) else "reset")
 
     def close(self) -> None:
         """End both directions at once; never waits for the other side."""
@@ -152,8 +126,8 @@ class Wire:
         elif isinstance(self._pipe, socket.socket):
             with suppress(OSError):  # it ended by itself
                 self._pipe.shutdown(socket.SHUT_RDWR)
-        else:  # a channel: its reader is told that no more comes
-            self._pipe.in_buffer.close()  # type: ignore[attr-defined]  # paramiko's
+        else:  # a channel of paramiko's: its reader is told that no more comes
+            self._pipe.in_buffer.close()
 
 
 def _handle_close(channel: Any, message: Any) -> None:
@@ -178,16 +152,10 @@ class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
     """
 
     farewell = ""
-    _agreed_pubkey_algorithm = ""
     _channel_handler_table = {  # noqa: RUF012  # paramiko's own, never changed
         **paramiko.Transport._channel_handler_table,
         CHANNEL_CLOSE: _handle_close,
     }
-
-    @property
-    def signature(self) -> str:
-        """The algorithm that an RSA key has signed with; empty for other keys."""
-        return self._agreed_pubkey_algorithm
 
     def _parse_disconnect(self, message: Any) -> None:
         message.get_int()
@@ -205,34 +173,6 @@ class _AnotherKey(Exception):
 OURS = (errors.DlperfError, _AnotherKey)
 
 
-@dataclass(frozen=True)
-class _Terms:
-    """The terms of a handshake.
-
-    Args:
-        kinds: of host keys, the preferred first.
-        judge: raises if the host key is not trusted.
-        identity: our private key; None to look at the host key only.
-    """
-
-    kinds: tuple[str, ...]
-    judge: Callable[[HostKey], None]
-    identity: Any
-
-    def missing_host_key(self, client: Any, name: str, key: Any) -> None:  # noqa: ARG002  # paramiko's own signature
-        """Judge the server's key; paramiko is given no known_hosts, so it asks for every key."""
-        self.judge(HostKey(key.get_name(), key.asbytes()))
-
-    def transport(self, wire: Wire, **_: object) -> Spoken:
-        spoken = Spoken(wire)
-        wire.reader = spoken
-        spoken.handshake_timeout = ANSWER_S
-        options = spoken.get_security_options()
-        options.key_types = [name for kind in self.kinds for name in HOST_KEYS[kind]]
-        options.ciphers, options.digests = CIPHERS, MACS
-        return spoken
-
-
 class Link:
     """One authenticated connection; ``transport`` is paramiko's."""
 
@@ -240,6 +180,7 @@ class Link:
         self._client, self._wire = client, wire
         self.transport = client.get_transport()
         self.parting = ExitStack()
+        self._proving = threading.Lock()
 
     @property
     def alive(self) -> bool:
@@ -251,9 +192,21 @@ class Link:
         self._wire.note_end("silent")
         self._wire.close()
 
-    def explain_loss(self, node: str, doing: str) -> errors.NodeUnreachable:
+    def explain_loss(self, node: str, doing: str, error: object = None) -> errors.NodeUnreachable:
         """Return the error for what was under way when the connection ended."""
-        return _failures.explain_loss(node, self._wire.ending, self.transport.farewell, doing)
+        farewell = self.transport.farewell
+        return _failures.explain_loss(node, self._wire.ending, farewell, doing, error)
+
+    def prove(self) -> None:
+        """End the connection if sshd does not answer within ``ANSWER_S``."""
+        with self._proving:
+            watch = threading.Timer(ANSWER_S, self.hang_up)  # paramiko would wait for ever
+            watch.daemon = True
+            watch.start()
+            try:
+                self.transport.global_request("keepalive@openssh.com", wait=True)
+            finally:
+                watch.cancel()
 
     def close(self) -> None:
         """End it, close its descriptor, and leave the jump host."""
@@ -288,7 +241,7 @@ def offered_key(target: SshTarget) -> HostKey:
 
     with ExitStack() as parting:
         try:
-            _shake_hands(target, _way(target, parting), _Terms(_kinds(entries), judge, None))
+            _shake_hands(target, _way(target, parting), _kinds(entries), judge, None)
         except _AnotherKey as shown:
             return shown.key
     raise AssertionError("no handshake ends without a look at the host key")
@@ -299,11 +252,8 @@ def _log_in(target: SshTarget, dial: Dial) -> Link:
     name = known_hosts.called(target.address, target.port)
     if target.host_key is None:
         entries = known_hosts.about(target.known_hosts, name)
-
-        def judge(key: HostKey) -> None:
-            known_hosts.judge(target.name, name, key, entries)
-
-        return _shake_hands(target, dial, _Terms(_kinds(entries), judge, identity))
+        judge = partial(known_hosts.judge, target.name, name, entries)
+        return _shake_hands(target, dial, _kinds(entries), judge, identity)
 
     def compare(key: HostKey) -> None:
         if key.fingerprint != target.host_key:
@@ -315,68 +265,95 @@ def _log_in(target: SshTarget, dial: Dial) -> Link:
         if any(kinds == (key.kind,) for key in seen):
             continue
         try:
-            return _shake_hands(target, dial, _Terms(kinds, compare, identity))
+            return _shake_hands(target, dial, kinds, compare, identity)
         except _AnotherKey as other:
             seen.append(other.key)
         except errors.NodeError as error:
             if error.code != "SSH-ALGO" or not seen:
                 raise
-    raise known_hosts.changed(target.name, name, seen, str(target.host_key))
+    raise errors.NodeError(
+        f"{name} shows the host key {', '.join(map(str, seen))};"
+        f" the inventory says host_key: {target.host_key}",
+        code="SSH-HOSTKEY-CHANGED",
+        node=target.name,
+        fix="find out why it changed; only then correct host_key in the inventory",
+    )
 
 
 def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
     """Return the kinds of host key to request; those in known_hosts come first."""
-    trusted = [
-        entry.key.kind for entry in entries if not entry.marker and entry.key.kind in HOST_KEYS
-    ]
-    return tuple(dict.fromkeys([*trusted, *HOST_KEYS]))
+    trusted = [entry.key.kind for entry in entries if not entry.is_revoked]
+    return tuple(dict.fromkeys(kind for kind in (*trusted, *HOST_KEYS) if kind in HOST_KEYS))
 
 
-def _shake_hands(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
-    """Open a connection; try again if the machine is only busy (``retries.CONNECT``)."""
-    return CONNECT.call(lambda: _shake_hands_once(target, dial, terms))
+def _shake_hands(
+    target: SshTarget, dial: Dial, kinds: Sequence[str], judge: Judge, identity: Any
+) -> Link:
+    """Open a connection; try again if the machine is only busy (``retries.CONNECT``).
+
+    Args:
+        kinds: of host keys, the preferred first.
+        identity: our private key; None to look at the host key only.
+    """
+
+    def start(wire: Wire, **_: object) -> Spoken:
+        spoken = wire.reader = Spoken(wire)
+        spoken.handshake_timeout = ANSWER_S
+        options = spoken.get_security_options()
+        options.key_types = [name for kind in kinds for name in HOST_KEYS[kind]]
+        options.ciphers, options.digests = CIPHERS, MACS
+        return spoken
+
+    def look(_client: object, _name: str, key: Any) -> None:
+        judge(HostKey(key.get_name(), key.asbytes()))
+
+    def try_once() -> Link:
+        with dial(target) as pipe:
+            wire = Wire(pipe)
+            connection = fabric.Connection(
+                host=target.address,
+                user=target.user,
+                port=target.port,
+                # Nobody's ssh_config or fabric.yaml changes where, and as whom, we log in. Not
+                # shared: a Connection writes into its own, which others would see half done.
+                config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
+                connect_kwargs={
+                    "sock": wire,
+                    "transport_factory": start,
+                    "pkey": identity,
+                    "allow_agent": False,
+                    "look_for_keys": False,
+                    "banner_timeout": ANSWER_S,
+                    "auth_timeout": ANSWER_S,
+                    "channel_timeout": ANSWER_S,
+                },
+            )
+            client = connection.client
+            # paramiko is given no known_hosts, so it asks for every key.
+            client.set_missing_host_key_policy(SimpleNamespace(missing_host_key=look))
+            try:
+                connection.open()
+            except BaseException as error:
+                raise _give_up(target, wire, client, error) from error
+            wire.settimeout(IDLE_S)
+            return Link(client, wire)
+
+    return CONNECT.call(try_once)
 
 
-def _shake_hands_once(target: SshTarget, dial: Dial, terms: _Terms) -> Link:
-    with dial(target) as pipe:
-        wire = Wire(pipe)
-        connection = fabric.Connection(
-            host=target.address,
-            user=target.user,
-            port=target.port,
-            # Nobody's ssh_config or fabric.yaml changes where, and as whom, we log in. Not shared:
-            # a Connection writes into its own, which other threads would see half done.
-            config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
-            connect_kwargs={
-                "sock": wire,
-                "transport_factory": terms.transport,
-                "pkey": terms.identity,
-                "allow_agent": False,
-                "look_for_keys": False,
-                "banner_timeout": ANSWER_S,
-                "auth_timeout": ANSWER_S,
-                "channel_timeout": ANSWER_S,
-            },
-        )
-        client = connection.client
-        client.set_missing_host_key_policy(terms)
-        try:
-            connection.open()
-        except BaseException as error:
-            spoken = client.get_transport()
-            why = error
-            # paramiko re-raises any exception of its thread here.
-            if isinstance(error, Exception) and not isinstance(error, OURS):
-                why = _failures.explain_failure(target, wire.greeting, wire.ending, spoken, error)
-            wire.close()
-            if spoken:
-                # Its timer would hold up the end of the process as long as a handshake may take.
-                spoken.packetizer.complete_handshake()
-                client.close()
-                spoken.join(LAST_WORDS_S)
-            raise why from error
-        wire.settimeout(IDLE_S)
-        return Link(client, wire)
+def _give_up(target: SshTarget, wire: Wire, client: Any, error: BaseException) -> BaseException:
+    """Close a connection that was not made; return the error to raise."""
+    spoken = client.get_transport()
+    # paramiko re-raises any exception of its thread.
+    if isinstance(error, Exception) and not isinstance(error, OURS):
+        error = _failures.explain_failure(target, wire.ending, spoken, error)
+    wire.close()
+    if spoken:
+        # Its timer would hold up the end of the process as long as a handshake may take.
+        spoken.packetizer.complete_handshake()
+        client.close()
+        spoken.join(LAST_WORDS_S)
+    return error
 
 
 _handshakes = threading.BoundedSemaphore(MOST_HANDSHAKES)
@@ -392,8 +369,7 @@ def _dial(target: SshTarget) -> Iterator[socket.socket]:
         for level, option, value in KEPT_ALIVE:
             dialled.setsockopt(level, option, value)
     except OSError as error:
-        lacking = open_files.lacking(error, target.name)
-        raise lacking or _failures.explain_no_connection(target, error) from error
+        raise _failures.explain_no_connection(target, error) from error
     with _handshakes:
         yield dialled
 
@@ -414,7 +390,6 @@ class _Gate:
 
     def __init__(self, target: SshTarget) -> None:
         self._target = target
-        self._handshakes = threading.BoundedSemaphore(MOST_HANDSHAKES)
         self._link = Cached(lambda: _log_in(target, _dial), lambda link: link.alive, Link.close)
         self.users = 0
 
@@ -428,20 +403,29 @@ class _Gate:
         try:
             link = self._link.get()
         except errors.NodeError as error:
-            raise self._explain_jump(target, error) from error
-        with self._handshakes:
+            raise self._explain(target, error) from error
+        with _handshakes:
             place = (target.address, target.port)
             try:
-                channel: Pipe = link.transport.open_channel(
+                channel = link.transport.open_channel(
                     "direct-tcpip", place, ("127.0.0.1", 0), timeout=CONNECT_S
                 )
             except paramiko.ChannelException as error:
-                raise self._refuse(target, error) from error
+                is_forbidden = error.code == FORBIDDEN
+                raise errors.NodeUnreachable(
+                    f"the jump host cannot reach {place[0]} port {place[1]}: {error.text}",
+                    code="SSH-JUMP" if is_forbidden else "SSH-UNREACHABLE",
+                    fix="set AllowTcpForwarding (and PermitOpen) in the jump host's sshd_config"
+                    if is_forbidden
+                    else "check the address, the machine and its sshd",
+                    node=target.name,
+                    jump=self._target.address,
+                ) from error
             except (paramiko.SSHException, OSError, EOFError) as error:
                 if "Timeout" in str(error):
                     link.hang_up()
-                lost = link.explain_loss(target.name, "the way through")
-                raise self._explain_jump(target, lost) from error
+                lost = link.explain_loss(target.name, "the way through", error)
+                raise self._explain(target, lost) from error
             yield channel
 
     def leave(self) -> None:
@@ -453,25 +437,12 @@ class _Gate:
             _gates.pop(self._target, None)
         self._link.drop()
 
-    def _refuse(self, target: SshTarget, error: paramiko.ChannelException) -> errors.NodeError:
-        if error.code == FORBIDDEN:
-            cause = f"it refuses to forward to {target.address} port {target.port}"
-            fix = "set AllowTcpForwarding (and PermitOpen) in its sshd_config"
-            refused = errors.NodeUnreachable(cause, code="SSH-JUMP", node=target.name, fix=fix)
-            return self._explain_jump(target, refused)
-        return errors.NodeUnreachable(
-            f"{target.address} port {target.port} cannot be reached from the jump host:"
-            f" {error.text}",
-            code="SSH-UNREACHABLE",
+    def _explain(self, target: SshTarget, error: errors.NodeError) -> errors.NodeError:
+        """Return the jump host's error as an error of the node behind it."""
+        return type(error)(
+            f"by the jump host: {error.cause}",
+            code="SSH-JUMP" if isinstance(error, errors.NodeUnreachable) else error.code,
+            fix=error.fix,
             node=target.name,
             jump=self._target.address,
-            fix="check the address, the machine and its sshd",
         )
-
-    def _explain_jump(self, target: SshTarget, error: errors.NodeError) -> errors.NodeError:
-        """Return the jump host's error as an error of the node behind it."""
-        where = {"node": target.name, "jump": self._target.address}
-        cause = f"by the jump host: {error.cause}"
-        if isinstance(error, errors.NodeUnreachable):
-            return errors.NodeUnreachable(cause, code="SSH-JUMP", fix=error.fix, **where)
-        return errors.NodeError(cause, code=error.code, fix=error.fix, **where)

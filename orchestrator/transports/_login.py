@@ -68,22 +68,14 @@ def private_key(target: SshTarget) -> Any:
     """
     if target.agent:
         return _find_agent_key(target)
-    if target.identity is None:
-        raise errors.LocalError(
-            f"the inventory names no SSH key for {target.address}, and none is searched for",
-            code="SSH-KEY",
-            node=target.name,
-            fix="set identity in the inventory, such as ~/.ssh/id_ed25519",
-        )
-    path = Path(target.identity)
     try:
-        path = path.expanduser()
+        path = Path(target.identity or "").expanduser()
         return _load_key(path, path.stat().st_mtime_ns)
     except (OSError, RuntimeError, ValueError, TypeError, paramiko.SSHException) as error:
         why = getattr(error, "strerror", None) or error
-        why = "it is the public one" if path.suffix == ".pub" and path.exists() else why
+        named = f"cannot use the key {target.identity}: {why}"
         raise errors.LocalError(
-            f"cannot use the key {target.identity}: {why}",
+            named if target.identity else f"the inventory names no SSH key for {target.address}",
             code="SSH-KEY",
             node=target.name,
             fix="set identity to a private key of ssh-keygen's that is readable and has no"
@@ -101,43 +93,33 @@ class _HeldKey(paramiko.AgentKey):  # type: ignore[misc]  # paramiko has no type
 
     def sign_ssh_data(self, data: bytes, algorithm: str | None = None) -> Any:
         with closing(paramiko.Agent()) as agent:
-            key = paramiko.AgentKey(agent, self.blob)
-            return key.sign_ssh_data(data, algorithm)
+            return paramiko.AgentKey(agent, self.blob).sign_ssh_data(data, algorithm)
 
 
 def _find_agent_key(target: SshTarget) -> Any:
     """Return the agent's key that fits the identity's .pub file; without identity, its only key."""
-    place = os.environ.get("SSH_AUTH_SOCK", "")
-    if not place:
-        raise _refuse_agent(target, "SSH_AUTH_SOCK is not set, so there is no ssh-agent")
+    wanted = None
     try:
         # paramiko does not tell a dead agent from an empty one.
         with socket.socket(socket.AF_UNIX) as knock:
-            knock.connect(place)
+            knock.connect(os.environ.get("SSH_AUTH_SOCK", ""))
         with closing(paramiko.Agent()) as agent:
             keys = [_HeldKey(None, key.blob, key.comment) for key in agent.get_keys()]
-    except (OSError, paramiko.SSHException) as error:
-        raise _refuse_agent(target, f"the agent at {place} does not answer: {error}") from error
-    if target.identity is None:
-        if len(keys) == 1:
-            return keys[0]
-        cause = f"ssh-agent holds {len(keys)} keys and the inventory names none"
-        raise _refuse_agent(target, cause)
-    path = Path(f"{target.identity.removesuffix('.pub')}.pub")
-    try:
-        wanted = paramiko.pkey.PublicBlob.from_file(str(path.expanduser())).key_blob
+        if target.identity is not None:
+            path = Path(f"{target.identity.removesuffix('.pub')}.pub").expanduser()
+            wanted = paramiko.pkey.PublicBlob.from_file(str(path)).key_blob
+        fitting = [key for key in keys if wanted in (None, key.asbytes())]
+        if len(fitting) == 1:
+            return fitting[0]
+        held = ", ".join(f"{key.get_name()} {key.comment}".strip() for key in keys) or "no key"
+        cause = f"ssh-agent holds {held}; needed is {target.identity or 'one key alone'}"
     except (OSError, RuntimeError, ValueError, paramiko.SSHException) as error:
-        cause = f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
-        fix = f"ssh-keygen -y -f {target.identity} > {path}"
-        raise errors.LocalError(cause, code="SSH-AGENT", node=target.name, fix=fix) from error
-    for key in keys:
-        if key.asbytes() == wanted:
-            return key
-    held = ", ".join(f"{key.get_name()} {key.comment}".strip() for key in keys) or "no key"
-    raise _refuse_agent(target, f"ssh-agent holds {held}, not {target.identity}")
-
-
-def _refuse_agent(target: SshTarget, cause: str) -> errors.LocalError:
+        cause = f"cannot ask ssh-agent (SSH_AUTH_SOCK) for {target.identity or 'a key'}: {error}"
     key = target.identity or "~/.ssh/id_ed25519"
-    fix = f'eval "$(ssh-agent)"; ssh-add {key}; or leave out `agent: true`'
-    return errors.LocalError(cause, code="SSH-AGENT", node=target.name, fix=fix)
+    raise errors.LocalError(
+        cause,
+        code="SSH-AGENT",
+        node=target.name,
+        fix=f'eval "$(ssh-agent)"; ssh-add {key} (its public half must lie beside it as {key}.pub);'
+        " or leave out `agent: true`",
+    )

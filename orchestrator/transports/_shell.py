@@ -7,20 +7,29 @@ import secrets
 import shlex
 from dataclasses import dataclass, field
 
-from orchestrator.transports import Stream
+from orchestrator.deadlines import COMMAND_S
+from orchestrator.transports import Completed, Stream
 
 SH = "/bin/sh"
 MOST_WORDS = 64 << 10  # bytes that start-up files may print
 # A start-up file may have put zsh in the place of its own shell. bash and ksh take TMOUT, which
 # start-up files export, for the longest wait of `read`.
 HEAD = '[ -z "$ZSH_VERSION" ] || emulate sh\nunset TMOUT\n'
-# $1: a FIFO; $2: what to write into it. A FIFO that is opened for reading too makes nobody wait for
-# a reader; what was opened is looked at again by its descriptor.
-FEED = """
-[ -p "$1" ] && [ ! -L "$1" ] && exec 4<>"$1" 5>>"$1" 4<&- || exit 1
-trap '' PIPE
-[ -p /proc/self/fd/5 ] && printf %s "$2" >&5
+# $1: a file; $2: another name beside it; $3: the bytes that must come, so that half is no file.
+# Who forgets an attempt beside it removes folders that are empty, those just made among them.
+PUT = """
+export LC_ALL=C
+umask 077
+tries=0
+until mkdir -p -- "$(dirname -- "$1")" && : >"$2"; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 50 ] || exit 1
+done
+head -c "$3" >"$2" && [ "$(wc -c <"$2")" -eq "$3" ] && mv -fT -- "$2" "$1" && exit
+rm -f -- "$2"
+exit 1
 """
+SLOWEST = 1 << 20  # bytes a second that a file takes to be written
 
 
 class NoShell(Exception):
@@ -42,15 +51,37 @@ def is_script(argv: tuple[str, ...]) -> bool:
     return argv[:2] == ("sh", "-c")
 
 
+def writing(path: str, size: int) -> tuple[str, ...]:
+    """Return a script that writes so many bytes of its input to a file, aside and then renamed."""
+    return ("sh", "-c", PUT, "sh", path, f"{path}.{secrets.token_hex(4)}.new", str(size))
+
+
+def time_to_write(content: bytes) -> float:
+    """Return the seconds that writing a file may take."""
+    return COMMAND_S + len(content) / SLOWEST
+
+
+def reason(done: Completed) -> str:
+    """Return the last line that a failed command printed on standard error."""
+    return done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
     """Lines around an answer; no start-up file prints them, nor does one that copies its input."""
 
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
 
-    def run(self, argv: tuple[str, ...]) -> bytes:
-        """Return what /bin/sh reads to run ``argv`` without input and to print its exit status."""
-        command = f"{nested(argv)}{SH}" if is_script(argv) else f"{shlex.join(argv)} </dev/null"
+    def run(self, argv: tuple[str, ...], *, is_fed: bool = False) -> bytes:
+        """Return what /bin/sh reads to run ``argv`` and to print its exit status.
+
+        Args:
+            is_fed: whether what comes next is the input of ``argv``, which has none otherwise.
+        """
+        if is_fed:
+            command = f"(\n{_body(argv)}\n)"
+        else:
+            command = f"{nested(argv)}{SH}" if is_script(argv) else f"{shlex.join(argv)} </dev/null"
         ending = f'\ncode=$?\n{self._print("$code")}\nexit "$code"'
         return f"{HEAD}{{\n{self._print('begin')}\n{command}{ending}\n}}\n".encode(
             errors="surrogateescape"

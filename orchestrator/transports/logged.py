@@ -43,17 +43,8 @@ class LoggedTransport:
         with self._logged("put", (path, f"({len(content)} bytes)")):
             self._transport.put(content, path)
 
-    def get(self, path: str, offset: int = 0) -> bytes | None:
-        return self._transport.get(path, offset)
-
-    def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        return self._transport.get_own(path, offset)
-
-    def feed(self, path: str, line: bytes) -> bool:
-        with self._logged("feed", (path,)) as answer:
-            heard = self._transport.feed(path, line)
-            answer.append("heard" if heard else "no reader")
-            return heard
+    def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
+        return self._transport.get(path, offset, own=own)
 
     def open(self, argv: tuple[str, ...]) -> Stream:
         with self._logged("open", argv):

@@ -5,9 +5,7 @@ and for a missing exit status.
 """
 
 import contextlib
-import os
 import random
-import secrets
 import select
 import struct
 import threading
@@ -19,18 +17,18 @@ from typing import Any
 import paramiko
 
 from orchestrator import errors
-from orchestrator.deadlines import ANSWER_S, COMMAND_S, SESSION_S, SHELL_S
-from orchestrator.transports import Completed, Stream, open_files
-from orchestrator.transports._connect import PIECE_BYTES, Link, connect, offered_key
+from orchestrator.deadlines import ANSWER_S, SESSION_S, SHELL_S
+from orchestrator.transports import Completed, Stream, _shell
+from orchestrator.transports._connect import Link, connect, offered_key
 from orchestrator.transports._login import SshTarget
-from orchestrator.transports._sftp import Lost, Refused, Sftp
-from orchestrator.transports._shell import FEED, SH, Marks, NoShell
+from orchestrator.transports._sftp import Reader, Refused
+from orchestrator.transports._shell import SH, Marks, NoShell
 from orchestrator.transports.cached import Cached
 from orchestrator.words import limit, printable
 
 __all__ = ["SshTarget", "SshTransport", "offered_key"]
 
-MOST_READ_BYTES = 4 << 20
+PIECE_BYTES = 32 << 10
 MOST_OUTPUT_BYTES = 64 << 20
 GLANCE_MS = 200
 # sshd has MaxSessions 10 by default.
@@ -38,9 +36,6 @@ MOST_CHANNELS = 6
 PAUSE_S = 0.05
 GRACE_S = 0.5
 MOST_SHOWN = 200  # characters of a line that a login shell printed
-# SFTP says "Failure" for most errors; a shell names the cause.
-WRITE = 'mkdir -p -- "$(dirname -- "$1")" && head -c "$2" /dev/zero >"$1" && rm -- "$1"'
-READ = 'head -c 1 -- "$1" >/dev/null'
 
 
 class Answered(threading.Event):
@@ -108,7 +103,7 @@ class ChannelStream:
         return bytes(data)
 
     def finish(self, marks: Marks, deadline: float) -> tuple[int, bytes, bytes] | None:
-        """Return exit status and both outputs of a command that has no input.
+        """Return exit status and both outputs of a command whose input is complete.
 
         They are read in turns: either could fill the channel's window. None if they end without
         the last marks: the connection was lost, or the shell of the command was killed.
@@ -145,59 +140,15 @@ class ChannelStream:
             raise self._link.explain_loss(self._node, "a transfer")
 
 
-class Standing:
-    """An SFTP client over a channel that stays open, for one thread at a time."""
-
-    def __init__(self, begin: Callable[[], tuple[Sftp, ChannelStream]]) -> None:
-        self._begin = begin
-        self._lock = threading.Lock()
-        self._now: tuple[Sftp, ChannelStream] | None = None
-
-    @contextmanager
-    def use(self) -> Iterator[Sftp]:
-        """Yield the client, started if need be; close it on any error but ``Refused``."""
-        with self._lock:
-            if self._now is None:
-                self._now = self._begin()
-            try:
-                yield self._now[0]
-            except Refused:
-                raise
-            except BaseException:
-                self._end()
-                raise
-
-    def make_room(self) -> None:
-        """End it if it is idle; the next use begins it again."""
-        if self._lock.acquire(blocking=False):
-            try:
-                self._end()
-            finally:
-                self._lock.release()
-
-    def _end(self) -> None:
-        if self._now:
-            self._now[1].close()
-        self._now = None
-
-
 class Session:
     """The channels of one connection."""
 
     def __init__(self, target: SshTarget, link: Link) -> None:
-        self._node, self._user, self._link = target.name, target.user, link
+        self._node, self._user, self.link = target.name, target.user, link
         self._has_shell = False
         self._slots = threading.BoundedSemaphore(MOST_CHANNELS)
-        self._proving = threading.Lock()
-        self._files = Standing(self._begin_files)
-
-    @property
-    def alive(self) -> bool:
-        """Return whether the connection is open, as far as is known."""
-        return self._link.alive
-
-    def close(self) -> None:
-        self._link.close()
+        self._reading = threading.Lock()
+        self._reader: Reader | None = None
 
     def execute(self, marks: Marks, text: bytes, limit_s: float) -> ChannelStream:
         """Have the user's login shell start /bin/sh, which reads ``text``.
@@ -229,15 +180,22 @@ class Session:
         return stream
 
     @contextmanager
-    def files(self) -> Iterator[Sftp]:
-        """Yield the SFTP client of the node.
+    def reader(self) -> Iterator[Reader]:
+        """Yield the SFTP client of the node, for one thread at a time; its channel stays open.
 
         Raises:
             Refused: the node refuses; the connection is good.
             NodeError: the connection is lost.
         """
-        with self.ours("a file transfer"), self._files.use() as sftp:
-            yield sftp
+        with self.ours("a file transfer"), self._reading:
+            try:
+                self._reader = self._reader or self._begin_reader()
+                yield self._reader
+            except Refused:
+                raise
+            except BaseException:
+                self._end_reader()
+                raise
 
     @contextmanager
     def ours(self, doing: str) -> Iterator[None]:
@@ -253,22 +211,21 @@ class Session:
         try:
             yield
         except TimeoutError as error:
-            self._link.hang_up()
-            raise self._link.explain_loss(self._node, doing) from error
+            self.link.hang_up()
+            raise self.link.explain_loss(self._node, doing) from error
         except TooMuch as error:
             raise errors.UnfitError(
                 f"{doing} wrote more than {MOST_OUTPUT_BYTES >> 20} MiB",
                 code="OUTPUT",
                 node=self._node,
             ) from error
-        except (Lost, struct.error, OSError, EOFError, paramiko.SSHException) as error:
-            lacking = open_files.lacking(error, self._node)
-            raise lacking or self._link.explain_loss(self._node, doing) from error
+        except LOST as error:
+            raise self.link.explain_loss(self._node, doing, error) from error
 
-    def explain_loss(self, doing: str) -> errors.NodeError:
+    def explain_end(self, doing: str) -> errors.NodeError:
         """Return the error for a command that left no exit status."""
-        if not self.alive:
-            return self._link.explain_loss(self._node, doing)
+        if not self.link.alive:
+            return self.link.explain_loss(self._node, doing)
         return errors.NodeError(
             f"the shell that ran {doing} was killed; {doing} may still be running",
             code="SSH-KILLED",
@@ -276,21 +233,10 @@ class Session:
             fix="check the memory and the log of the node",
         )
 
-    def prove(self) -> None:
-        """End the connection if sshd does not answer within ``ANSWER_S``."""
-        with self._proving:
-            watch = threading.Timer(ANSWER_S, self._link.hang_up)  # paramiko would wait for ever
-            watch.daemon = True
-            watch.start()
-            try:
-                self._link.transport.global_request("keepalive@openssh.com", wait=True)
-            finally:
-                watch.cancel()
-
-    def _begin_files(self) -> tuple[Sftp, ChannelStream]:
+    def _begin_reader(self) -> Reader:
         missing = errors.NodeError(
-            "its sshd has no SFTP, which reading and writing files needs, or a start-up file of the"
-            " user's keeps it from starting",
+            "its sshd has no SFTP, which reading files needs, or a start-up file of the user's"
+            " keeps it from starting",
             code="SSH-SFTP",
             node=self._node,
             fix="set Subsystem sftp internal-sftp in its sshd_config",
@@ -298,19 +244,24 @@ class Session:
         stream = self._open(lambda channel: channel.invoke_subsystem("sftp"), missing)
         stream.settimeout(ANSWER_S)
         try:
-            return Sftp(stream), stream
-        except (Lost, TimeoutError) as error:
+            return Reader(stream)
+        except (*LOST, TimeoutError) as error:
             stream.close()
-            self.prove()
-            if self.alive:
+            self.link.prove()
+            if self.link.alive:
                 raise missing from error
             raise
 
+    def _end_reader(self) -> None:
+        if self._reader:
+            self._reader.close()
+        self._reader = None
+
     def _explain_no_shell(self, ended: str, printed: bytes) -> errors.NodeError:
         """Return the error for a login shell that has started no command."""
-        self.prove()
-        if not self.alive:
-            return self._link.explain_loss(self._node, "starting a command")
+        self.link.prove()
+        if not self.link.alive:
+            return self.link.explain_loss(self._node, "starting a command")
         if self._has_shell:
             cause = f"{SH} {ended}, though it has run commands before"
             return errors.CommandTimedOut(cause, code="TIMEOUT", node=self._node)
@@ -325,52 +276,58 @@ class Session:
         )
 
     def _open(self, ask: Callable[[Any], None], refused: errors.NodeError) -> ChannelStream:
-        began = time.monotonic()
+        """Open a channel, once sshd allows one more, and start something on it."""
+        until = time.monotonic() + SESSION_S
         if not self._slots.acquire(timeout=SESSION_S):
-            raise self._too_many(f"all {MOST_CHANNELS} channels have been busy")
+            raise self._explain_full(f"all {MOST_CHANNELS} channels have been busy")
         try:
-            channel = self._channel(began)
-            self._ask(channel, ask, refused)
+            channel = self._open_channel(until)
+            try:
+                with self.ours("starting a command"):
+                    channel.event = Answered()
+                    ask(channel)
+            except errors.NodeUnreachable as error:
+                if self.link.alive:
+                    raise refused from error
+                raise
         except BaseException:
             self._slots.release()
             raise
-        return ChannelStream(self._node, channel, self._link, self._slots.release)
+        return ChannelStream(self._node, channel, self.link, self._slots.release)
 
-    def _channel(self, began: float) -> Any:
-        """Open a channel; close idle standing channels if sshd allows no more."""
+    def _open_channel(self, until: float) -> Any:
+        """Open a channel; end an idle reader, which has one, if sshd allows no more."""
+        patient_until = time.monotonic() + GRACE_S  # sshd may only be slow to let go of old ones
         while True:
             with self.ours("opening a channel"):
                 try:
-                    return self._link.transport.open_session(timeout=ANSWER_S)
+                    return self.link.transport.open_session(timeout=ANSWER_S)
                 except paramiko.SSHException as error:
                     # Threads that fail at once share paramiko's one memory of the reason.
                     if "Timeout" in str(error):
-                        self._link.hang_up()
-                    if not self.alive:
+                        self.link.hang_up()
+                    if not self.link.alive:
                         raise
-            if time.monotonic() > began + SESSION_S:
-                raise self._too_many("its sshd has allowed no further session")
+            if time.monotonic() > until:
+                raise self._explain_full("its sshd has allowed no further session")
             time.sleep(PAUSE_S * random.SystemRandom().uniform(0.5, 1.5))
-            if time.monotonic() > began + GRACE_S:  # it is not only slow to let go of old ones
-                self._files.make_room()
+            if time.monotonic() > patient_until and self._reading.acquire(blocking=False):
+                try:
+                    self._end_reader()
+                finally:
+                    self._reading.release()
 
-    def _ask(self, channel: Any, ask: Callable[[Any], None], refused: errors.NodeError) -> None:
-        try:
-            with self.ours("starting a command"):
-                channel.event = Answered()
-                ask(channel)
-        except errors.NodeUnreachable as error:
-            if self.alive:
-                raise refused from error
-            raise
-
-    def _too_many(self, cause: str) -> errors.NodeError:
+    def _explain_full(self, cause: str) -> errors.NodeError:
         return errors.NodeUnreachable(
             f"{cause} for {SESSION_S:g} s",
             code="SSH-SESSIONS",
             node=self._node,
             fix="raise MaxSessions in its sshd_config, or end other sessions",
         )
+
+
+# struct.error: of an answer that is cut off.
+LOST = (paramiko.sftp.SFTPError, struct.error, OSError, EOFError, paramiko.SSHException)
 
 
 class SshTransport:
@@ -385,68 +342,34 @@ class SshTransport:
         self.node = target.name
         self._session = Cached(
             lambda: Session(target, connect(target)),
-            lambda session: session.alive,
-            Session.close,
+            lambda session: session.link.alive,
+            lambda session: session.link.close(),
         )
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
-        session, marks = self._session.get(), Marks()
-        deadline = time.monotonic() + timeout_s
-        stream = session.execute(marks, marks.run(argv), timeout_s)
-        with contextlib.closing(stream), session.ours(argv[0]):
-            try:
-                answer = stream.finish(marks, deadline)
-            except TimeoutError as error:
-                stream.close()
-                session.prove()
-                raise errors.CommandTimedOut(
-                    f"{argv[0]} gave no answer in {limit(timeout_s)}",
-                    code="TIMEOUT",
-                    node=self.node,
-                ) from error
-        if answer is None:
-            raise session.explain_loss(argv[0])
-        return Completed(*answer)
+        return self._run(argv, timeout_s, argv[0])
 
     def put(self, content: bytes, path: str) -> None:
-        session = self._session.get()
-        aside = f"{path}.{secrets.token_hex(4)}.new"
-        try:
-            with session.files() as sftp:
-                _create(sftp, content, aside)
-                sftp.rename(aside, path)
-        except Refused as refused:
-            why = self._reason(refused, WRITE, aside, str(len(content)))
+        words = _shell.writing(path, len(content))
+        done = self._run(words, _shell.time_to_write(content), f"writing {path}", content)
+        if done.exit_code != 0:
             raise errors.UnfitError(
-                f"cannot write {path}: {why}", code="WRITE", node=self.node
-            ) from refused
+                f"cannot write {path}: {_shell.reason(done)}", code="WRITE", node=self.node
+            )
 
-    def get(self, path: str, offset: int = 0) -> bytes | None:
-        return self._read(path, offset, own=False)
-
-    def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        return self._read(path, offset, own=True)
-
-    def feed(self, path: str, line: bytes) -> bool:
-        words = ("sh", "-c", FEED, "sh", path, line.decode())
-        return self.run(words, timeout_s=COMMAND_S).exit_code == 0
-
-    def _read(self, path: str, offset: int, *, own: bool) -> bytes | None:
-        session = self._session.get()
+    def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         try:
-            with session.files() as sftp:
+            with self._session.get().reader() as reader:
                 try:
-                    read = sftp.read_own if own else sftp.read
-                    return read(path, offset, MOST_READ_BYTES)
+                    return (reader.read_own if own else reader.read)(path, offset)
                 except Refused as refused:
                     # What is under /proc may go away between being opened and being read.
-                    if refused.is_absent or not sftp.exists(path):
+                    if refused.is_absent or not reader.exists(path):
                         return None
                     raise
         except Refused as refused:
-            why = self._reason(refused, READ, path)
             raise errors.UnfitError(
-                f"cannot read {path}: {why}", code="READ", node=self.node
+                f"cannot read {path}: {refused}", code="READ", node=self.node
             ) from refused
 
     def open(self, argv: tuple[str, ...]) -> Stream:
@@ -456,36 +379,27 @@ class SshTransport:
     def close(self) -> None:
         self._session.drop()
 
-    def _reason(self, refused: Refused, script: str, *words: str) -> str:
-        """Find why the node refuses, from the last line of a shell that tries the same."""
-        script = f"export LC_ALL=C\n{script}"
-        tried = self.run(("sh", "-c", script, "sh", *words), timeout_s=COMMAND_S)
-        lines = tried.stderr.decode(errors="replace").strip().splitlines()
-        return lines[-1] if tried.exit_code and lines else str(refused)
-
-
-def _create(sftp: Sftp, content: bytes, path: str) -> None:
-    """Create a file and the folders above it; after ``Refused`` no part of the file is left."""
-    try:
-        try:
-            sftp.create(path, content, 0o600)
-        except Refused as refused:
-            if not refused.is_absent:
-                raise
-            _make_folder(sftp, os.path.dirname(path))
-            sftp.create(path, content, 0o600)
-    except Refused:
-        with contextlib.suppress(Refused):
-            sftp.remove(path)
-        raise
-
-
-def _make_folder(sftp: Sftp, path: str) -> None:
-    try:
-        sftp.make_folder(path, 0o700)
-    except Refused as refused:
-        if refused.is_absent:
-            _make_folder(sftp, os.path.dirname(path))
-            sftp.make_folder(path, 0o700)
-        elif not sftp.exists(path):
-            raise
+    def _run(
+        self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
+    ) -> Completed:
+        session, marks = self._session.get(), Marks()
+        deadline = time.monotonic() + timeout_s
+        text = marks.run(argv, is_fed=content is not None)
+        stream = session.execute(marks, text, timeout_s)
+        with contextlib.closing(stream), session.ours(doing):
+            try:
+                with contextlib.suppress(BrokenPipeError):  # its answer says why
+                    stream.settimeout(timeout_s)
+                    stream.sendall(content or b"")
+                answer = stream.finish(marks, deadline)
+            except TimeoutError as error:
+                stream.close()
+                session.link.prove()
+                raise errors.CommandTimedOut(
+                    f"{doing} gave no answer in {limit(timeout_s)}",
+                    code="TIMEOUT",
+                    node=self.node,
+                ) from error
+        if answer is None:
+            raise session.explain_end(doing)
+        return Completed(*answer)

@@ -1,9 +1,7 @@
 """Nodes of a Slurm allocation: commands run as steps of the job, those of one moment as one."""
 
 import base64
-import contextlib
 import os
-import posixpath
 import subprocess
 import threading
 import time
@@ -14,8 +12,8 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, STEP_S
 from orchestrator.model.slurm import environment
-from orchestrator.transports import Completed, Stream
-from orchestrator.transports._shell import FEED, nested
+from orchestrator.transports import Completed
+from orchestrator.transports._shell import nested, reason, time_to_write, writing
 from orchestrator.transports.local import MOST_BYTES, LocalTransport
 from orchestrator.words import limit
 
@@ -30,10 +28,6 @@ status=$?
 base64 -w 512 "$folder/out" | sed "s/^/$SLURMD_NODENAME out /"
 base64 -w 512 "$folder/err" | sed "s/^/$SLURMD_NODENAME err /"
 echo "$SLURMD_NODENAME status $status"
-"""
-PUT = """
-umask 077
-mkdir -p -- "$1" && cat >"$2.$$.new" && mv -- "$2.$$.new" "$2"
 """
 GET = """
 [ -e "$1" ] || exit 44
@@ -192,65 +186,39 @@ def answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
     }
 
 
-class StepTransport:
-    """A node of an allocation.
+class StepTransport(LocalTransport):
+    """A node of an allocation; files below a shared folder are read and written without a step.
 
     Args:
         shared: a folder of this machine that the node sees at the same path.
     """
 
     def __init__(self, node: str, steps: Steps, shared: Path | None = None) -> None:
-        self.node = node
+        super().__init__(node, steps.words([node], "--unbuffered"))
         self._steps, self._shared = steps, shared
-        self._local = LocalTransport(node)
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """Run ``argv`` in a step on the node; at the deadline it is killed."""
         return self._steps.ask(self.node, argv, timeout_s)
 
     def put(self, content: bytes, path: str) -> None:
-        """Write a file; in the shared folder without a step."""
         if self._is_shared(path):
-            self._local.put(content, path)
+            super().put(content, path)
             return
-        folder = posixpath.dirname(path)
-        words = self._steps.words([self.node], "sh", "-c", PUT, "sh", folder, path)
-        done = run_step(words, content, COMMAND_S)
-        said = done.stderr.decode(errors="replace").strip()
+        words = self._steps.words([self.node], *writing(path, len(content)))
+        done = run_step(words, content, time_to_write(content))
         if done.exit_code == -1:
-            raise _silent(self.node, said)
-        if done.exit_code != 0:
-            raise errors.LocalError(f"cannot write {path}: {said}", code="WRITE", node=self.node)
+            raise _silent(self.node, reason(done))
+        self._check(done, "WRITE", path)
 
-    def get(self, path: str, offset: int = 0) -> bytes | None:
+    def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         if self._is_shared(path):
-            return self._local.get(path, offset)
-        return self._read_by_step(path, offset, "any")
-
-    def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        if self._is_shared(path):
-            return self._local.get_own(path, offset)
-        return self._read_by_step(path, offset, "own")
-
-    def feed(self, path: str, line: bytes) -> bool:
-        words = ("sh", "-c", FEED, "sh", path, line.decode())
-        return self.run(words, timeout_s=COMMAND_S).exit_code == 0
-
-    def open(self, argv: tuple[str, ...]) -> Stream:
-        return self._local.open(argv, self._steps.words([self.node], "--unbuffered"))
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._local.close()
-
-    def _read_by_step(self, path: str, offset: int, kind: str) -> bytes | None:
-        words = ("sh", "-c", GET, "sh", path, str(offset + 1), kind)
+            return super().get(path, offset, own=own)
+        words = ("sh", "-c", GET, "sh", path, str(offset + 1), "own" if own else "any")
         done = self.run(words, timeout_s=COMMAND_S)
         if done.exit_code == 44:
             return None
-        if done.exit_code != 0:
-            said = done.stderr.decode(errors="replace").strip()
-            raise errors.LocalError(f"cannot read {path}: {said}", code="READ", node=self.node)
+        self._check(done, "READ", path)
         return done.stdout[:MOST_BYTES]
 
     def _is_shared(self, path: str) -> bool:

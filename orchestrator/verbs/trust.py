@@ -85,7 +85,7 @@ def _look(targets: Mapping[str, SshTarget], name: str) -> _Offer:
     offer = _Offer(target, offered_key(target), "known")
     entries = known_hosts.about(target.known_hosts, offer.name)
     try:
-        known_hosts.judge(target.name, offer.name, offer.key, entries)
+        known_hosts.judge(target.name, offer.name, entries, offer.key)
     except errors.NodeError as error:
         if error.code not in ("SSH-HOSTKEY-UNKNOWN", "SSH-HOSTKEY-TYPE"):
             raise
