@@ -252,6 +252,6 @@ def _steps(shared: Path | None) -> Callable[[Node], Transport]:
 def _transport(node: Node) -> Transport:
     if node.is_here:
         return LocalTransport(node.name)
-    from orchestrator.transports.ssh import SshTarget, SshTransport
+    from orchestrator.transports.ssh import SshTransport
 
-    return SshTransport(SshTarget.of(node))
+    return SshTransport(node)

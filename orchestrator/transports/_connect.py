@@ -5,20 +5,22 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import fabric
 import paramiko
 
 from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, CONNECT_S, LAST_WORDS_S, SILENCE_S
+from orchestrator.model.node import Node
 from orchestrator.retries import CONNECT
-from orchestrator.transports import _failures, known_hosts
-from orchestrator.transports._login import SshTarget, private_key
+from orchestrator.transports import known_hosts
+from orchestrator.transports._login import jump_host, private_key
 from orchestrator.transports.cached import Cached
+from orchestrator.transports.failures import failure
 from orchestrator.transports.known_hosts import Entry, HostKey
 
 KEPT_ALIVE = (
@@ -51,23 +53,27 @@ IDLE_S = 10.0
 # paramiko's errors become ours; without a handler it prints tracebacks.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
-
-Pipe = Any  # a socket, or a channel of paramiko's through a jump host
-Dial = Callable[[SshTarget], AbstractContextManager[Pipe]]
 Judge = Callable[[HostKey], None]  # raises if a host key is not trusted
+Ending = Literal["", "closed", "reset", "silent"]
+ENDINGS = {
+    "closed": "the other side closed the connection",
+    "reset": "the connection was reset",
+    "silent": f"nothing was heard for {ANSWER_S:g} s",
+    "": "the connection broke",
+}
 
 
 class Wire:
-    """A pipe that keeps why the connection ended, which paramiko does not.
+    """A socket, or a channel through a jump host, that keeps why the connection ended.
 
     ``reader`` is the thread that reads; it alone closes the descriptor, whose number could
     otherwise belong to another connection by the time it wakes.
     """
 
-    def __init__(self, pipe: Pipe) -> None:
+    def __init__(self, pipe: Any) -> None:
         self._pipe = pipe
         self._closed = False  # paramiko looks at this, as sockets have it
-        self.ending: _failures.Ending = ""
+        self.ending: Ending = ""
         self.reader: threading.Thread | None = None
 
     def recv(self, size: int) -> bytes:
@@ -107,7 +113,7 @@ class Wire:
     def settimeout(self, seconds: float | None) -> None:
         self._pipe.settimeout(seconds)
 
-    def note_end(self, how: _failures.Ending) -> None:
+    def note_end(self, how: Ending) -> None:
         """Note how it ended; only the first call counts."""
         self.ending = self.ending or how
 
@@ -163,11 +169,7 @@ class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
 
 
 class _AnotherKey(Exception):
-    """The node shows another host key than the pinned one."""
-
-    def __init__(self, key: HostKey) -> None:
-        super().__init__(key.fingerprint)
-        self.key = key
+    """The node shows another host key, the argument, than the pinned one."""
 
 
 OURS = (errors.DlperfError, _AnotherKey)
@@ -179,7 +181,6 @@ class Link:
     def __init__(self, client: Any, wire: Wire) -> None:
         self._client, self._wire = client, wire
         self.transport = client.get_transport()
-        self.parting = ExitStack()
         self._proving = threading.Lock()
 
     @property
@@ -192,92 +193,87 @@ class Link:
         self._wire.note_end("silent")
         self._wire.close()
 
-    def explain_loss(self, node: str, doing: str, error: object = None) -> errors.NodeUnreachable:
+    def explain_loss(self, node: str, doing: str, error: object = None) -> errors.DlperfError:
         """Return the error for what was under way when the connection ended."""
-        farewell = self.transport.farewell
-        return _failures.explain_loss(node, self._wire.ending, farewell, doing, error)
+        ending, farewell = self._wire.ending, self.transport.farewell
+        words = f" with the words {farewell!r}" if farewell else ""
+        why = f" ({error})" if error and not ending else ""
+        return failure(
+            "SSH-RESET" if farewell or ending in ("closed", "reset") else "SSH-LOST",
+            f"{ENDINGS[ending]}{words} during {doing}{why}; what was started there may still run",
+            node=node,
+        )
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """End the connection if a block waits ``ANSWER_S`` for sshd; paramiko waits for ever."""
+        watch = threading.Timer(ANSWER_S, self.hang_up)
+        watch.daemon = True
+        watch.start()
+        try:
+            yield
+        finally:
+            watch.cancel()
 
     def prove(self) -> None:
-        """End the connection if sshd does not answer within ``ANSWER_S``."""
-        with self._proving:
-            watch = threading.Timer(ANSWER_S, self.hang_up)  # paramiko would wait for ever
-            watch.daemon = True
-            watch.start()
-            try:
-                self.transport.global_request("keepalive@openssh.com", wait=True)
-            finally:
-                watch.cancel()
+        """End the connection if sshd does not answer."""
+        with self._proving, self.watched():
+            self.transport.global_request("keepalive@openssh.com", wait=True)
 
     def close(self) -> None:
-        """End it, close its descriptor, and leave the jump host."""
+        """End it, and close its descriptor."""
         self._client.close()
         self.transport.join(LAST_WORDS_S)
-        self.parting.close()
 
 
-def connect(target: SshTarget) -> Link:
+def offered_key(node: Node) -> HostKey:
+    """Return the host key that a node shows, trusted or not, if possible of a kind in known_hosts.
+
+    Raises:
+        NodeError: it shows none, or the jump host cannot be passed.
+    """
+    entries = known_hosts.about(node.known_hosts, known_hosts.called(node.address, node.port))
+    try:
+        _shake_hands(node, _kinds(entries), partial(_insist, None), None)
+    except _AnotherKey as shown:
+        key: HostKey = shown.args[0]
+        return key
+    raise AssertionError("no handshake ends without a look at the host key")
+
+
+def connect(node: Node) -> Link:
     """Open an authenticated connection to a machine whose host key is trusted.
 
     Raises:
         NodeError: there is none; nothing was run.
         LocalError: the key or known_hosts cannot be read.
     """
-    with ExitStack() as parting:
-        link = _log_in(target, _way(target, parting))
-        link.parting = parting.pop_all()
-        return link
-
-
-def offered_key(target: SshTarget) -> HostKey:
-    """Return the host key that a node shows, trusted or not, if possible of a kind in known_hosts.
-
-    Raises:
-        NodeError: it shows none, or the jump host cannot be passed.
-    """
-    entries = known_hosts.about(target.known_hosts, known_hosts.called(target.address, target.port))
-
-    def judge(key: HostKey) -> None:
-        raise _AnotherKey(key)
-
-    with ExitStack() as parting:
-        try:
-            _shake_hands(target, _way(target, parting), _kinds(entries), judge, None)
-        except _AnotherKey as shown:
-            return shown.key
-    raise AssertionError("no handshake ends without a look at the host key")
-
-
-def _log_in(target: SshTarget, dial: Dial) -> Link:
-    identity = private_key(target)
-    name = known_hosts.called(target.address, target.port)
-    if target.host_key is None:
-        entries = known_hosts.about(target.known_hosts, name)
-        judge = partial(known_hosts.judge, target.name, name, entries)
-        return _shake_hands(target, dial, _kinds(entries), judge, identity)
-
-    def compare(key: HostKey) -> None:
-        if key.fingerprint != target.host_key:
-            raise _AnotherKey(key)
-
+    identity = private_key(node)
+    name = known_hosts.called(node.address, node.port)
+    if node.host_key is None:
+        entries = known_hosts.about(node.known_hosts, name)
+        judge = partial(known_hosts.judge, node.name, name, entries)
+        return _shake_hands(node, _kinds(entries), judge, identity)
     # A fingerprint does not tell its key's kind: one after another is requested.
     seen: list[HostKey] = []
     for kinds in (tuple(HOST_KEYS), *((kind,) for kind in HOST_KEYS)):
         if any(kinds == (key.kind,) for key in seen):
             continue
         try:
-            return _shake_hands(target, dial, kinds, compare, identity)
+            return _shake_hands(node, kinds, partial(_insist, node.host_key), identity)
         except _AnotherKey as other:
-            seen.append(other.key)
+            seen.append(other.args[0])
         except errors.NodeError as error:
             if error.code != "SSH-ALGO" or not seen:
                 raise
-    raise errors.NodeError(
-        f"{name} shows the host key {', '.join(map(str, seen))};"
-        f" the inventory says host_key: {target.host_key}",
-        code="SSH-HOSTKEY-CHANGED",
-        node=target.name,
-        fix="find out why it changed; only then correct host_key in the inventory",
-    )
+    cause = f"{name} shows the host key {', '.join(map(str, seen))}"
+    pinned = f"the inventory says host_key: {node.host_key}"
+    raise failure("SSH-HOSTKEY-CHANGED", f"{cause}; {pinned}", node=node.name)
+
+
+def _insist(fingerprint: str | None, key: HostKey) -> None:
+    if key.fingerprint != fingerprint:
+        raise _AnotherKey(key)
 
 
 def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -286,9 +282,7 @@ def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for kind in (*trusted, *HOST_KEYS) if kind in HOST_KEYS))
 
 
-def _shake_hands(
-    target: SshTarget, dial: Dial, kinds: Sequence[str], judge: Judge, identity: Any
-) -> Link:
+def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) -> Link:
     """Open a connection; try again if the machine is only busy (``retries.CONNECT``).
 
     Args:
@@ -308,12 +302,12 @@ def _shake_hands(
         judge(HostKey(key.get_name(), key.asbytes()))
 
     def try_once() -> Link:
-        with dial(target) as pipe:
+        with _dial(node) as pipe:
             wire = Wire(pipe)
             connection = fabric.Connection(
-                host=target.address,
-                user=target.user,
-                port=target.port,
+                host=node.address,
+                user=node.user,
+                port=node.port,
                 # Nobody's ssh_config or fabric.yaml changes where, and as whom, we log in. Not
                 # shared: a Connection writes into its own, which others would see half done.
                 config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
@@ -325,7 +319,6 @@ def _shake_hands(
                     "look_for_keys": False,
                     "banner_timeout": ANSWER_S,
                     "auth_timeout": ANSWER_S,
-                    "channel_timeout": ANSWER_S,
                 },
             )
             client = connection.client
@@ -334,115 +327,104 @@ def _shake_hands(
             try:
                 connection.open()
             except BaseException as error:
-                raise _give_up(target, wire, client, error) from error
+                why, spoken = error, client.get_transport()
+                # paramiko re-raises any exception of its thread.
+                if isinstance(error, Exception) and not isinstance(error, OURS):
+                    why = _explain_failure(node, wire.ending, spoken, error)
+                wire.close()
+                if spoken:
+                    # Its timer would hold up the end of the process until it fires.
+                    spoken.packetizer.complete_handshake()
+                    client.close()
+                    spoken.join(LAST_WORDS_S)
+                raise why from error
             wire.settimeout(IDLE_S)
             return Link(client, wire)
 
     return CONNECT.call(try_once)
 
 
-def _give_up(target: SshTarget, wire: Wire, client: Any, error: BaseException) -> BaseException:
-    """Close a connection that was not made; return the error to raise."""
-    spoken = client.get_transport()
-    # paramiko re-raises any exception of its thread.
-    if isinstance(error, Exception) and not isinstance(error, OURS):
-        error = _failures.explain_failure(target, wire.ending, spoken, error)
-    wire.close()
-    if spoken:
-        # Its timer would hold up the end of the process as long as a handshake may take.
-        spoken.packetizer.complete_handshake()
-        client.close()
-        spoken.join(LAST_WORDS_S)
-    return error
+def _explain_failure(
+    node: Node, ending: Ending, spoken: Spoken, error: Exception
+) -> errors.DlperfError:
+    """Return the error for a connection on which the handshake or the login failed."""
+    said, port = str(error), f"port {node.port}"
+    farewell = f", with the words {spoken.farewell!r}" if spoken.farewell else ""
+    login = f"user {node.user} with the key {node.identity}"
+    is_refused = isinstance(error, paramiko.AuthenticationException) and "timeout" not in said
+    if not spoken.remote_version and ending in ("closed", "reset"):
+        code = "SSH-THROTTLED"
+        cause = f"{port} hangs up before its greeting, as sshd does beyond MaxStartups"
+    elif not spoken.remote_version:
+        code = "SSH-NO-BANNER"
+        cause = f"{port} accepts connections and sends no greeting of an sshd in {ANSWER_S:g} s"
+    elif isinstance(error, paramiko.ssh_exception.IncompatiblePeer) or "agree on" in said:
+        code, cause = "SSH-ALGO", f"no SSH algorithm in common: {said}"
+    elif is_refused and "Too many" in farewell:
+        code, cause = "SSH-AUTH-TRIES", f"sshd gives up on {login}, the only one offered{farewell}"
+    elif is_refused and (farewell or not ending):  # the user or the key: sshd does not say
+        code, cause = "SSH-AUTH", f"sshd does not let in {login}{farewell}"
+    else:
+        code = "SSH-RESET" if ending in ("closed", "reset") else "SSH-LOST"
+        why = f"during the SSH handshake{farewell} ({said or 'no reason'})"
+        cause = f"{port}: {ENDINGS[ending]} {why}"
+    return failure(code, cause, node=node.name, address=node.address)
 
 
 _handshakes = threading.BoundedSemaphore(MOST_HANDSHAKES)
-_gates: "dict[SshTarget, _Gate]" = {}
-_lock = threading.Lock()
+# One connection for everybody behind a jump host, until the program ends.
+_jump_links: dict[tuple[object, ...], Cached[Link]] = {}
 
 
 @contextmanager
-def _dial(target: SshTarget) -> Iterator[socket.socket]:
-    """Yield a connected socket, at the turn of its handshake."""
+def _dial(node: Node) -> Iterator[Any]:
+    """Yield a byte stream to a node, at the turn of its handshake.
+
+    Raises:
+        NodeError: the node or its jump host cannot be reached or passed.
+    """
+    if jump := jump_host(node):
+        with _pass_through(jump, node) as channel:
+            yield channel
+        return
     try:
-        dialled = socket.create_connection((target.address, target.port), CONNECT_S)
+        dialled = socket.create_connection((node.address, node.port), CONNECT_S)
         for level, option, value in KEPT_ALIVE:
             dialled.setsockopt(level, option, value)
     except OSError as error:
-        raise _failures.explain_no_connection(target, error) from error
+        code, cause = "SSH-UNREACHABLE", f"cannot be reached: {error.strerror}"
+        if isinstance(error, ConnectionRefusedError):
+            code, cause = "SSH-REFUSED", "refuses the connection"
+        elif isinstance(error, TimeoutError):
+            cause = f"does not answer in {CONNECT_S:g} s"
+        elif isinstance(error, socket.gaierror):
+            cause = f"cannot be reached, the name has no address: {error.strerror}"
+        where = {"node": node.name, "address": node.address}
+        raise failure(code, f"port {node.port} {cause}", **where) from error
     with _handshakes:
         yield dialled
 
 
-def _way(target: SshTarget, parting: ExitStack) -> Dial:
-    """Return how to dial a machine; its jump host, if any, is left by ``parting``."""
-    if target.gate is None:
-        return _dial
-    with _lock:
-        gate = _gates.setdefault(target.gate, _Gate(target.gate))
-        gate.users += 1
-    parting.callback(gate.leave)
-    return gate.dial
-
-
-class _Gate:
-    """A jump host: one connection for everybody behind it."""
-
-    def __init__(self, target: SshTarget) -> None:
-        self._target = target
-        self._link = Cached(lambda: _log_in(target, _dial), lambda link: link.alive, Link.close)
-        self.users = 0
-
-    @contextmanager
-    def dial(self, target: SshTarget) -> Iterator[Pipe]:
-        """Yield a byte stream to a machine behind it, at the turn of its handshake.
-
-        Raises:
-            NodeError: the jump host cannot be passed, or the machine cannot be reached from it.
-        """
+@contextmanager
+def _pass_through(jump: Node, node: Node) -> Iterator[Any]:
+    login = (jump.address, jump.port, jump.user, jump.identity, jump.agent, jump.known_hosts)
+    shared = Cached(lambda: connect(jump), lambda link: link.alive, Link.close)
+    where = {"node": node.name, "jump": jump.address}
+    try:
+        link = _jump_links.setdefault(login, shared).get()
+    except errors.NodeError as error:
+        code = "SSH-JUMP" if isinstance(error, errors.NodeUnreachable) else error.code
+        raise failure(code, f"by the jump host: {error.cause}", **where) from error
+    with _handshakes:
         try:
-            link = self._link.get()
-        except errors.NodeError as error:
-            raise self._explain(target, error) from error
-        with _handshakes:
-            place = (target.address, target.port)
-            try:
-                channel = link.transport.open_channel(
-                    "direct-tcpip", place, ("127.0.0.1", 0), timeout=CONNECT_S
-                )
-            except paramiko.ChannelException as error:
-                is_forbidden = error.code == FORBIDDEN
-                raise errors.NodeUnreachable(
-                    f"the jump host cannot reach {place[0]} port {place[1]}: {error.text}",
-                    code="SSH-JUMP" if is_forbidden else "SSH-UNREACHABLE",
-                    fix="set AllowTcpForwarding (and PermitOpen) in the jump host's sshd_config"
-                    if is_forbidden
-                    else "check the address, the machine and its sshd",
-                    node=target.name,
-                    jump=self._target.address,
-                ) from error
-            except (paramiko.SSHException, OSError, EOFError) as error:
-                if "Timeout" in str(error):
-                    link.hang_up()
-                lost = link.explain_loss(target.name, "the way through", error)
-                raise self._explain(target, lost) from error
-            yield channel
-
-    def leave(self) -> None:
-        """Close the connection if nobody else is behind it."""
-        with _lock:
-            self.users -= 1
-            if self.users:
-                return
-            _gates.pop(self._target, None)
-        self._link.drop()
-
-    def _explain(self, target: SshTarget, error: errors.NodeError) -> errors.NodeError:
-        """Return the jump host's error as an error of the node behind it."""
-        return type(error)(
-            f"by the jump host: {error.cause}",
-            code="SSH-JUMP" if isinstance(error, errors.NodeUnreachable) else error.code,
-            fix=error.fix,
-            node=target.name,
-            jump=self._target.address,
-        )
+            channel = link.transport.open_channel(
+                "direct-tcpip", (node.address, node.port), ("127.0.0.1", 0), timeout=CONNECT_S
+            )
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            link.prove()  # it serves others, who do not wait for this node
+            code = "SSH-UNREACHABLE"
+            if not link.alive or getattr(error, "code", 0) == FORBIDDEN:
+                code = "SSH-JUMP"
+            cause = f"the jump host does not reach {node.address} port {node.port}: {error}"
+            raise failure(code, cause, **where) from error
+        yield channel

@@ -1,86 +1,47 @@
-"""The address of a node's sshd, who logs in there, and with which private key."""
+"""The private key that logs in to a node, and the machine in between."""
 
 import functools
 import os
 import socket
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import paramiko
 
-from orchestrator import errors
 from orchestrator.model.node import Node
 from orchestrator.model.text import parse_endpoint
+from orchestrator.transports.failures import failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SshTarget:
-    """Everything that reaching a node by SSH needs.
-
-    Args:
-        identity: path of the one private key that is offered.
-        agent: whether ssh-agent signs with it; without an identity, with the one that it holds.
-        host_key: fingerprint of the inventory; if given, ``known_hosts`` is not used.
-        known_hosts: file to check host keys against; the jump host's always.
-        jump: ``[user@]host[:port]`` of the machine in between.
-    """
-
-    name: str
-    address: str
-    port: int = 22
-    user: str = "root"
-    identity: str | None = None
-    host_key: str | None = None
-    known_hosts: str = "~/.ssh/known_hosts"
-    jump: str | None = None
-    agent: bool = False
-
-    @classmethod
-    def of(cls, node: Node) -> "SshTarget":
-        """Return the target for a node of the inventory."""
-        return cls(**node.model_dump(include={field.name for field in fields(cls)}))
-
-    @property
-    def gate(self) -> "SshTarget | None":
-        """Return the jump host as a target, with the same identity; None without one."""
-        if self.jump is None:
-            return None
-        jump = parse_endpoint(self.jump)
-        return replace(
-            self,
-            name=str(replace(jump, user=None)),
-            address=jump.host,
-            port=jump.port or 22,
-            user=jump.user or self.user,
-            host_key=None,
-            jump=None,
-        )
+def jump_host(node: Node) -> Node | None:
+    """Return the machine through which a node is reached, with the node's own key."""
+    if node.jump is None:
+        return None
+    jump = parse_endpoint(node.jump)
+    name, port, user = str(replace(jump, user=None)), jump.port or 22, jump.user or node.user
+    changes = {"name": name, "address": jump.host, "port": port, "user": user}
+    return node.model_copy(update={**changes, "host_key": None, "jump": None})
 
 
-def private_key(target: SshTarget) -> Any:
+def private_key(node: Node) -> Any:
     """Return the private key that the inventory names.
 
     Raises:
         LocalError: none is named, or it cannot be used (SSH-KEY; SSH-AGENT: there is no agent, or
             it does not hold that key).
     """
-    if target.agent:
-        return _find_agent_key(target)
+    if node.agent:
+        return _find_agent_key(node)
     try:
-        path = Path(target.identity or "").expanduser()
+        path = Path(node.identity or "").expanduser()
         return _load_key(path, path.stat().st_mtime_ns)
     except (OSError, RuntimeError, ValueError, TypeError, paramiko.SSHException) as error:
         why = getattr(error, "strerror", None) or error
-        named = f"cannot use the key {target.identity}: {why}"
-        raise errors.LocalError(
-            named if target.identity else f"the inventory names no SSH key for {target.address}",
-            code="SSH-KEY",
-            node=target.name,
-            fix="set identity to a private key of ssh-keygen's that is readable and has no"
-            " passphrase; for one that has: ssh-add it, and say `agent: true` in the inventory",
-        ) from error
+        named = f"cannot use the key {node.identity}: {why}"
+        nothing = f"the inventory names no SSH key for {node.address}"
+        raise failure("SSH-KEY", named if node.identity else nothing, node=node.name) from error
 
 
 @functools.lru_cache(maxsize=64)
@@ -96,7 +57,7 @@ class _HeldKey(paramiko.AgentKey):  # type: ignore[misc]  # paramiko has no type
             return paramiko.AgentKey(agent, self.blob).sign_ssh_data(data, algorithm)
 
 
-def _find_agent_key(target: SshTarget) -> Any:
+def _find_agent_key(node: Node) -> Any:
     """Return the agent's key that fits the identity's .pub file; without identity, its only key."""
     wanted = None
     try:
@@ -105,21 +66,14 @@ def _find_agent_key(target: SshTarget) -> Any:
             knock.connect(os.environ.get("SSH_AUTH_SOCK", ""))
         with closing(paramiko.Agent()) as agent:
             keys = [_HeldKey(None, key.blob, key.comment) for key in agent.get_keys()]
-        if target.identity is not None:
-            path = Path(f"{target.identity.removesuffix('.pub')}.pub").expanduser()
+        if node.identity is not None:
+            path = Path(f"{node.identity.removesuffix('.pub')}.pub").expanduser()
             wanted = paramiko.pkey.PublicBlob.from_file(str(path)).key_blob
         fitting = [key for key in keys if wanted in (None, key.asbytes())]
         if len(fitting) == 1:
             return fitting[0]
         held = ", ".join(f"{key.get_name()} {key.comment}".strip() for key in keys) or "no key"
-        cause = f"ssh-agent holds {held}; needed is {target.identity or 'one key alone'}"
+        cause = f"ssh-agent holds {held}; needed is {node.identity or 'one key alone'}"
     except (OSError, RuntimeError, ValueError, paramiko.SSHException) as error:
-        cause = f"cannot ask ssh-agent (SSH_AUTH_SOCK) for {target.identity or 'a key'}: {error}"
-    key = target.identity or "~/.ssh/id_ed25519"
-    raise errors.LocalError(
-        cause,
-        code="SSH-AGENT",
-        node=target.name,
-        fix=f'eval "$(ssh-agent)"; ssh-add {key} (its public half must lie beside it as {key}.pub);'
-        " or leave out `agent: true`",
-    )
+        cause = f"cannot ask ssh-agent (SSH_AUTH_SOCK) for {node.identity or 'a key'}: {error}"
+    raise failure("SSH-AGENT", cause, node=node.name)

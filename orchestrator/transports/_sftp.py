@@ -57,20 +57,15 @@ class Reader(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no type
                     return _read_rest(file, offset)
         return None
 
-    def exists(self, path: str) -> bool:
-        """Return whether there is a file or folder at ``path``."""
-        try:
-            self.stat(path)
-        except Refused as refused:
-            return not refused.is_absent
-        return True
-
     @contextmanager
     def _opened(self, path: str) -> Iterator[Any]:
         file = self.open(path)
         file.MAX_REQUEST_SIZE = READ_BYTES
         try:
             yield file
+        except Refused:
+            self.stat(path)  # refused as absent if it is gone: so may be what is under /proc
+            raise
         finally:
             file._close(async_=True)  # not waited for: the server may be silent
 

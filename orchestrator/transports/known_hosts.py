@@ -13,10 +13,9 @@ from pathlib import Path
 
 import paramiko
 
-from orchestrator import errors
+from orchestrator.transports.failures import failure
 
 HASHED = re.compile(r"\|1\|[A-Za-z0-9+/]{27}=\|[A-Za-z0-9+/]{27}=")  # |1|SALT|HMAC-SHA1 of a name
-COMPARE = "compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def about(path: str, name: str) -> tuple[Entry, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, RuntimeError) as error:
-        raise errors.LocalError(f"cannot read {path}: {error}", code="KNOWN-HOSTS") from error
+        raise failure("KNOWN-HOSTS", f"cannot read {path}: {error}") from error
     return tuple(entry for entry in entries if entry.names(name))
 
 
@@ -105,17 +104,13 @@ def judge(node: str, name: str, entries: Sequence[Entry], key: HostKey) -> None:
     known = ", ".join(f"{entry.key} ({entry.where})" for entry in alike or trusted)
     if revoked:
         code, why = "SSH-HOSTKEY-REVOKED", f"{revoked[0]} revokes it"
-        fix = "give the node a new host key"
     elif alike:
         code, why = "SSH-HOSTKEY-CHANGED", f"it has changed: trusted is {known}"
-        fix = "find out why; only then remove that line and run: dlperf-orch trust INVENTORY"
     elif trusted:
         code, why = "SSH-HOSTKEY-TYPE", f"only keys of another kind are trusted: {known}"
-        fix = COMPARE
     else:
         code, why = "SSH-HOSTKEY-UNKNOWN", "no line of known_hosts names it (patterns do not count)"
-        fix = COMPARE
-    raise errors.NodeError(f"{name} shows the host key {key}; {why}", code=code, node=node, fix=fix)
+    raise failure(code, f"{name} shows the host key {key}; {why}", node=node)
 
 
 def trust(path: str, name: str, key: HostKey) -> None:
@@ -136,9 +131,7 @@ def trust(path: str, name: str, key: HostKey) -> None:
             file.write(line if whole else b"\n" + line)
             os.fsync(number)
     except OSError as error:
-        raise errors.LocalError(
-            f"cannot add to {path}: {error.strerror}", code="KNOWN-HOSTS"
-        ) from error
+        raise failure("KNOWN-HOSTS", f"cannot add to {path}: {error.strerror}") from error
 
 
 @lru_cache(maxsize=8)

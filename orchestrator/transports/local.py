@@ -12,6 +12,7 @@ import threading
 from orchestrator import errors
 from orchestrator.deadlines import SHELL_S, STEP_S, STREAM_END_S
 from orchestrator.transports import Completed, Stream, _shell
+from orchestrator.transports.failures import failure
 from orchestrator.words import limit
 
 MOST_BYTES = 4 << 20
@@ -76,42 +77,35 @@ class LocalTransport:
         """
         is_script = _shell.is_script(argv)
         words = (*self._within, *((_shell.SH,) if is_script else argv))
-        ours, theirs = socket.socketpair()
         try:
-            process = subprocess.Popen(
-                words,
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            ours, theirs = socket.socketpair()
+            with theirs:
+                process = subprocess.Popen(
+                    words,
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
         except OSError as error:
-            ours.close()
             raise self._unstarted(words, error) from error
-        finally:
-            theirs.close()
         self._opened.append((process, ours))
         threading.Thread(target=self._reap, args=(process, ours), daemon=True).start()
         if is_script:
-            self._give(ours, argv)
+            marks = _shell.Marks()
+            ours.settimeout(SHELL_S + STEP_S)
+            try:
+                marks.begin(ours, marks.open(argv))
+            except (_shell.NoShell, OSError) as error:
+                ours.close()
+                cause = f"no shell starts: {error.args[0]!r}"
+                raise failure("START", cause, node=self.node) from error
+            ours.settimeout(None)
         return ours
 
     def _reap(self, process: "subprocess.Popen[bytes]", ours: socket.socket) -> None:
         process.wait()
         self._opened.remove((process, ours))
-
-    def _give(self, stream: socket.socket, argv: tuple[str, ...]) -> None:
-        """Have a shell that was started read a script."""
-        marks = _shell.Marks()
-        stream.settimeout(SHELL_S + STEP_S)
-        try:
-            marks.begin(stream, marks.open(argv))
-        except (_shell.NoShell, OSError) as error:
-            stream.close()
-            raise errors.NodeUnreachable(
-                f"no shell starts: {error.args[0]!r}", code="START", node=self.node
-            ) from error
-        stream.settimeout(None)
 
     def _run(
         self, words: tuple[str, ...], content: bytes, timeout_s: float, doing: str
@@ -126,9 +120,8 @@ class LocalTransport:
                 start_new_session=True,  # out of reach of Ctrl-C and of a terminal that closes
             )
         except subprocess.TimeoutExpired as error:
-            raise errors.CommandTimedOut(
-                f"{doing} gave no answer in {limit(timeout_s)}", code="TIMEOUT", node=self.node
-            ) from error
+            cause = f"{doing} gave no answer in {limit(timeout_s)}"
+            raise failure("TIMEOUT", cause, node=self.node) from error
         except FileNotFoundError:
             return Completed(127, b"", f"{words[0]}: not found".encode())
         except OSError as error:
@@ -141,10 +134,9 @@ class LocalTransport:
             cause = f"cannot {code.lower()} {path}: {_shell.reason(done)}"
             raise errors.LocalError(cause, code=code, node=self.node)
 
-    def _unstarted(self, words: tuple[str, ...], error: OSError) -> errors.NodeUnreachable:
-        return errors.NodeUnreachable(
-            f"cannot start {words[0]}: {error.strerror}", code="START", node=self.node
-        )
+    def _unstarted(self, words: tuple[str, ...], error: OSError) -> errors.DlperfError:
+        cause = f"cannot start {words[0]}: {error.strerror}"
+        return failure("START", cause, node=self.node)
 
     def close(self) -> None:
         for process, ours in list(self._opened):

@@ -18,15 +18,17 @@ import paramiko
 
 from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, SESSION_S, SHELL_S
+from orchestrator.model.node import Node
 from orchestrator.transports import Completed, Stream, _shell
 from orchestrator.transports._connect import Link, connect, offered_key
-from orchestrator.transports._login import SshTarget
+from orchestrator.transports._login import jump_host
 from orchestrator.transports._sftp import Reader, Refused
 from orchestrator.transports._shell import SH, Marks, NoShell
 from orchestrator.transports.cached import Cached
+from orchestrator.transports.failures import failure
 from orchestrator.words import limit, printable
 
-__all__ = ["SshTarget", "SshTransport", "offered_key"]
+__all__ = ["SshTransport", "jump_host", "offered_key"]
 
 PIECE_BYTES = 32 << 10
 MOST_OUTPUT_BYTES = 64 << 20
@@ -36,24 +38,6 @@ MOST_CHANNELS = 6
 PAUSE_S = 0.05
 GRACE_S = 0.5
 MOST_SHOWN = 200  # characters of a line that a login shell printed
-
-
-class Answered(threading.Event):
-    """An event set by sshd's answer to a channel request; paramiko alone would wait for ever."""
-
-    def wait(self, timeout: float | None = ANSWER_S) -> bool:
-        """Wait for the answer.
-
-        Raises:
-            TimeoutError: none came.
-        """
-        if not super().wait(timeout):
-            raise TimeoutError
-        return True
-
-
-class TooMuch(Exception):
-    """A command wrote more than 64 MiB."""
 
 
 class ChannelStream:
@@ -102,7 +86,7 @@ class ChannelStream:
             data += self._channel.recv_stderr(PIECE_BYTES)
         return bytes(data)
 
-    def finish(self, marks: Marks, deadline: float) -> tuple[int, bytes, bytes] | None:
+    def finish(self, marks: Marks, deadline: float, doing: str) -> tuple[int, bytes, bytes] | None:
         """Return exit status and both outputs of a command whose input is complete.
 
         They are read in turns: either could fill the channel's window. None if they end without
@@ -110,7 +94,7 @@ class ChannelStream:
 
         Raises:
             TimeoutError: it has not ended by then.
-            TooMuch: more than 64 MiB came on one of them.
+            UnfitError: OUTPUT; more than 64 MiB came on one of them.
         """
         channel, stdout, stderr = self._channel, bytearray(), bytearray()
         ready = select.poll()
@@ -123,7 +107,8 @@ class ChannelStream:
             if (answer := marks.answer(stdout, stderr)) or ended:
                 return answer
             if max(len(stdout), len(stderr)) > MOST_OUTPUT_BYTES:
-                raise TooMuch
+                cause = f"{doing} wrote more than {MOST_OUTPUT_BYTES >> 20} MiB"
+                raise failure("OUTPUT", cause, node=self._node)
             left_ms = (deadline - time.monotonic()) * 1000
             if left_ms <= 0:
                 raise TimeoutError
@@ -143,8 +128,8 @@ class ChannelStream:
 class Session:
     """The channels of one connection."""
 
-    def __init__(self, target: SshTarget, link: Link) -> None:
-        self._node, self._user, self.link = target.name, target.user, link
+    def __init__(self, node: Node, link: Link) -> None:
+        self._node, self._user, self.link = node.name, node.user, link
         self._has_shell = False
         self._slots = threading.BoundedSemaphore(MOST_CHANNELS)
         self._reading = threading.Lock()
@@ -156,12 +141,7 @@ class Session:
         Raises:
             NodeError: nothing of it was run.
         """
-        refused = errors.NodeError(
-            "its sshd refuses to run commands",
-            code="SSH-EXEC",
-            node=self._node,
-            fix="check ForceCommand and the user's shell there",
-        )
+        refused = failure("SSH-EXEC", "its sshd refuses to run commands", node=self._node)
         stream = self._open(lambda channel: channel.exec_command(SH), refused)
         limit_s = min(limit_s, SHELL_S)
         stream.settimeout(limit_s)
@@ -206,40 +186,28 @@ class Session:
 
         Raises:
             NodeUnreachable: what was under way may or may not be done.
-            UnfitError: OUTPUT; a command wrote more than 64 MiB.
         """
         try:
             yield
         except TimeoutError as error:
             self.link.hang_up()
             raise self.link.explain_loss(self._node, doing) from error
-        except TooMuch as error:
-            raise errors.UnfitError(
-                f"{doing} wrote more than {MOST_OUTPUT_BYTES >> 20} MiB",
-                code="OUTPUT",
-                node=self._node,
-            ) from error
         except LOST as error:
             raise self.link.explain_loss(self._node, doing, error) from error
 
-    def explain_end(self, doing: str) -> errors.NodeError:
+    def explain_end(self, doing: str) -> errors.DlperfError:
         """Return the error for a command that left no exit status."""
         if not self.link.alive:
             return self.link.explain_loss(self._node, doing)
-        return errors.NodeError(
-            f"the shell that ran {doing} was killed; {doing} may still be running",
-            code="SSH-KILLED",
-            node=self._node,
-            fix="check the memory and the log of the node",
-        )
+        cause = f"the shell that ran {doing} was killed; {doing} may still be running"
+        return failure("SSH-KILLED", cause, node=self._node)
 
     def _begin_reader(self) -> Reader:
-        missing = errors.NodeError(
+        missing = failure(
+            "SSH-SFTP",
             "its sshd has no SFTP, which reading files needs, or a start-up file of the user's"
             " keeps it from starting",
-            code="SSH-SFTP",
             node=self._node,
-            fix="set Subsystem sftp internal-sftp in its sshd_config",
         )
         stream = self._open(lambda channel: channel.invoke_subsystem("sftp"), missing)
         stream.settimeout(ANSWER_S)
@@ -257,25 +225,20 @@ class Session:
             self._reader.close()
         self._reader = None
 
-    def _explain_no_shell(self, ended: str, printed: bytes) -> errors.NodeError:
+    def _explain_no_shell(self, ended: str, printed: bytes) -> errors.DlperfError:
         """Return the error for a login shell that has started no command."""
         self.link.prove()
         if not self.link.alive:
             return self.link.explain_loss(self._node, "starting a command")
         if self._has_shell:
             cause = f"{SH} {ended}, though it has run commands before"
-            return errors.CommandTimedOut(cause, code="TIMEOUT", node=self._node)
+            return failure("TIMEOUT", cause, node=self._node)
         lines = printed.decode(errors="replace").strip().splitlines()
         said = f' after it printed "{printable(lines[-1][:MOST_SHOWN])}"' if lines else ""
-        return errors.NodeError(
-            f"the login shell of {self._user} runs no command: it {ended}{said}",
-            code="SSH-SHELL",
-            node=self._node,
-            fix=f"look at its start-up files, ~/.ssh/rc and /etc/ssh/sshrc of {self._user} there,"
-            f" or `chsh -s /bin/sh {self._user}`",
-        )
+        cause = f"the login shell of {self._user} runs no command: it {ended}{said}"
+        return failure("SSH-SHELL", cause, node=self._node)
 
-    def _open(self, ask: Callable[[Any], None], refused: errors.NodeError) -> ChannelStream:
+    def _open(self, ask: Callable[[Any], None], refused: errors.DlperfError) -> ChannelStream:
         """Open a channel, once sshd allows one more, and start something on it."""
         until = time.monotonic() + SESSION_S
         if not self._slots.acquire(timeout=SESSION_S):
@@ -283,8 +246,7 @@ class Session:
         try:
             channel = self._open_channel(until)
             try:
-                with self.ours("starting a command"):
-                    channel.event = Answered()
+                with self.ours("starting a command"), self.link.watched():
                     ask(channel)
             except errors.NodeUnreachable as error:
                 if self.link.alive:
@@ -299,13 +261,11 @@ class Session:
         """Open a channel; end an idle reader, which has one, if sshd allows no more."""
         patient_until = time.monotonic() + GRACE_S  # sshd may only be slow to let go of old ones
         while True:
-            with self.ours("opening a channel"):
+            with self.ours("opening a channel"), self.link.watched():
                 try:
-                    return self.link.transport.open_session(timeout=ANSWER_S)
-                except paramiko.SSHException as error:
+                    return self.link.transport.open_session()
+                except paramiko.SSHException:
                     # Threads that fail at once share paramiko's one memory of the reason.
-                    if "Timeout" in str(error):
-                        self.link.hang_up()
                     if not self.link.alive:
                         raise
             if time.monotonic() > until:
@@ -317,13 +277,8 @@ class Session:
                 finally:
                     self._reading.release()
 
-    def _explain_full(self, cause: str) -> errors.NodeError:
-        return errors.NodeUnreachable(
-            f"{cause} for {SESSION_S:g} s",
-            code="SSH-SESSIONS",
-            node=self._node,
-            fix="raise MaxSessions in its sshd_config, or end other sessions",
-        )
+    def _explain_full(self, cause: str) -> errors.DlperfError:
+        return failure("SSH-SESSIONS", f"{cause} for {SESSION_S:g} s", node=self._node)
 
 
 # struct.error: of an answer that is cut off.
@@ -338,10 +293,10 @@ class SshTransport:
     SSH-SHELL.
     """
 
-    def __init__(self, target: SshTarget) -> None:
-        self.node = target.name
+    def __init__(self, node: Node) -> None:
+        self.node = node.name
         self._session = Cached(
-            lambda: Session(target, connect(target)),
+            lambda: Session(node, connect(node)),
             lambda session: session.link.alive,
             lambda session: session.link.close(),
         )
@@ -360,14 +315,10 @@ class SshTransport:
     def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         try:
             with self._session.get().reader() as reader:
-                try:
-                    return (reader.read_own if own else reader.read)(path, offset)
-                except Refused as refused:
-                    # What is under /proc may go away between being opened and being read.
-                    if refused.is_absent or not reader.exists(path):
-                        return None
-                    raise
+                return (reader.read_own if own else reader.read)(path, offset)
         except Refused as refused:
+            if refused.is_absent:
+                return None
             raise errors.UnfitError(
                 f"cannot read {path}: {refused}", code="READ", node=self.node
             ) from refused
@@ -391,15 +342,12 @@ class SshTransport:
                 with contextlib.suppress(BrokenPipeError):  # its answer says why
                     stream.settimeout(timeout_s)
                     stream.sendall(content or b"")
-                answer = stream.finish(marks, deadline)
+                answer = stream.finish(marks, deadline, doing)
             except TimeoutError as error:
                 stream.close()
                 session.link.prove()
-                raise errors.CommandTimedOut(
-                    f"{doing} gave no answer in {limit(timeout_s)}",
-                    code="TIMEOUT",
-                    node=self.node,
-                ) from error
+                cause = f"{doing} gave no answer in {limit(timeout_s)}"
+                raise failure("TIMEOUT", cause, node=self.node) from error
         if answer is None:
             raise session.explain_end(doing)
         return Completed(*answer)

@@ -5,7 +5,9 @@ import os
 import subprocess
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from orchestrator.deadlines import COMMAND_S, STEP_S
 from orchestrator.model.slurm import environment
 from orchestrator.transports import Completed
 from orchestrator.transports._shell import nested, reason, time_to_write, writing
+from orchestrator.transports.failures import failure
 from orchestrator.transports.local import MOST_BYTES, LocalTransport
 from orchestrator.words import limit
 
@@ -44,8 +47,7 @@ class _Question:
     node: str
     argv: tuple[str, ...]
     timeout_s: float
-    done: threading.Event = field(default_factory=threading.Event)
-    answer: "Completed | errors.DlperfError | None" = None
+    answer: Future[Completed] = field(default_factory=Future)
 
 
 class Steps:
@@ -86,10 +88,7 @@ class Steps:
         if first:
             time.sleep(GATHER_S)
             self._send()
-        question.done.wait()
-        if isinstance(question.answer, Completed):
-            return question.answer
-        raise question.answer or AssertionError("a question that is done has an answer")
+        return question.answer.result()
 
     def _send(self) -> None:
         """Start a step for each set of questions with one time limit and distinct nodes."""
@@ -117,19 +116,17 @@ class Steps:
             answered = answers(argv, done.stdout)
             why = done.stderr.decode(errors="replace").strip()
             for node, question in group.items():
-                question.answer = answered.get(node) or _silent(node, why)
-                if isinstance(question.answer, Completed) and question.answer.exit_code == 124:
-                    question.answer = errors.CommandTimedOut(
-                        f"{question.argv[0]} gave no answer in {limit(limit_s)}",
-                        code="TIMEOUT",
-                        node=node,
-                    )
+                if node not in answered:
+                    question.answer.set_exception(_silent(node, why))
+                elif answered[node].exit_code == 124:
+                    cause = f"{question.argv[0]} gave no answer in {limit(limit_s)}"
+                    question.answer.set_exception(failure("TIMEOUT", cause, node=node))
+                else:
+                    question.answer.set_result(answered[node])
         except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
-            for question in group.values():
-                question.answer = _silent(question.node, str(error))
-        finally:
-            for question in group.values():
-                question.done.set()
+            for node, question in group.items():
+                if not question.answer.done():
+                    question.answer.set_exception(_silent(node, str(error)))
 
 
 def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
@@ -169,18 +166,17 @@ def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
 
 def answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
     """Parse the complete answers in a step's output, by node; nodes' lines may alternate."""
-    parts: dict[tuple[str, str], bytes] = {}
+    parts: defaultdict[tuple[str, str], bytes] = defaultdict(bytes)
     status: dict[str, int] = {}
     for line in output.splitlines():
         node, _, rest = line.decode(errors="replace").partition(" ")
         kind, _, value = rest.partition(" ")
         if kind in ("out", "err"):
-            piece = base64.b64decode(value)
-            parts[node, kind] = parts.get((node, kind), b"") + piece
+            parts[node, kind] += base64.b64decode(value)
         elif kind == "status" and value.isdecimal():
             status[node] = int(value)
     return {
-        node: Completed(status[node], parts.get((node, "out"), b""), parts.get((node, "err"), b""))
+        node: Completed(status[node], parts[node, "out"], parts[node, "err"])
         for node in nodes
         if node in status
     }
@@ -227,11 +223,6 @@ class StepTransport(LocalTransport):
         )
 
 
-def _silent(node: str, why: str) -> errors.NodeUnreachable:
+def _silent(node: str, why: str) -> errors.DlperfError:
     words = why.splitlines()[-1] if why else "its step gave no answer"
-    return errors.NodeUnreachable(
-        f"no step runs there: {words}",
-        code="STEP",
-        node=node,
-        fix="see what `sinfo` and `squeue --me --steps` say of it",
-    )
+    return failure("STEP", f"no step runs there: {words}", node=node)

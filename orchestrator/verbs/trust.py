@@ -10,16 +10,17 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.fleet import ask_all
 from orchestrator.inputs import user_files
+from orchestrator.model.node import Node
 from orchestrator.transports import known_hosts, open_files
 from orchestrator.transports.known_hosts import HostKey
-from orchestrator.transports.ssh import SshTarget, offered_key
+from orchestrator.transports.ssh import jump_host, offered_key
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
     """A host key that a machine offered, and whether it is trusted."""
 
-    target: SshTarget
+    target: Node
     key: HostKey
     state: Literal["new", "known", "trusted", "not trusted"]
 
@@ -50,13 +51,13 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     """
     cluster, _ = user_files.cluster(inventory)
     open_files.suffice(len(cluster.members))
-    targets = [SshTarget.of(node) for node in cluster.members if node.transport == "ssh"]
+    targets = [node for node in cluster.members if node.transport == "ssh"]
     if not targets:
         voice.result(f"no node of {cluster.name} is reached by SSH")
     unpinned = [target for target in targets if not target.host_key]
     offers: list[_Offer] = []
     failures: list[errors.DlperfError] = []
-    gates = list(dict.fromkeys(target.gate for target in targets if target.gate))
+    gates = [jump for target in targets if (jump := jump_host(target))]
     for group in (gates, unpinned):  # nobody behind a jump host can be asked before it is trusted
         by_name = {target.name: target for target in group}
         answers = ask_all(list(by_name), partial(_look, by_name))
@@ -80,7 +81,7 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     return voice.finish({"keys": [offer.document() for offer in offers]}, failures)
 
 
-def _look(targets: Mapping[str, SshTarget], name: str) -> _Offer:
+def _look(targets: Mapping[str, Node], name: str) -> _Offer:
     target = targets[name]
     offer = _Offer(target, offered_key(target), "known")
     entries = known_hosts.about(target.known_hosts, offer.name)

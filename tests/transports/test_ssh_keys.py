@@ -2,7 +2,6 @@
 
 import getpass
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,7 +150,7 @@ def test_an_agent_signs_where_the_inventory_asks_for_it(
             str(server.identity),
         )
         for target in (server.target(), server.target(identity=None), both(gate, server)):
-            again = replace(target, agent=True)
+            again = target.model_copy(update={"agent": True})
             assert at_once([reach(again) for _ in range(3)]) == [0] * 3
         foreign = str(keygen(tmp_path / "foreign"))
         other = refusal(reach(server.target(agent=True, identity=foreign)))

@@ -161,16 +161,27 @@ def test_a_dead_machine_is_noticed_in_fifteen_seconds(
 def test_a_silent_session_is_given_up(serve: Serve, reach: Reach, tmp_path: Path) -> None:
     """TCP lives and SSH says nothing: ten seconds for a poll, then a fresh connection."""
     server = serve()
-    transport = reach(server.target())
-    transport.put(b"one", str(tmp_path / "file"))
+    path = str(tmp_path / "file")
+    transports = [reach(server.target()) for _ in range(3)]
+    for transport in transports:
+        transport.put(b"one", path)
+        assert transport.get(path) == b"one"
     for pid in server.sessions():
         os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
-    with pytest.raises(errors.NodeUnreachable) as raised:
-        transport.get(str(tmp_path / "file"))
-    assert raised.value.code == "SSH-LOST"
-    assert time.monotonic() - began < 12
-    assert transport.get(str(tmp_path / "file")) == b"one"
+    calls: list[Callable[[SshTransport], object]] = [
+        lambda transport: transport.get(path),
+        lambda transport: transport.put(b"two", path),
+        lambda transport: transport.run(TRUE, timeout_s=60),
+    ]
+    with ThreadPoolExecutor(3) as pool:
+        raised = [pool.submit(call, node) for call, node in zip(calls, transports, strict=True)]
+        for future in raised:
+            with pytest.raises(errors.NodeUnreachable, match="SSH-LOST"):
+                future.result()
+    assert time.monotonic() - began < 13
+    for transport in transports:
+        assert transport.get(path) == b"one"
 
 
 def test_a_stream_is_closed_in_peace_while_its_connection_is_being_lost(
@@ -206,15 +217,17 @@ def test_the_process_ends_whatever_the_other_side_does(serve: Serve, stopped: bo
     script = f"""
 import os, signal, time
 from orchestrator import errors
-from orchestrator.transports.ssh import SshTarget, SshTransport
-transport = SshTransport({server.target()!r})
+from orchestrator.model.node import Node
+from orchestrator.transports.ssh import SshTransport
+transport = SshTransport(Node.model_validate_json({server.target().model_dump_json()!r}))
 if {stopped}:
     transport.put(b"", {str(server.folder / "file")!r})
     stream = transport.open(("sleep", "0.1"))
     print("ready", flush=True)
     input()
 else:
-    transport = SshTransport({server.target(known_hosts="/dev/null")!r})
+    target = {server.target(known_hosts="/dev/null").model_dump_json()!r}
+    transport = SshTransport(Node.model_validate_json(target))
     try:
         transport.run(("true",), timeout_s=5)
     except errors.NodeError:
@@ -232,6 +245,22 @@ transport.close()
         process.stdin.write(b"\n")
         process.stdin.flush()
         assert process.wait(5) == 0
+
+
+def test_a_dead_node_behind_a_jump_host_takes_nobody_along(
+    serve: Serve, reach: Reach, cable: Cable
+) -> None:
+    """It is unreachable after its time; others behind the jump host keep their connection."""
+    gate, server = serve(), serve()
+    dead = serve(address=cable.theirs, within=cable.within)
+    stream = reach(both(gate, server)).open(("cat",))
+    cable.rule("-A", "INPUT", "-j", "DROP")
+    error = refusal(reach(both(gate, dead)))
+    assert (error.code, error.where["jump"]) == ("SSH-UNREACHABLE", "127.0.0.1")
+    stream.settimeout(10)
+    stream.sendall(b"still here")
+    assert stream.recv(10) == b"still here"
+    stream.close()
 
 
 @pytest.mark.usefixtures("no_sleepers")

@@ -363,9 +363,9 @@ def test_folders_that_others_remove_meanwhile_are_made_again(tmp_path: Path) -> 
 
 def test_a_folder_that_cannot_be_made_is_told() -> None:
     """The kernel's own file systems say that nothing is there, again and again."""
-    with pytest.raises(errors.LocalError, match="cannot write /proc/none/file: .*No such file"):
+    with pytest.raises(errors.LocalError, match=r"cannot write /proc/none/file: .*No such file"):
         LocalTransport("here").put(b"it", "/proc/none/file")
-    with pytest.raises(errors.LocalError, match="cannot write /proc/version/file: .*File exists"):
+    with pytest.raises(errors.LocalError, match=r"cannot write /proc/version/file: .*File exists"):
         LocalTransport("here").put(b"it", "/proc/version/file")
 
 
