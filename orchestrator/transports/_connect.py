@@ -1,14 +1,16 @@
 """Authenticated SSH connections, directly or through a jump host, by fabric and paramiko."""
 
-import errno
 import logging
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import fabric
 import paramiko
@@ -16,9 +18,10 @@ import paramiko
 from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, CONNECT_S, LAST_WORDS_S, SILENCE_S
 from orchestrator.model.node import Node
+from orchestrator.model.text import parse_endpoint
 from orchestrator.retries import CONNECT
 from orchestrator.transports import known_hosts
-from orchestrator.transports._login import jump_host, private_key
+from orchestrator.transports._session import ENDINGS, Ending, Session, Spoken, Wire
 from orchestrator.transports.cached import Cached
 from orchestrator.transports.failures import failure
 from orchestrator.transports.known_hosts import Entry, HostKey
@@ -32,17 +35,12 @@ KEPT_ALIVE = (
     # Keepalive alone never looks while sent data waits for its acknowledgement.
     (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(SILENCE_S * 1000)),
 )
-CHANNEL_CLOSE = 97  # RFC 4254, 9
 FORBIDDEN = 1  # RFC 4254, 5.1: administratively prohibited
 # sshd refuses unauthenticated connections beyond MaxStartups, 10 by default.
 MOST_HANDSHAKES = 8
-HOST_KEYS = {
-    "ssh-ed25519": ("ssh-ed25519",),
-    "ecdsa-sha2-nistp256": ("ecdsa-sha2-nistp256",),
-    "ecdsa-sha2-nistp384": ("ecdsa-sha2-nistp384",),
-    "ecdsa-sha2-nistp521": ("ecdsa-sha2-nistp521",),
-    "ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256"),
-}
+ECDSA = tuple(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521))
+HOST_KEYS = ("ssh-ed25519", *ECDSA, "ssh-rsa")
+RSA = ("rsa-sha2-512", "rsa-sha2-256")  # the algorithms of a key of the kind ssh-rsa
 # AES-GCM is one call into OpenSSL for a packet; CTR with its MAC is three.
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
 MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256")
@@ -54,118 +52,6 @@ IDLE_S = 10.0
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 Judge = Callable[[HostKey], None]  # raises if a host key is not trusted
-Ending = Literal["", "closed", "reset", "silent"]
-ENDINGS = {
-    "closed": "the other side closed the connection",
-    "reset": "the connection was reset",
-    "silent": f"nothing was heard for {ANSWER_S:g} s",
-    "": "the connection broke",
-}
-
-
-class Wire:
-    """A socket, or a channel through a jump host, that keeps why the connection ended.
-
-    ``reader`` is the thread that reads; it alone closes the descriptor, whose number could
-    otherwise belong to another connection by the time it wakes.
-    """
-
-    def __init__(self, pipe: Any) -> None:
-        self._pipe = pipe
-        self._closed = False  # paramiko looks at this, as sockets have it
-        self.ending: Ending = ""
-        self.reader: threading.Thread | None = None
-
-    def recv(self, size: int) -> bytes:
-        """Read at most ``size`` bytes; return none once it ended, for whatever reason.
-
-        Raises:
-            TimeoutError: nothing came yet.
-        """
-        if self._closed:
-            return b""
-        try:
-            if isinstance(self._pipe, socket.socket):
-                # sshd begins with Nagle's algorithm on, and would wait 40 ms for our ACK.
-                self._pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-            data: bytes = self._pipe.recv(size)
-        except OSError as error:
-            self._note(error)
-            return b""
-        if not data:
-            self.note_end("closed")
-        return data
-
-    def send(self, data: bytes) -> int:
-        """Send some of the bytes; return how many.
-
-        Raises:
-            TimeoutError: none could be sent yet.
-            ConnectionResetError: it ended.
-        """
-        try:
-            sent: int = self._pipe.send(data)
-            return sent
-        except OSError as error:
-            self._note(error)
-            raise ConnectionResetError(errno.ECONNRESET, "the connection ended") from error
-
-    def settimeout(self, seconds: float | None) -> None:
-        self._pipe.settimeout(seconds)
-
-    def note_end(self, how: Ending) -> None:
-        """Note how it ended; only the first call counts."""
-        self.ending = self.ending or how
-
-    def _note(self, error: OSError) -> None:
-        """Note how it ended; raise the error again if it is only a pause."""
-        if isinstance(error, TimeoutError) and error.errno != errno.ETIMEDOUT:
-            raise error
-        self.note_end("silent" if isinstance(error, TimeoutError) else "reset")
-
-    def close(self) -> None:
-        """End both directions at once; never waits for the other side."""
-        self._closed = True
-        reader = self.reader
-        if reader is None or reader is threading.current_thread() or not reader.is_alive():
-            self._pipe.close()
-        elif isinstance(self._pipe, socket.socket):
-            with suppress(OSError):  # it ended by itself
-                self._pipe.shutdown(socket.SHUT_RDWR)
-        else:  # a channel of paramiko's: its reader is told that no more comes
-            self._pipe.in_buffer.close()
-
-
-def _handle_close(channel: Any, message: Any) -> None:
-    """Handle the other side's close of a channel; the owner's ``close`` answers.
-
-    paramiko itself answers at once, while another thread may be about to send on that channel.
-    For a message to a channel that is gone sshd ends the whole connection, and by then its
-    number may even belong to another command.
-    """
-    channel._handle_eof(message)
-    with channel.lock:
-        channel.eof_sent = True  # nothing more is sent, and nobody waits to send
-        channel.out_buffer_cv.notify_all()
-    channel.event.set()
-    channel.status_event.set()
-
-
-class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
-    """paramiko's transport, with one bug worked around and the server's last message kept.
-
-    ``farewell`` is the server's message when it disconnects.
-    """
-
-    farewell = ""
-    _channel_handler_table = {  # noqa: RUF012  # paramiko's own, never changed
-        **paramiko.Transport._channel_handler_table,
-        CHANNEL_CLOSE: _handle_close,
-    }
-
-    def _parse_disconnect(self, message: Any) -> None:
-        message.get_int()
-        self.farewell = message.get_text()
 
 
 class _AnotherKey(Exception):
@@ -173,57 +59,6 @@ class _AnotherKey(Exception):
 
 
 OURS = (errors.DlperfError, _AnotherKey)
-
-
-class Link:
-    """One authenticated connection; ``transport`` is paramiko's."""
-
-    def __init__(self, client: Any, wire: Wire) -> None:
-        self._client, self._wire = client, wire
-        self.transport = client.get_transport()
-        self._proving = threading.Lock()
-
-    @property
-    def alive(self) -> bool:
-        """Return whether the connection is open, as far as is known."""
-        return bool(self.transport.is_active()) and not self._wire.ending
-
-    def hang_up(self) -> None:
-        """End a silent connection at once, also for every thread that waits for it."""
-        self._wire.note_end("silent")
-        self._wire.close()
-
-    def explain_loss(self, node: str, doing: str, error: object = None) -> errors.DlperfError:
-        """Return the error for what was under way when the connection ended."""
-        ending, farewell = self._wire.ending, self.transport.farewell
-        words = f" with the words {farewell!r}" if farewell else ""
-        why = f" ({error})" if error and not ending else ""
-        return failure(
-            "SSH-RESET" if farewell or ending in ("closed", "reset") else "SSH-LOST",
-            f"{ENDINGS[ending]}{words} during {doing}{why}; what was started there may still run",
-            node=node,
-        )
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """End the connection if a block waits ``ANSWER_S`` for sshd; paramiko waits for ever."""
-        watch = threading.Timer(ANSWER_S, self.hang_up)
-        watch.daemon = True
-        watch.start()
-        try:
-            yield
-        finally:
-            watch.cancel()
-
-    def prove(self) -> None:
-        """End the connection if sshd does not answer."""
-        with self._proving, self.watched():
-            self.transport.global_request("keepalive@openssh.com", wait=True)
-
-    def close(self) -> None:
-        """End it, and close its descriptor."""
-        self._client.close()
-        self.transport.join(LAST_WORDS_S)
 
 
 def offered_key(node: Node) -> HostKey:
@@ -241,7 +76,7 @@ def offered_key(node: Node) -> HostKey:
     raise AssertionError("no handshake ends without a look at the host key")
 
 
-def connect(node: Node) -> Link:
+def connect(node: Node) -> Session:
     """Open an authenticated connection to a machine whose host key is trusted.
 
     Raises:
@@ -256,7 +91,7 @@ def connect(node: Node) -> Link:
         return _shake_hands(node, _kinds(entries), judge, identity)
     # A fingerprint does not tell its key's kind: one after another is requested.
     seen: list[HostKey] = []
-    for kinds in (tuple(HOST_KEYS), *((kind,) for kind in HOST_KEYS)):
+    for kinds in (HOST_KEYS, *((kind,) for kind in HOST_KEYS)):
         if any(kinds == (key.kind,) for key in seen):
             continue
         try:
@@ -282,7 +117,7 @@ def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for kind in (*trusted, *HOST_KEYS) if kind in HOST_KEYS))
 
 
-def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) -> Link:
+def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) -> Session:
     """Open a connection; try again if the machine is only busy (``retries.CONNECT``).
 
     Args:
@@ -294,14 +129,15 @@ def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) 
         spoken = wire.reader = Spoken(wire)
         spoken.handshake_timeout = ANSWER_S
         options = spoken.get_security_options()
-        options.key_types = [name for kind in kinds for name in HOST_KEYS[kind]]
+        names = [RSA if kind == "ssh-rsa" else (kind,) for kind in kinds]
+        options.key_types = [name for of_kind in names for name in of_kind]
         options.ciphers, options.digests = CIPHERS, MACS
         return spoken
 
     def look(_client: object, _name: str, key: Any) -> None:
         judge(HostKey(key.get_name(), key.asbytes()))
 
-    def try_once() -> Link:
+    def try_once() -> Session:
         with _dial(node) as pipe:
             wire = Wire(pipe)
             connection = fabric.Connection(
@@ -339,7 +175,7 @@ def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) 
                     spoken.join(LAST_WORDS_S)
                 raise why from error
             wire.settimeout(IDLE_S)
-            return Link(client, wire)
+            return Session(node, client, wire)
 
     return CONNECT.call(try_once)
 
@@ -352,7 +188,7 @@ def _explain_failure(
     farewell = f", with the words {spoken.farewell!r}" if spoken.farewell else ""
     login = f"user {node.user} with the key {node.identity}"
     is_refused = isinstance(error, paramiko.AuthenticationException) and "timeout" not in said
-    if not spoken.remote_version and ending in ("closed", "reset"):
+    if not spoken.remote_version and ending == "closed":
         code = "SSH-THROTTLED"
         cause = f"{port} hangs up before its greeting, as sshd does beyond MaxStartups"
     elif not spoken.remote_version:
@@ -365,7 +201,7 @@ def _explain_failure(
     elif is_refused and (farewell or not ending):  # the user or the key: sshd does not say
         code, cause = "SSH-AUTH", f"sshd does not let in {login}{farewell}"
     else:
-        code = "SSH-RESET" if ending in ("closed", "reset") else "SSH-LOST"
+        code = "SSH-RESET" if ending == "closed" else "SSH-LOST"
         why = f"during the SSH handshake{farewell} ({said or 'no reason'})"
         cause = f"{port}: {ENDINGS[ending]} {why}"
     return failure(code, cause, node=node.name, address=node.address)
@@ -373,7 +209,7 @@ def _explain_failure(
 
 _handshakes = threading.BoundedSemaphore(MOST_HANDSHAKES)
 # One connection for everybody behind a jump host, until the program ends.
-_jump_links: dict[tuple[object, ...], Cached[Link]] = {}
+_jump_links: dict[tuple[object, ...], Cached[Session]] = {}
 
 
 @contextmanager
@@ -405,10 +241,20 @@ def _dial(node: Node) -> Iterator[Any]:
         yield dialled
 
 
+def jump_host(node: Node) -> Node | None:
+    """Return the machine through which a node is reached, with the node's own key."""
+    if node.jump is None:
+        return None
+    jump = parse_endpoint(node.jump)
+    name, port, user = str(replace(jump, user=None)), jump.port or 22, jump.user or node.user
+    changes = {"name": name, "address": jump.host, "port": port, "user": user}
+    return node.model_copy(update={**changes, "host_key": None, "jump": None})
+
+
 @contextmanager
 def _pass_through(jump: Node, node: Node) -> Iterator[Any]:
     login = (jump.address, jump.port, jump.user, jump.identity, jump.agent, jump.known_hosts)
-    shared = Cached(lambda: connect(jump), lambda link: link.alive, Link.close)
+    shared = Cached(lambda: connect(jump), lambda link: link.alive, Session.close)
     where = {"node": node.name, "jump": jump.address}
     try:
         link = _jump_links.setdefault(login, shared).get()
@@ -428,3 +274,51 @@ def _pass_through(jump: Node, node: Node) -> Iterator[Any]:
             cause = f"the jump host does not reach {node.address} port {node.port}: {error}"
             raise failure(code, cause, **where) from error
         yield channel
+
+
+def private_key(node: Node) -> Any:
+    """Return the private key that the inventory names.
+
+    Raises:
+        LocalError: none is named, or it cannot be used (SSH-KEY; SSH-AGENT: there is no agent, or
+            it does not hold that key).
+    """
+    if node.agent:
+        return _find_agent_key(node)
+    try:
+        return paramiko.PKey.from_path(Path(node.identity or "").expanduser())
+    except (OSError, RuntimeError, ValueError, TypeError, paramiko.SSHException) as error:
+        why = getattr(error, "strerror", None) or error
+        named = f"cannot use the key {node.identity}: {why}"
+        nothing = f"the inventory names no SSH key for {node.address}"
+        raise failure("SSH-KEY", named if node.identity else nothing, node=node.name) from error
+
+
+class _HeldKey(paramiko.AgentKey):  # type: ignore[misc]  # paramiko has no types
+    """A key in the agent; each signature has a connection of its own, for threads sign at once."""
+
+    def sign_ssh_data(self, data: bytes, algorithm: str | None = None) -> Any:
+        with closing(paramiko.Agent()) as agent:
+            return paramiko.AgentKey(agent, self.blob).sign_ssh_data(data, algorithm)
+
+
+def _find_agent_key(node: Node) -> Any:
+    """Return the agent's key that fits the identity's .pub file; without identity, its only key."""
+    wanted = None
+    try:
+        # paramiko does not tell a dead agent from an empty one.
+        with socket.socket(socket.AF_UNIX) as knock:
+            knock.connect(os.environ.get("SSH_AUTH_SOCK", ""))
+        with closing(paramiko.Agent()) as agent:
+            keys = [_HeldKey(None, key.blob, key.comment) for key in agent.get_keys()]
+        if node.identity is not None:
+            path = Path(f"{node.identity.removesuffix('.pub')}.pub").expanduser()
+            wanted = paramiko.pkey.PublicBlob.from_file(str(path)).key_blob
+        fitting = [key for key in keys if wanted in (None, key.asbytes())]
+        if len(fitting) == 1:
+            return fitting[0]
+        held = ", ".join(f"{key.get_name()} {key.comment}".strip() for key in keys) or "no key"
+        cause = f"ssh-agent holds {held}; needed is {node.identity or 'one key alone'}"
+    except (OSError, RuntimeError, ValueError, paramiko.SSHException) as error:
+        cause = f"cannot ask ssh-agent (SSH_AUTH_SOCK) for {node.identity or 'a key'}: {error}"
+    raise failure("SSH-AGENT", cause, node=node.name)

@@ -6,9 +6,10 @@ import re
 import secrets
 import shlex
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from orchestrator.deadlines import COMMAND_S
-from orchestrator.transports import Completed, Stream
+if TYPE_CHECKING:
+    from orchestrator.transports import Stream
 
 SH = "/bin/sh"
 MOST_WORDS = 64 << 10  # bytes that start-up files may print
@@ -29,7 +30,6 @@ head -c "$3" >"$2" && [ "$(wc -c <"$2")" -eq "$3" ] && mv -fT -- "$2" "$1" && ex
 rm -f -- "$2"
 exit 1
 """
-SLOWEST = 1 << 20  # bytes a second that a file takes to be written
 
 
 class NoShell(Exception):
@@ -54,16 +54,6 @@ def is_script(argv: tuple[str, ...]) -> bool:
 def writing(path: str, size: int) -> tuple[str, ...]:
     """Return a script that writes so many bytes of its input to a file, aside and then renamed."""
     return ("sh", "-c", PUT, "sh", path, f"{path}.{secrets.token_hex(4)}.new", str(size))
-
-
-def time_to_write(content: bytes) -> float:
-    """Return the seconds that writing a file may take."""
-    return COMMAND_S + len(content) / SLOWEST
-
-
-def reason(done: Completed) -> str:
-    """Return the last line that a failed command printed on standard error."""
-    return done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +83,7 @@ class Marks:
         text = f"{HEAD}{{\nexec 2>/dev/null\n{self._print('begin')}\n{command}\nexit\n}}\n"
         return text.encode(errors="surrogateescape")
 
-    def begin(self, stream: Stream, text: bytes) -> None:
+    def begin(self, stream: "Stream", text: bytes) -> None:
         """Send ``text`` and skip what comes before its first mark.
 
         Raises:

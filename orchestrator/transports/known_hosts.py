@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import paramiko
@@ -123,13 +123,11 @@ def trust(path: str, name: str, key: HostKey) -> None:
     line = f"{name} {key.kind} {base64.b64encode(key.blob).decode()}\n".encode()
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number = os.open(target, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with open(number, "r+b", buffering=0) as file:
+        with open(target, "a+b", opener=partial(os.open, mode=0o600)) as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # two of us would share a last line without an end
-            size = file.seek(0, os.SEEK_END)
-            whole = not size or os.pread(number, 1, size - 1) == b"\n"
-            file.write(line if whole else b"\n" + line)
-            os.fsync(number)
+            file.seek(0)
+            is_whole = file.read()[-1:] in (b"", b"\n")
+            file.write(line if is_whole else b"\n" + line)
     except OSError as error:
         raise failure("KNOWN-HOSTS", f"cannot add to {path}: {error.strerror}") from error
 

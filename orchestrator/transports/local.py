@@ -11,7 +11,7 @@ import threading
 
 from orchestrator import errors
 from orchestrator.deadlines import SHELL_S, STEP_S, STREAM_END_S
-from orchestrator.transports import Completed, Stream, _shell
+from orchestrator.transports import Completed, Stream, Transport, _shell
 from orchestrator.transports.failures import failure
 from orchestrator.words import limit
 
@@ -27,7 +27,7 @@ def _open_without_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-class LocalTransport:
+class LocalTransport(Transport):
     """A node that is this machine: commands are its own processes, killed at their deadline.
 
     Args:
@@ -35,19 +35,9 @@ class LocalTransport:
     """
 
     def __init__(self, node: str, within: tuple[str, ...] = ()) -> None:
-        self.node, self._within = node, within
+        super().__init__(node)
+        self._within = within
         self._opened: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
-
-    def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
-        if _shell.is_script(argv):
-            content = _shell.whole(argv).encode(errors="surrogateescape")
-            return self._run((_shell.SH,), content, timeout_s, argv[0])
-        return self._run(argv, b"", timeout_s, argv[0])
-
-    def put(self, content: bytes, path: str) -> None:
-        words = _shell.writing(path, len(content))
-        done = self._run(words, content, _shell.time_to_write(content), f"writing {path}")
-        self._check(done, "WRITE", path)
 
     def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         try:
@@ -65,21 +55,15 @@ class LocalTransport:
         except OSError as error:
             if error.errno in (NOT_PLAIN if own else NOT_THERE):
                 return None
-            raise errors.LocalError(
-                f"cannot read {path}: {error.strerror}", code="READ", node=self.node
-            ) from error
+            cause = f"cannot read {path}: {error.strerror}"
+            raise self.unfit(cause, code="READ", node=self.node) from error
 
-    def open(self, argv: tuple[str, ...]) -> Stream:
-        """Start ``argv`` with a socket as its input and output.
-
-        Raises:
-            NodeUnreachable: this machine cannot start it.
-        """
+    def _start(self, argv: tuple[str, ...]) -> Stream:
         is_script = _shell.is_script(argv)
         words = (*self._within, *((_shell.SH,) if is_script else argv))
         try:
             ours, theirs = socket.socketpair()
-            with theirs:
+            try:
                 process = subprocess.Popen(
                     words,
                     stdin=theirs.fileno(),
@@ -87,6 +71,11 @@ class LocalTransport:
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
                 )
+            except OSError:
+                ours.close()
+                raise
+            finally:
+                theirs.close()
         except OSError as error:
             raise self._unstarted(words, error) from error
         self._opened.append((process, ours))
@@ -107,13 +96,17 @@ class LocalTransport:
         process.wait()
         self._opened.remove((process, ours))
 
-    def _run(
-        self, words: tuple[str, ...], content: bytes, timeout_s: float, doing: str
+    def _execute(
+        self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
     ) -> Completed:
+        words = argv
+        if content is None and _shell.is_script(argv):
+            words = (_shell.SH,)
+            content = _shell.whole(argv).encode(errors="surrogateescape")
         try:
             done = subprocess.run(
                 words,
-                input=content,
+                input=content or b"",
                 capture_output=True,
                 timeout=timeout_s,
                 check=False,
@@ -128,11 +121,6 @@ class LocalTransport:
             raise self._unstarted(words, error) from error
         status = done.returncode if done.returncode >= 0 else 128 - done.returncode
         return Completed(status, done.stdout, done.stderr)
-
-    def _check(self, done: Completed, code: str, path: str) -> None:
-        if done.exit_code != 0:
-            cause = f"cannot {code.lower()} {path}: {_shell.reason(done)}"
-            raise errors.LocalError(cause, code=code, node=self.node)
 
     def _unstarted(self, words: tuple[str, ...], error: OSError) -> errors.DlperfError:
         cause = f"cannot start {words[0]}: {error.strerror}"

@@ -15,7 +15,7 @@ from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, STEP_S
 from orchestrator.model.slurm import environment
 from orchestrator.transports import Completed
-from orchestrator.transports._shell import nested, reason, time_to_write, writing
+from orchestrator.transports._shell import nested
 from orchestrator.transports.failures import failure
 from orchestrator.transports.local import MOST_BYTES, LocalTransport
 from orchestrator.words import limit
@@ -192,30 +192,36 @@ class StepTransport(LocalTransport):
     def __init__(self, node: str, steps: Steps, shared: Path | None = None) -> None:
         super().__init__(node, steps.words([node], "--unbuffered"))
         self._steps, self._shared = steps, shared
-
-    def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
-        """Run ``argv`` in a step on the node; at the deadline it is killed."""
-        return self._steps.ask(self.node, argv, timeout_s)
+        self._here = LocalTransport(node)
 
     def put(self, content: bytes, path: str) -> None:
         if self._is_shared(path):
+            self._here.put(content, path)
+        else:
             super().put(content, path)
-            return
-        words = self._steps.words([self.node], *writing(path, len(content)))
-        done = run_step(words, content, time_to_write(content))
-        if done.exit_code == -1:
-            raise _silent(self.node, reason(done))
-        self._check(done, "WRITE", path)
 
     def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         if self._is_shared(path):
-            return super().get(path, offset, own=own)
+            return self._here.get(path, offset, own=own)
         words = ("sh", "-c", GET, "sh", path, str(offset + 1), "own" if own else "any")
         done = self.run(words, timeout_s=COMMAND_S)
         if done.exit_code == 44:
             return None
-        self._check(done, "READ", path)
+        if done.exit_code != 0:
+            cause = f"cannot read {path}: {done.complaint}"
+            raise self.unfit(cause, code="READ", node=self.node)
         return done.stdout[:MOST_BYTES]
+
+    def _execute(
+        self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
+    ) -> Completed:
+        """Run ``argv`` in a step on the node; at the deadline it is killed."""
+        if content is None:
+            return self._steps.ask(self.node, argv, timeout_s)
+        done = run_step(self._steps.words([self.node], *argv), content, timeout_s)
+        if done.exit_code == -1:
+            raise _silent(self.node, f"{doing}: {done.complaint}")
+        return done
 
     def _is_shared(self, path: str) -> bool:
         return self._shared is not None and Path(os.path.normpath(path)).is_relative_to(

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.model.node import Node
-from orchestrator.transports import Stream, ssh
+from orchestrator.transports import Stream, _session
 from tests.sshd import Sshd, free_port, keygen
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, at_once, both, refusal
 from tests.waiting import wait_for
@@ -198,7 +198,7 @@ def test_sessions_that_sshd_does_not_allow_are_waited_for(
         ends = pool.map(lambda _: transport.run(("sleep", "0.2"), timeout_s=30), range(4))
         assert [done.exit_code for done in ends] == [0] * 4
     streams = [transport.open(("cat",)) for _ in range(most)]
-    monkeypatch.setattr(ssh, "SESSION_S", 0.5)  # not a minute of waiting
+    monkeypatch.setattr(_session, "SESSION_S", 0.5)  # not a minute of waiting
     error = refusal(transport)
     assert error.code == "SSH-SESSIONS"
     assert "MaxSessions" in error.fix

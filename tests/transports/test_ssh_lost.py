@@ -210,37 +210,38 @@ def test_a_lost_stream_is_no_end(serve: Serve, reach: Reach) -> None:
     stream.close()
 
 
-@pytest.mark.parametrize("stopped", [True, False], ids=["silent", "untrusted"])
-def test_the_process_ends_whatever_the_other_side_does(serve: Serve, stopped: bool) -> None:
-    """Five seconds after the work is done at most, with a silent sshd or a failed handshake."""
+@pytest.mark.parametrize("case", ["silent", "untrusted", "jump"])
+def test_the_process_ends_whatever_the_other_side_does(serve: Serve, case: str) -> None:
+    """Five seconds after its work: a silent sshd, a failed handshake, a jump host still there."""
     server = serve()
+    changes = {"known_hosts": "/dev/null"} if case == "untrusted" else {}
+    target = both(serve(), server) if case == "jump" else server.target(**changes)
     script = f"""
-import os, signal, time
 from orchestrator import errors
 from orchestrator.model.node import Node
 from orchestrator.transports.ssh import SshTransport
-transport = SshTransport(Node.model_validate_json({server.target().model_dump_json()!r}))
-if {stopped}:
-    transport.put(b"", {str(server.folder / "file")!r})
+transport = SshTransport(Node.model_validate_json({target.model_dump_json()!r}))
+try:
+    path = {str(server.folder / "file")!r}
+    transport.put(b"", path)
+    transport.get(path)
     stream = transport.open(("sleep", "0.1"))
-    print("ready", flush=True)
-    input()
-else:
-    target = {server.target(known_hosts="/dev/null").model_dump_json()!r}
-    transport = SshTransport(Node.model_validate_json(target))
-    try:
-        transport.run(("true",), timeout_s=5)
-    except errors.NodeError:
-        print("ready", flush=True)
-    input()
+except errors.NodeError as error:
+    print(error)
+print("ready", flush=True)
+input()
 transport.close()
 """
     words = (sys.executable, "-c", script)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdin
-        assert process.stdout.readline() == b"ready\n"
-        for pid in server.sessions() if stopped else ():
+        first = process.stdout.readline()
+        if case == "untrusted":
+            assert b"SSH-HOSTKEY-UNKNOWN" in first
+            first = process.stdout.readline()
+        assert first == b"ready\n"
+        for pid in server.sessions() if case != "untrusted" else ():
             os.kill(pid, signal.SIGSTOP)
         process.stdin.write(b"\n")
         process.stdin.flush()
