@@ -133,7 +133,7 @@ class Sshd:
         lines = []
         for kind in kinds:
             words = Path(f"{self.host_key(kind)}.pub").read_text().split()
-            name = known_hosts.called(self.address, self.port)
+            name = known_hosts.format_name(self.address, self.port)
             lines.append(f"{name} {words[0]} {words[1]}\n")
         self.known_hosts.write_text("".join(lines))
 

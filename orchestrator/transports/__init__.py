@@ -10,7 +10,7 @@ from typing import Protocol
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.transports._log import logged
-from orchestrator.transports._shell import writing
+from orchestrator.transports._shell import format_write
 
 SLOWEST = 1 << 20  # bytes a second that a file takes to be written
 
@@ -90,7 +90,7 @@ class Transport(ABC):
             LocalError, UnfitError: the old file, if any, is untouched.
             NodeError: the connection is lost; the file is the old or the new one, and whole.
         """
-        words, limit_s = writing(path, len(content)), COMMAND_S + len(content) / SLOWEST
+        words, limit_s = format_write(path, len(content)), COMMAND_S + len(content) / SLOWEST
         with logged(self.node, "put", (path, f"({len(content)} bytes)")):
             done = self._execute(words, limit_s, f"writing {path}", content)
             if done.exit_code != 0:

@@ -21,9 +21,9 @@ from orchestrator.model.node import Node
 from orchestrator.model.text import parse_endpoint
 from orchestrator.retries import CONNECT
 from orchestrator.transports import known_hosts
-from orchestrator.transports._session import ENDINGS, Ending, Session, Spoken, Wire
+from orchestrator.transports._session import ENDINGS, ClientTransport, Ending, Session, Wire
 from orchestrator.transports.cached import Cached
-from orchestrator.transports.failures import failure
+from orchestrator.transports.failures import make_error
 from orchestrator.transports.known_hosts import Entry, HostKey
 
 KEPT_ALIVE = (
@@ -61,15 +61,17 @@ class _AnotherKey(Exception):
 OURS = (errors.DlperfError, _AnotherKey)
 
 
-def offered_key(node: Node) -> HostKey:
+def fetch_host_key(node: Node) -> HostKey:
     """Return the host key that a node shows, trusted or not, if possible of a kind in known_hosts.
 
     Raises:
         NodeError: it shows none, or the jump host cannot be passed.
     """
-    entries = known_hosts.about(node.known_hosts, known_hosts.called(node.address, node.port))
+    entries = known_hosts.find_entries(
+        node.known_hosts, known_hosts.format_name(node.address, node.port)
+    )
     try:
-        _shake_hands(node, _kinds(entries), partial(_insist, None), None)
+        _shake_hands(node, _kinds(entries), partial(_check_fingerprint, None), None)
     except _AnotherKey as shown:
         key: HostKey = shown.args[0]
         return key
@@ -84,10 +86,10 @@ def connect(node: Node) -> Session:
         LocalError: the key or known_hosts cannot be read.
     """
     identity = private_key(node)
-    name = known_hosts.called(node.address, node.port)
+    name = known_hosts.format_name(node.address, node.port)
     if node.host_key is None:
-        entries = known_hosts.about(node.known_hosts, name)
-        judge = partial(known_hosts.judge, node.name, name, entries)
+        entries = known_hosts.find_entries(node.known_hosts, name)
+        judge = partial(known_hosts.check_key, node.name, name, entries)
         return _shake_hands(node, _kinds(entries), judge, identity)
     # A fingerprint does not tell its key's kind: one after another is requested.
     seen: list[HostKey] = []
@@ -95,7 +97,7 @@ def connect(node: Node) -> Session:
         if any(kinds == (key.kind,) for key in seen):
             continue
         try:
-            return _shake_hands(node, kinds, partial(_insist, node.host_key), identity)
+            return _shake_hands(node, kinds, partial(_check_fingerprint, node.host_key), identity)
         except _AnotherKey as other:
             seen.append(other.args[0])
         except errors.NodeError as error:
@@ -103,10 +105,10 @@ def connect(node: Node) -> Session:
                 raise
     cause = f"{name} shows the host key {', '.join(map(str, seen))}"
     pinned = f"the inventory says host_key: {node.host_key}"
-    raise failure("SSH-HOSTKEY-CHANGED", f"{cause}; {pinned}", node=node.name)
+    raise make_error("SSH-HOSTKEY-CHANGED", f"{cause}; {pinned}", node=node.name)
 
 
-def _insist(fingerprint: str | None, key: HostKey) -> None:
+def _check_fingerprint(fingerprint: str | None, key: HostKey) -> None:
     if key.fingerprint != fingerprint:
         raise _AnotherKey(key)
 
@@ -125,14 +127,14 @@ def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) 
         identity: our private key; None to look at the host key only.
     """
 
-    def start(wire: Wire, **_: object) -> Spoken:
-        spoken = wire.reader = Spoken(wire)
-        spoken.handshake_timeout = ANSWER_S
-        options = spoken.get_security_options()
+    def start(wire: Wire, **_: object) -> ClientTransport:
+        transport = wire.reader = ClientTransport(wire)
+        transport.handshake_timeout = ANSWER_S
+        options = transport.get_security_options()
         names = [RSA if kind == "ssh-rsa" else (kind,) for kind in kinds]
         options.key_types = [name for of_kind in names for name in of_kind]
         options.ciphers, options.digests = CIPHERS, MACS
-        return spoken
+        return transport
 
     def look(_client: object, _name: str, key: Any) -> None:
         judge(HostKey(key.get_name(), key.asbytes()))
@@ -163,16 +165,16 @@ def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) 
             try:
                 connection.open()
             except BaseException as error:
-                why, spoken = error, client.get_transport()
+                why, transport = error, client.get_transport()
                 # paramiko re-raises any exception of its thread.
                 if isinstance(error, Exception) and not isinstance(error, OURS):
-                    why = _explain_failure(node, wire.ending, spoken, error)
+                    why = _explain_failure(node, wire.ending, transport, error)
                 wire.close()
-                if spoken:
+                if transport:
                     # Its timer would hold up the end of the process until it fires.
-                    spoken.packetizer.complete_handshake()
+                    transport.packetizer.complete_handshake()
                     client.close()
-                    spoken.join(LAST_WORDS_S)
+                    transport.join(LAST_WORDS_S)
                 raise why from error
             wire.settimeout(IDLE_S)
             return Session(node, client, wire)
@@ -181,17 +183,17 @@ def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) 
 
 
 def _explain_failure(
-    node: Node, ending: Ending, spoken: Spoken, error: Exception
+    node: Node, ending: Ending, transport: ClientTransport, error: Exception
 ) -> errors.DlperfError:
     """Return the error for a connection on which the handshake or the login failed."""
     said, port = str(error), f"port {node.port}"
-    farewell = f", with the words {spoken.farewell!r}" if spoken.farewell else ""
+    farewell = f", with the words {transport.farewell!r}" if transport.farewell else ""
     login = f"user {node.user} with the key {node.identity}"
     is_refused = isinstance(error, paramiko.AuthenticationException) and "timeout" not in said
-    if not spoken.remote_version and ending == "closed":
+    if not transport.remote_version and ending == "closed":
         code = "SSH-THROTTLED"
         cause = f"{port} hangs up before its greeting, as sshd does beyond MaxStartups"
-    elif not spoken.remote_version:
+    elif not transport.remote_version:
         code = "SSH-NO-BANNER"
         cause = f"{port} accepts connections and sends no greeting of an sshd in {ANSWER_S:g} s"
     elif isinstance(error, paramiko.ssh_exception.IncompatiblePeer) or "agree on" in said:
@@ -204,7 +206,7 @@ def _explain_failure(
         code = "SSH-RESET" if ending == "closed" else "SSH-LOST"
         why = f"during the SSH handshake{farewell} ({said or 'no reason'})"
         cause = f"{port}: {ENDINGS[ending]} {why}"
-    return failure(code, cause, node=node.name, address=node.address)
+    return make_error(code, cause, node=node.name, address=node.address)
 
 
 _handshakes = threading.BoundedSemaphore(MOST_HANDSHAKES)
@@ -219,7 +221,7 @@ def _dial(node: Node) -> Iterator[Any]:
     Raises:
         NodeError: the node or its jump host cannot be reached or passed.
     """
-    if jump := jump_host(node):
+    if jump := find_jump_host(node):
         with _pass_through(jump, node) as channel:
             yield channel
         return
@@ -236,12 +238,12 @@ def _dial(node: Node) -> Iterator[Any]:
         elif isinstance(error, socket.gaierror):
             cause = f"cannot be reached, the name has no address: {error.strerror}"
         where = {"node": node.name, "address": node.address}
-        raise failure(code, f"port {node.port} {cause}", **where) from error
+        raise make_error(code, f"port {node.port} {cause}", **where) from error
     with _handshakes:
         yield dialled
 
 
-def jump_host(node: Node) -> Node | None:
+def find_jump_host(node: Node) -> Node | None:
     """Return the machine through which a node is reached, with the node's own key."""
     if node.jump is None:
         return None
@@ -254,25 +256,25 @@ def jump_host(node: Node) -> Node | None:
 @contextmanager
 def _pass_through(jump: Node, node: Node) -> Iterator[Any]:
     login = (jump.address, jump.port, jump.user, jump.identity, jump.agent, jump.known_hosts)
-    shared = Cached(lambda: connect(jump), lambda link: link.alive, Session.close)
+    shared = Cached(lambda: connect(jump), lambda link: link.is_alive, Session.close)
     where = {"node": node.name, "jump": jump.address}
     try:
         link = _jump_links.setdefault(login, shared).get()
     except errors.NodeError as error:
         code = "SSH-JUMP" if isinstance(error, errors.NodeUnreachable) else error.code
-        raise failure(code, f"by the jump host: {error.cause}", **where) from error
+        raise make_error(code, f"by the jump host: {error.cause}", **where) from error
     with _handshakes:
         try:
             channel = link.transport.open_channel(
                 "direct-tcpip", (node.address, node.port), ("127.0.0.1", 0), timeout=CONNECT_S
             )
         except (paramiko.SSHException, OSError, EOFError) as error:
-            link.prove()  # it serves others, who do not wait for this node
+            link.probe()  # it serves others, who do not wait for this node
             code = "SSH-UNREACHABLE"
-            if not link.alive or getattr(error, "code", 0) == FORBIDDEN:
+            if not link.is_alive or getattr(error, "code", 0) == FORBIDDEN:
                 code = "SSH-JUMP"
             cause = f"the jump host does not reach {node.address} port {node.port}: {error}"
-            raise failure(code, cause, **where) from error
+            raise make_error(code, cause, **where) from error
         yield channel
 
 
@@ -291,7 +293,7 @@ def private_key(node: Node) -> Any:
         why = getattr(error, "strerror", None) or error
         named = f"cannot use the key {node.identity}: {why}"
         nothing = f"the inventory names no SSH key for {node.address}"
-        raise failure("SSH-KEY", named if node.identity else nothing, node=node.name) from error
+        raise make_error("SSH-KEY", named if node.identity else nothing, node=node.name) from error
 
 
 class _HeldKey(paramiko.AgentKey):  # type: ignore[misc]  # paramiko has no types
@@ -321,4 +323,4 @@ def _find_agent_key(node: Node) -> Any:
         cause = f"ssh-agent holds {held}; needed is {node.identity or 'one key alone'}"
     except (OSError, RuntimeError, ValueError, paramiko.SSHException) as error:
         cause = f"cannot ask ssh-agent (SSH_AUTH_SOCK) for {node.identity or 'a key'}: {error}"
-    raise failure("SSH-AGENT", cause, node=node.name)
+    raise make_error("SSH-AGENT", cause, node=node.name)

@@ -23,7 +23,7 @@ from orchestrator.deadlines import ANSWER_S, LAST_WORDS_S, SESSION_S, SHELL_S
 from orchestrator.model.node import Node
 from orchestrator.transports._sftp import Reader, Refused
 from orchestrator.transports._shell import SH, Marks, NoShell
-from orchestrator.transports.failures import failure
+from orchestrator.transports.failures import make_error
 from orchestrator.words import limit, printable
 
 CHANNEL_CLOSE = 97  # RFC 4254, 9
@@ -132,7 +132,7 @@ def _handle_close(channel: Any, message: Any) -> None:
     channel.status_event.set()
 
 
-class Spoken(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
+class ClientTransport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
     """paramiko's transport, with one bug worked around and the server's last message kept.
 
     ``farewell`` is the server's message when it disconnects.
@@ -167,14 +167,14 @@ class ChannelStream:
             except (OSError, EOFError):  # EOFError: paramiko's, while it takes note of the loss
                 sent = 0
             if not sent:
-                self._complain()
+                self._check_loss()
                 raise BrokenPipeError("the command has ended")
             view = view[sent:]
 
     def recv(self, size: int) -> bytes:
         data: bytes = self._channel.recv(size)
         if not data:
-            self._complain()
+            self._check_loss()
         return data
 
     def settimeout(self, seconds: float | None) -> None:
@@ -187,7 +187,7 @@ class ChannelStream:
                 self._channel.close()  # over a lost connection there is nothing to end
             self._give_back()
 
-    def complaints(self) -> bytes:
+    def read_stderr(self) -> bytes:
         """Return the part of the command's standard error that has come."""
         data = bytearray()
         while self._channel.recv_stderr_ready():
@@ -211,25 +211,25 @@ class ChannelStream:
             ended = channel.eof_received or channel.closed
             while channel.recv_ready():
                 stdout += channel.recv(PIECE_BYTES)
-            stderr += self.complaints()
-            if (answer := marks.answer(stdout, stderr)) or ended:
+            stderr += self.read_stderr()
+            if (answer := marks.parse_answer(stdout, stderr)) or ended:
                 return answer
             if max(len(stdout), len(stderr)) > MOST_OUTPUT_BYTES:
                 cause = f"{doing} wrote more than {MOST_OUTPUT_BYTES >> 20} MiB"
-                raise failure("OUTPUT", cause, node=self._session.node)
+                raise make_error("OUTPUT", cause, node=self._session.node)
             left_ms = (deadline - time.monotonic()) * 1000
             if left_ms <= 0:
                 raise TimeoutError
             # paramiko clears its two signals without a lock: one may get lost, hence the glance.
             ready.poll(min(left_ms, GLANCE_MS))
 
-    def _complain(self) -> None:
+    def _check_loss(self) -> None:
         """Tell a lost connection from the output's end.
 
         Raises:
             NodeUnreachable: the connection is lost.
         """
-        if not self._session.alive and self._channel.exit_status == -1:
+        if not self._session.is_alive and self._channel.exit_status == -1:
             raise self._session.explain_loss("a transfer")
 
 
@@ -240,14 +240,14 @@ class Session:
         self.node, self._user = node.name, node.user
         self._client, self._wire = client, wire
         self.transport = client.get_transport()
-        self._proving = threading.Lock()
+        self._probing = threading.Lock()
         self._has_shell = False
         self._slots = threading.BoundedSemaphore(MOST_CHANNELS)
         self._reading = threading.Lock()
         self._reader: Reader | None = None
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether the connection is open, as far as is known."""
         return bool(self.transport.is_active()) and not self._wire.ending
 
@@ -261,7 +261,7 @@ class Session:
         ending, farewell = self._wire.ending, self.transport.farewell
         words = f" with the words {farewell!r}" if farewell else ""
         why = f" ({error})" if error and not ending else ""
-        return failure(
+        return make_error(
             "SSH-RESET" if farewell or ending == "closed" else "SSH-LOST",
             f"{ENDINGS[ending]}{words} during {doing}{why}; what was started there may still run",
             node=self.node,
@@ -278,9 +278,9 @@ class Session:
         finally:
             watch.cancel()
 
-    def prove(self) -> None:
+    def probe(self) -> None:
         """End the connection if sshd does not answer."""
-        with self._proving, self.watched():
+        with self._probing, self.watched():
             self.transport.global_request("keepalive@openssh.com", wait=True)
 
     def close(self) -> None:
@@ -294,14 +294,14 @@ class Session:
         Raises:
             NodeError: nothing of it was run.
         """
-        refused = failure("SSH-EXEC", "its sshd refuses to run commands", node=self.node)
+        refused = make_error("SSH-EXEC", "its sshd refuses to run commands", node=self.node)
         stream = self._open(lambda channel: channel.exec_command(SH), refused)
         limit_s = min(limit_s, SHELL_S)
         stream.settimeout(limit_s)
         try:
             marks.begin(stream, text)
         except NoShell as silent:
-            printed = silent.args[0] + stream.complaints()
+            printed = silent.args[0] + stream.read_stderr()
             stream.close()
             ended = f"gave no answer in {limit(limit_s)}" if silent.__cause__ else "ended"
             raise self._explain_no_shell(ended, printed) from silent
@@ -320,7 +320,7 @@ class Session:
             Refused: the node refuses; the connection is good.
             NodeError: the connection is lost.
         """
-        with self.ours("a file transfer"), self._reading:
+        with self.translate_errors("a file transfer"), self._reading:
             try:
                 self._reader = self._reader or self._begin_reader()
                 yield self._reader
@@ -331,7 +331,7 @@ class Session:
                 raise
 
     @contextmanager
-    def ours(self, doing: str) -> Iterator[None]:
+    def translate_errors(self, doing: str) -> Iterator[None]:
         """Turn errors of the connection into ours; a silent connection is ended.
 
         Args:
@@ -348,15 +348,8 @@ class Session:
         except LOST as error:
             raise self.explain_loss(doing, error) from error
 
-    def explain_end(self, doing: str) -> errors.DlperfError:
-        """Return the error for a command that left no exit status."""
-        if not self.alive:
-            return self.explain_loss(doing)
-        cause = f"the shell that ran {doing} was killed; {doing} may still be running"
-        return failure("SSH-KILLED", cause, node=self.node)
-
     def _begin_reader(self) -> Reader:
-        missing = failure(
+        missing = make_error(
             "SSH-SFTP",
             "its sshd has no SFTP, which reading files needs, or a start-up file of the user's"
             " keeps it from starting",
@@ -368,8 +361,8 @@ class Session:
             return Reader(stream)
         except (*LOST, TimeoutError) as error:
             stream.close()
-            self.prove()
-            if self.alive:
+            self.probe()
+            if self.is_alive:
                 raise missing from error
             raise
 
@@ -380,16 +373,16 @@ class Session:
 
     def _explain_no_shell(self, ended: str, printed: bytes) -> errors.DlperfError:
         """Return the error for a login shell that has started no command."""
-        self.prove()
-        if not self.alive:
+        self.probe()
+        if not self.is_alive:
             return self.explain_loss("starting a command")
         if self._has_shell:
             cause = f"{SH} {ended}, though it has run commands before"
-            return failure("TIMEOUT", cause, node=self.node)
+            return make_error("TIMEOUT", cause, node=self.node)
         lines = printed.decode(errors="replace").strip().splitlines()
         said = f' after it printed "{printable(lines[-1][:MOST_SHOWN])}"' if lines else ""
         cause = f"the login shell of {self._user} runs no command: it {ended}{said}"
-        return failure("SSH-SHELL", cause, node=self.node)
+        return make_error("SSH-SHELL", cause, node=self.node)
 
     def _open(self, ask: Callable[[Any], None], refused: errors.DlperfError) -> ChannelStream:
         """Open a channel, once sshd allows one more, and start something on it."""
@@ -399,10 +392,10 @@ class Session:
         try:
             channel = self._open_channel(until)
             try:
-                with self.ours("starting a command"), self.watched():
+                with self.translate_errors("starting a command"), self.watched():
                     ask(channel)
             except errors.NodeUnreachable as error:
-                if self.alive:
+                if self.is_alive:
                     raise refused from error
                 raise
         except BaseException:
@@ -413,12 +406,12 @@ class Session:
     def _open_channel(self, until: float) -> Any:
         """Open a channel; end an idle reader, which has one, if sshd allows no more."""
         while True:
-            with self.ours("opening a channel"), self.watched():
+            with self.translate_errors("opening a channel"), self.watched():
                 try:
                     return self.transport.open_session()
                 except paramiko.SSHException:
                     # Threads that fail at once share paramiko's one memory of the reason.
-                    if not self.alive:
+                    if not self.is_alive:
                         raise
             if time.monotonic() > until:
                 raise self._explain_full("its sshd has allowed no further session")
@@ -430,4 +423,4 @@ class Session:
                     self._reading.release()
 
     def _explain_full(self, cause: str) -> errors.DlperfError:
-        return failure("SSH-SESSIONS", f"{cause} for {SESSION_S:g} s", node=self.node)
+        return make_error("SSH-SESSIONS", f"{cause} for {SESSION_S:g} s", node=self.node)

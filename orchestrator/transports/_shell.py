@@ -36,14 +36,14 @@ class NoShell(Exception):
     """The login shell has started no /bin/sh; with the bytes that it printed instead."""
 
 
-def whole(argv: tuple[str, ...]) -> str:
+def format_script(argv: tuple[str, ...]) -> str:
     """Return what a shell reads to run ``argv`` without input; a script runs in that shell."""
     return f"{{\nexec </dev/null\n{_body(argv)}\nexit\n}}\n"
 
 
-def nested(argv: tuple[str, ...]) -> str:
+def format_nested(argv: tuple[str, ...]) -> str:
     """Return a command that runs ``argv`` without input in a shell of its own."""
-    return f"printf %s {shlex.quote(whole(argv))} | "
+    return f"printf %s {shlex.quote(format_script(argv))} | "
 
 
 def is_script(argv: tuple[str, ...]) -> bool:
@@ -51,7 +51,7 @@ def is_script(argv: tuple[str, ...]) -> bool:
     return argv[:2] == ("sh", "-c")
 
 
-def writing(path: str, size: int) -> tuple[str, ...]:
+def format_write(path: str, size: int) -> tuple[str, ...]:
     """Return a script that writes so many bytes of its input to a file, aside and then renamed."""
     return ("sh", "-c", PUT, "sh", path, f"{path}.{secrets.token_hex(4)}.new", str(size))
 
@@ -62,7 +62,7 @@ class Marks:
 
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
 
-    def run(self, argv: tuple[str, ...], *, is_fed: bool = False) -> bytes:
+    def format_run(self, argv: tuple[str, ...], *, is_fed: bool = False) -> bytes:
         """Return what /bin/sh reads to run ``argv`` and to print its exit status.
 
         Args:
@@ -71,13 +71,17 @@ class Marks:
         if is_fed:
             command = f"(\n{_body(argv)}\n)"
         else:
-            command = f"{nested(argv)}{SH}" if is_script(argv) else f"{shlex.join(argv)} </dev/null"
+            command = (
+                f"{format_nested(argv)}{SH}"
+                if is_script(argv)
+                else f"{shlex.join(argv)} </dev/null"
+            )
         ending = f'\ncode=$?\n{self._print("$code")}\nexit "$code"'
         return f"{HEAD}{{\n{self._print('begin')}\n{command}{ending}\n}}\n".encode(
             errors="surrogateescape"
         )
 
-    def open(self, argv: tuple[str, ...]) -> bytes:
+    def format_open(self, argv: tuple[str, ...]) -> bytes:
         """Return what /bin/sh reads to become ``argv``, whose input is what comes next."""
         command = _body(argv) if is_script(argv) else f"exec {shlex.join(argv)}"
         text = f"{HEAD}{{\nexec 2>/dev/null\n{self._print('begin')}\n{command}\nexit\n}}\n"
@@ -102,7 +106,7 @@ class Marks:
         if not seen.endswith(mark):
             raise NoShell(bytes(seen))
 
-    def answer(self, stdout: bytearray, stderr: bytearray) -> tuple[int, bytes, bytes] | None:
+    def parse_answer(self, stdout: bytearray, stderr: bytearray) -> tuple[int, bytes, bytes] | None:
         """Return exit status and both outputs between the marks; None without the last marks."""
         last = re.compile(rf"\n{self.nonce} (\d+)\n".encode())
         ends = [last.search(text, max(len(text) - 64, 0)) for text in (stdout, stderr)]

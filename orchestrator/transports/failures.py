@@ -50,7 +50,7 @@ FIXES: Mapping[type[errors.DlperfError], Mapping[str, str]] = {
 }
 
 
-def failure(code: str, cause: str, **where: str) -> errors.DlperfError:
+def make_error(code: str, cause: str, **where: str) -> errors.DlperfError:
     """Return the error of a code, with its remedy."""
     for kind, fixes in FIXES.items():
         if code in fixes:

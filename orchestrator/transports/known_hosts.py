@@ -13,7 +13,7 @@ from pathlib import Path
 
 import paramiko
 
-from orchestrator.transports.failures import failure
+from orchestrator.transports.failures import make_error
 
 HASHED = re.compile(r"\|1\|[A-Za-z0-9+/]{27}=\|[A-Za-z0-9+/]{27}=")  # |1|SALT|HMAC-SHA1 of a name
 
@@ -49,7 +49,7 @@ class Entry:
     hosts: tuple[str, ...]
     key: HostKey
 
-    def names(self, name: str) -> bool:
+    def applies_to(self, name: str) -> bool:
         """Return whether the line trusts a key of a host, or revokes the key wherever it is used.
 
         Patterns are not matched: their lines trust nothing.
@@ -62,16 +62,16 @@ class Entry:
         )
 
 
-def called(address: str, port: int) -> str:
+def format_name(address: str, port: int) -> str:
     """Return an sshd's name in the file: its address, or ``[address]:port`` if that is not 22."""
     return address.casefold() if port == 22 else f"[{address.casefold()}]:{port}"
 
 
-def about(path: str, name: str) -> tuple[Entry, ...]:
+def find_entries(path: str, name: str) -> tuple[Entry, ...]:
     """Return the lines about a host, and all that revoke keys; empty if there is no file.
 
     Args:
-        name: as ``called`` gives it.
+        name: as ``format_name`` gives it.
 
     Raises:
         LocalError: it cannot be read.
@@ -83,15 +83,15 @@ def about(path: str, name: str) -> tuple[Entry, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, RuntimeError) as error:
-        raise failure("KNOWN-HOSTS", f"cannot read {path}: {error}") from error
-    return tuple(entry for entry in entries if entry.names(name))
+        raise make_error("KNOWN-HOSTS", f"cannot read {path}: {error}") from error
+    return tuple(entry for entry in entries if entry.applies_to(name))
 
 
-def judge(node: str, name: str, entries: Sequence[Entry], key: HostKey) -> None:
+def check_key(node: str, name: str, entries: Sequence[Entry], key: HostKey) -> None:
     """Accept a host key that the file trusts.
 
     Args:
-        entries: as ``about`` gives them.
+        entries: as ``find_entries`` gives them.
 
     Raises:
         NodeError: the key is unknown, revoked, or not the one trusted before.
@@ -110,7 +110,7 @@ def judge(node: str, name: str, entries: Sequence[Entry], key: HostKey) -> None:
         code, why = "SSH-HOSTKEY-TYPE", f"only keys of another kind are trusted: {known}"
     else:
         code, why = "SSH-HOSTKEY-UNKNOWN", "no line of known_hosts names it (patterns do not count)"
-    raise failure(code, f"{name} shows the host key {key}; {why}", node=node)
+    raise make_error(code, f"{name} shows the host key {key}; {why}", node=node)
 
 
 def trust(path: str, name: str, key: HostKey) -> None:
@@ -129,7 +129,7 @@ def trust(path: str, name: str, key: HostKey) -> None:
             is_whole = file.read()[-1:] in (b"", b"\n")
             file.write(line if is_whole else b"\n" + line)
     except OSError as error:
-        raise failure("KNOWN-HOSTS", f"cannot add to {path}: {error.strerror}") from error
+        raise make_error("KNOWN-HOSTS", f"cannot add to {path}: {error.strerror}") from error
 
 
 @lru_cache(maxsize=8)

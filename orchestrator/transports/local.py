@@ -12,7 +12,7 @@ import threading
 from orchestrator import errors
 from orchestrator.deadlines import SHELL_S, STEP_S, STREAM_END_S
 from orchestrator.transports import Completed, Stream, Transport, _shell
-from orchestrator.transports.failures import failure
+from orchestrator.transports.failures import make_error
 from orchestrator.words import limit
 
 MOST_BYTES = 4 << 20
@@ -77,18 +77,18 @@ class LocalTransport(Transport):
             finally:
                 theirs.close()
         except OSError as error:
-            raise self._unstarted(words, error) from error
+            raise self._explain_start(words, error) from error
         self._opened.append((process, ours))
         threading.Thread(target=self._reap, args=(process, ours), daemon=True).start()
         if is_script:
             marks = _shell.Marks()
             ours.settimeout(SHELL_S + STEP_S)
             try:
-                marks.begin(ours, marks.open(argv))
+                marks.begin(ours, marks.format_open(argv))
             except (_shell.NoShell, OSError) as error:
                 ours.close()
                 cause = f"no shell starts: {error.args[0]!r}"
-                raise failure("START", cause, node=self.node) from error
+                raise make_error("START", cause, node=self.node) from error
             ours.settimeout(None)
         return ours
 
@@ -102,7 +102,7 @@ class LocalTransport(Transport):
         words = argv
         if content is None and _shell.is_script(argv):
             words = (_shell.SH,)
-            content = _shell.whole(argv).encode(errors="surrogateescape")
+            content = _shell.format_script(argv).encode(errors="surrogateescape")
         try:
             done = subprocess.run(
                 words,
@@ -114,17 +114,17 @@ class LocalTransport(Transport):
             )
         except subprocess.TimeoutExpired as error:
             cause = f"{doing} gave no answer in {limit(timeout_s)}"
-            raise failure("TIMEOUT", cause, node=self.node) from error
+            raise make_error("TIMEOUT", cause, node=self.node) from error
         except FileNotFoundError:
             return Completed(127, b"", f"{words[0]}: not found".encode())
         except OSError as error:
-            raise self._unstarted(words, error) from error
+            raise self._explain_start(words, error) from error
         status = done.returncode if done.returncode >= 0 else 128 - done.returncode
         return Completed(status, done.stdout, done.stderr)
 
-    def _unstarted(self, words: tuple[str, ...], error: OSError) -> errors.DlperfError:
+    def _explain_start(self, words: tuple[str, ...], error: OSError) -> errors.DlperfError:
         cause = f"cannot start {words[0]}: {error.strerror}"
-        return failure("START", cause, node=self.node)
+        return make_error("START", cause, node=self.node)
 
     def close(self) -> None:
         for process, ours in list(self._opened):

@@ -7,15 +7,15 @@ from orchestrator import errors
 from orchestrator.deadlines import SHELL_S
 from orchestrator.model.node import Node
 from orchestrator.transports import Completed, Stream, Transport
-from orchestrator.transports._connect import connect, jump_host, offered_key
+from orchestrator.transports._connect import connect, fetch_host_key, find_jump_host
 from orchestrator.transports._session import Session
 from orchestrator.transports._sftp import Refused
 from orchestrator.transports._shell import Marks
 from orchestrator.transports.cached import Cached
-from orchestrator.transports.failures import failure
+from orchestrator.transports.failures import make_error
 from orchestrator.words import limit
 
-__all__ = ["SshTransport", "jump_host", "offered_key"]
+__all__ = ["SshTransport", "fetch_host_key", "find_jump_host"]
 
 
 class SshTransport(Transport):
@@ -30,7 +30,7 @@ class SshTransport(Transport):
 
     def __init__(self, node: Node) -> None:
         super().__init__(node.name)
-        self._session = Cached(lambda: connect(node), lambda it: it.alive, Session.close)
+        self._session = Cached(lambda: connect(node), lambda it: it.is_alive, Session.close)
 
     def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         try:
@@ -44,7 +44,7 @@ class SshTransport(Transport):
 
     def _start(self, argv: tuple[str, ...]) -> Stream:
         marks = Marks()
-        return self._session.get().execute(marks, marks.open(argv), SHELL_S)
+        return self._session.get().execute(marks, marks.format_open(argv), SHELL_S)
 
     def close(self) -> None:
         self._session.drop()
@@ -54,9 +54,9 @@ class SshTransport(Transport):
     ) -> Completed:
         session, marks = self._session.get(), Marks()
         deadline = time.monotonic() + timeout_s
-        text = marks.run(argv, is_fed=content is not None)
+        text = marks.format_run(argv, is_fed=content is not None)
         stream = session.execute(marks, text, timeout_s)
-        with contextlib.closing(stream), session.ours(doing):
+        with contextlib.closing(stream), session.translate_errors(doing):
             try:
                 with contextlib.suppress(BrokenPipeError):  # its answer says why
                     stream.settimeout(timeout_s)
@@ -64,9 +64,12 @@ class SshTransport(Transport):
                 answer = stream.finish(marks, deadline, doing)
             except TimeoutError as error:
                 stream.close()
-                session.prove()
+                session.probe()
                 cause = f"{doing} gave no answer in {limit(timeout_s)}"
-                raise failure("TIMEOUT", cause, node=self.node) from error
+                raise make_error("TIMEOUT", cause, node=self.node) from error
+        if answer is None and session.is_alive:
+            cause = f"the shell that ran {doing} was killed; {doing} may still be running"
+            raise make_error("SSH-KILLED", cause, node=self.node)
         if answer is None:
-            raise session.explain_end(doing)
+            raise session.explain_loss(doing)
         return Completed(*answer)

@@ -15,8 +15,8 @@ from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, STEP_S
 from orchestrator.model.slurm import environment
 from orchestrator.transports import Completed
-from orchestrator.transports._shell import nested
-from orchestrator.transports.failures import failure
+from orchestrator.transports._shell import format_nested
+from orchestrator.transports.failures import make_error
 from orchestrator.transports.local import MOST_BYTES, LocalTransport
 from orchestrator.words import limit
 
@@ -112,21 +112,21 @@ class Steps:
         try:
             argv = {node: question.argv for node, question in group.items()}
             words = self.words(list(group), "--input=all", "--chdir=/", "sh", "-s")
-            done = run_step(words, script(argv, limit_s).encode(), limit_s)
-            answered = answers(argv, done.stdout)
+            done = run_step(words, build_script(argv, limit_s).encode(), limit_s)
+            answered = parse_answers(argv, done.stdout)
             why = done.stderr.decode(errors="replace").strip()
             for node, question in group.items():
                 if node not in answered:
-                    question.answer.set_exception(_silent(node, why))
+                    question.answer.set_exception(_explain_silence(node, why))
                 elif answered[node].exit_code == 124:
                     cause = f"{question.argv[0]} gave no answer in {limit(limit_s)}"
-                    question.answer.set_exception(failure("TIMEOUT", cause, node=node))
+                    question.answer.set_exception(make_error("TIMEOUT", cause, node=node))
                 else:
                     question.answer.set_result(answered[node])
         except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
             for node, question in group.items():
                 if not question.answer.done():
-                    question.answer.set_exception(_silent(node, str(error)))
+                    question.answer.set_exception(_explain_silence(node, str(error)))
 
 
 def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
@@ -152,19 +152,19 @@ def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
     return Completed(done.returncode, done.stdout, done.stderr)
 
 
-def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
+def build_script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
     """Build the script that each task of a step reads: its node's command, and how to answer."""
     nodes: dict[tuple[str, ...], list[str]] = {}
     for node, words in argv.items():
         nodes.setdefault(words, []).append(node)
     cases = "".join(
-        f'{"|".join(names)}) answer() {{ {nested(words)}"$@"; }} ;;\n'
+        f'{"|".join(names)}) answer() {{ {format_nested(words)}"$@"; }} ;;\n'
         for words, names in nodes.items()
     )
     return f"limit={limit_s:g}\ncase $SLURMD_NODENAME in\n{cases}esac\n{FRAME}"
 
 
-def answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
+def parse_answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
     """Parse the complete answers in a step's output, by node; nodes' lines may alternate."""
     parts: defaultdict[tuple[str, str], bytes] = defaultdict(bytes)
     status: dict[str, int] = {}
@@ -220,7 +220,7 @@ class StepTransport(LocalTransport):
             return self._steps.ask(self.node, argv, timeout_s)
         done = run_step(self._steps.words([self.node], *argv), content, timeout_s)
         if done.exit_code == -1:
-            raise _silent(self.node, f"{doing}: {done.complaint}")
+            raise _explain_silence(self.node, f"{doing}: {done.complaint}")
         return done
 
     def _is_shared(self, path: str) -> bool:
@@ -229,6 +229,6 @@ class StepTransport(LocalTransport):
         )
 
 
-def _silent(node: str, why: str) -> errors.DlperfError:
+def _explain_silence(node: str, why: str) -> errors.DlperfError:
     words = why.splitlines()[-1] if why else "its step gave no answer"
-    return failure("STEP", f"no step runs there: {words}", node=node)
+    return make_error("STEP", f"no step runs there: {words}", node=node)

@@ -13,7 +13,7 @@ from orchestrator.inputs import user_files
 from orchestrator.model.node import Node
 from orchestrator.transports import known_hosts, open_files
 from orchestrator.transports.known_hosts import HostKey
-from orchestrator.transports.ssh import jump_host, offered_key
+from orchestrator.transports.ssh import fetch_host_key, find_jump_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class _Offer:
     @property
     def name(self) -> str:
         """The machine's name in known_hosts."""
-        return known_hosts.called(self.target.address, self.target.port)
+        return known_hosts.format_name(self.target.address, self.target.port)
 
     def document(self) -> dict[str, str]:
         return {
@@ -57,7 +57,7 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     unpinned = [target for target in targets if not target.host_key]
     offers: list[_Offer] = []
     failures: list[errors.DlperfError] = []
-    gates = [jump for target in targets if (jump := jump_host(target))]
+    gates = [jump for target in targets if (jump := find_jump_host(target))]
     for group in (gates, unpinned):  # nobody behind a jump host can be asked before it is trusted
         by_name = {target.name: target for target in group}
         answers = ask_all(list(by_name), partial(_look, by_name))
@@ -83,10 +83,10 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
 
 def _look(targets: Mapping[str, Node], name: str) -> _Offer:
     target = targets[name]
-    offer = _Offer(target, offered_key(target), "known")
-    entries = known_hosts.about(target.known_hosts, offer.name)
+    offer = _Offer(target, fetch_host_key(target), "known")
+    entries = known_hosts.find_entries(target.known_hosts, offer.name)
     try:
-        known_hosts.judge(target.name, offer.name, entries, offer.key)
+        known_hosts.check_key(target.name, offer.name, entries, offer.key)
     except errors.NodeError as error:
         if error.code not in ("SSH-HOSTKEY-UNKNOWN", "SSH-HOSTKEY-TYPE"):
             raise

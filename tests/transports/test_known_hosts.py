@@ -37,7 +37,7 @@ def test_the_lines_about_a_host_are_those_that_openssh_finds(file: Path, name: s
     """Each once, in the order of the file."""
     done = commands.run(["ssh-keygen", "-F", name, "-f", str(file)])
     wanted = [int(number) for number in re.findall(r"found: line (\d+)", done.stdout)]
-    found = known_hosts.about(str(file), name)
+    found = known_hosts.find_entries(str(file), name)
     assert [int(entry.where.rpartition(":")[2]) for entry in found] == wanted
     assert bool(wanted) == (name != "new")
 
@@ -49,7 +49,7 @@ def test_patterns_and_authorities_trust_no_key(tmp_path: Path, line: str) -> Non
     """A line trusts the names that it spells out, and those that it hides by a hash."""
     path = tmp_path / "known_hosts"
     path.write_text(f"{line} {KEY.format(ord('A'))}\n")
-    assert known_hosts.about(str(path), "gpu7.lab") == ()
+    assert known_hosts.find_entries(str(path), "gpu7.lab") == ()
 
 
 @pytest.mark.parametrize("hosts", ["gpu7.lab", "other.lab", "*", "!gpu7.lab,*.lab"])
@@ -57,16 +57,16 @@ def test_a_revoked_key_is_refused_wherever_it_is_shown(tmp_path: Path, hosts: st
     """Whatever host its line is about, also before a line that trusts it."""
     path, key = tmp_path / "known_hosts", KEY.format(ord("A"))
     path.write_text(f"@revoked {hosts} {key}\ngpu7.lab {key}\n")
-    entries = known_hosts.about(str(path), "gpu7.lab")
+    entries = known_hosts.find_entries(str(path), "gpu7.lab")
     shown = entries[-1].key
     with pytest.raises(errors.NodeError, match="known_hosts:1 revokes it") as raised:
-        known_hosts.judge("gpu7", "gpu7.lab", entries, shown)
+        known_hosts.check_key("gpu7", "gpu7.lab", entries, shown)
     assert raised.value.code == "SSH-HOSTKEY-REVOKED"
 
 
 def test_a_file_that_was_changed_is_read_again(file: Path) -> None:
     """Also where a line of the same length was put in the place of another."""
-    assert len(known_hosts.about(str(file), "other")) == 1
+    assert len(known_hosts.find_entries(str(file), "other")) == 1
     file.write_text(file.read_text().replace("other", "thing"))
     os.utime(file, ns=(1, 1))
-    assert known_hosts.about(str(file), "other") == ()
+    assert known_hosts.find_entries(str(file), "other") == ()
