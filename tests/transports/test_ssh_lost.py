@@ -15,6 +15,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.transports.ssh import SshTransport
 from tests import proc
+from tests.sshd import Sshd
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, both, do, refusal
 from tests.waiting import wait_for
 
@@ -105,6 +106,13 @@ def _sleepers() -> list[int]:
     return found
 
 
+def end_connections(server: Sshd) -> None:
+    """End its connections, and no command that runs over them."""
+    for pid in server.sessions():
+        if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
+            os.kill(pid, signal.SIGKILL)
+
+
 @pytest.fixture
 def no_sleepers() -> Iterator[None]:
     """No command outlives the test."""
@@ -119,9 +127,7 @@ def test_a_killed_session_is_no_exit_status(serve: Serve, reach: Reach) -> None:
     server = serve()
     transport = reach(server.target())
     _, error = under_way(transport)
-    for pid in server.sessions():
-        if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
-            os.kill(pid, signal.SIGKILL)
+    end_connections(server)
     assert error().code == "SSH-RESET"
     assert "may still run" in error().cause
     assert _sleepers()
@@ -182,6 +188,23 @@ def test_a_silent_session_is_given_up(serve: Serve, reach: Reach, tmp_path: Path
     assert time.monotonic() - began < 13
     for transport in transports:
         assert transport.get(path) == b"one"
+
+
+def test_half_a_file_takes_no_place(serve: Serve, reach: Reach, tmp_path: Path) -> None:
+    """The connection is lost while a file is written: the old one is whole, and alone."""
+    server, path = serve(), tmp_path / "folder" / "file"
+    transport = reach(server.target())
+    transport.put(b"old", str(path))
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(transport.put, bytes(64 << 20), str(path))
+        wait_for(lambda: len(list(path.parent.iterdir())) == 2, "the new file is begun")
+        end_connections(server)
+        with pytest.raises(errors.NodeUnreachable, match="may still run"):
+            writing.result()
+    wait_for(lambda: list(path.parent.iterdir()) == [path], "the half file is gone")
+    assert path.read_bytes() == b"old"
+    transport.put(b"new", str(path))
+    assert path.read_bytes() == b"new"
 
 
 def test_a_stream_is_closed_in_peace_while_its_connection_is_being_lost(

@@ -111,9 +111,10 @@ def test_put_is_whole_and_the_users_alone(transport: Transport, tmp_path: Path) 
 
 
 def test_put_where_nothing_can_be_written_names_the_path(transport: Transport) -> None:
-    """An error of ours, with the path and the reason."""
-    with pytest.raises(errors.DlperfError, match="/proc/nothing/here"):
-        transport.put(b"x", "/proc/nothing/here")
+    """An error of ours, with the path and the reason, however much is to be written."""
+    for content in (b"x", bytes(8 << 20)):
+        with pytest.raises(errors.DlperfError, match=r"/proc/nothing/here.*No such file"):
+            transport.put(content, "/proc/nothing/here")
 
 
 def test_get_reads_from_an_offset_and_knows_what_is_not_there(
