@@ -19,7 +19,6 @@ from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.transports import Completed, Transport, open_files
 from orchestrator.transports.local import LocalTransport
-from orchestrator.transports.logged import LoggedTransport
 
 if TYPE_CHECKING:  # half of a command's start-up time, and not needed on this machine alone
     from orchestrator.runtimes.containers import Containers
@@ -117,7 +116,7 @@ class Fleet:
         """
         open_files.suffice(len(cluster.members))
         reach = _steps(shared) if cluster.slurm else _transport
-        transports = {node.name: LoggedTransport(reach(node)) for node in cluster.members}
+        transports = {node.name: reach(node) for node in cluster.members}
         contained = [node for node in cluster.members if node.has_engine]
         if not contained:
             return cls(cluster, transports)
@@ -252,6 +251,6 @@ def _steps(shared: Path | None) -> Callable[[Node], Transport]:
 def _transport(node: Node) -> Transport:
     if node.is_here:
         return LocalTransport(node.name)
-    from orchestrator.transports.ssh import SshTarget, SshTransport
+    from orchestrator.transports.ssh import SshTransport
 
-    return SshTransport(SshTarget.of(node))
+    return SshTransport(node)

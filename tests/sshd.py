@@ -9,11 +9,11 @@ import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from orchestrator.model.node import Node
 from orchestrator.transports import known_hosts
-from orchestrator.transports.ssh import SshTarget
 from tests.waiting import PATIENCE_S
 
 SSHD = "/usr/sbin/sshd"
@@ -133,21 +133,22 @@ class Sshd:
         lines = []
         for kind in kinds:
             words = Path(f"{self.host_key(kind)}.pub").read_text().split()
-            name = known_hosts.called(self.address, self.port)
+            name = known_hosts.format_name(self.address, self.port)
             lines.append(f"{name} {words[0]} {words[1]}\n")
         self.known_hosts.write_text("".join(lines))
 
-    def target(self, **changes: object) -> SshTarget:
+    def target(self, **changes: object) -> Node:
         """How it is reached."""
-        plain = SshTarget(
+        plain = Node(
             name="here",
             address=self.address,
             port=self.port,
             user=getpass.getuser(),
             identity=str(self.identity),
             known_hosts=str(self.known_hosts),
+            folder="/tmp",
         )
-        return replace(plain, **changes)  # type: ignore[arg-type]  # each test names real fields
+        return plain.model_copy(update=changes)
 
     def _config(self) -> str:
         options = {

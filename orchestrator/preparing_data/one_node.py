@@ -67,7 +67,7 @@ def find_running(work: Work, planned: Planned) -> RunningAttempt | None:
     if not number:
         return None
     folder = f"{plan.home(planned.node, work.request.dataset)}/a{number}"
-    index = work.fleet.transports[planned.node.name].get_own(f"{folder}/way") or b""
+    index = work.fleet.transports[planned.node.name].get(f"{folder}/way", own=True) or b""
     if not index.isdigit() or int(index) >= len(ways):
         return None
     running = _bind(work, planned, ways[int(index)], number)

@@ -5,6 +5,7 @@ from functools import cache
 from importlib import resources
 
 from orchestrator import errors
+from orchestrator.deadlines import COMMAND_S
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.model.process import ProcessIdentity
@@ -34,6 +35,15 @@ def supervised(
     )
 
 
+# $1: a FIFO. One that is opened for reading too makes nobody wait for a reader; what was opened is
+# looked at again by its descriptor.
+OPEN_GATE = """
+[ -p "$1" ] && [ ! -L "$1" ] && exec 4<>"$1" 5>>"$1" 4<&- || exit 1
+trap '' PIPE
+[ -p /proc/self/fd/5 ] && echo go >&5
+"""
+
+
 class TaskFiles:
     """One task's files, read through its node's transport."""
 
@@ -45,6 +55,11 @@ class TaskFiles:
     def path(self, name: str) -> str:
         """Return a task file's path; ``name`` is pid, gate, go, log, exit, end or err."""
         return f"{self._base}.{name}"
+
+    def open_gate(self) -> bool:
+        """Write a line into the task's gate; return False if no task waits there."""
+        words = ("sh", "-c", OPEN_GATE, "sh", self.path("gate"))
+        return self._transport.run(words, timeout_s=COMMAND_S).exit_code == 0
 
     def supervisor(self) -> ProcessIdentity | None:
         """Return the task's supervisor; None until it has started.
@@ -101,7 +116,7 @@ class TaskFiles:
 
     def output(self, offset: int) -> bytes:
         """Read the task's raw log from ``offset``, at most a few MiB."""
-        return self._transport.get_own(self.path("log"), offset) or b""
+        return self._transport.get(self.path("log"), offset, own=True) or b""
 
     def alive(self, supervisor: ProcessIdentity, pid: str) -> bool:
         """Return whether the node's process ``pid`` is this supervisor and has not ended."""
@@ -127,5 +142,5 @@ class TaskFiles:
         )
 
     def _words(self, name: str) -> list[str]:
-        content = self._transport.get_own(self.path(name))
+        content = self._transport.get(self.path(name), own=True)
         return (content or b"").decode(errors="replace").split()

@@ -117,7 +117,7 @@ class DockerRuntime:
         return host, config
 
     def start(self, attempt: Attempt, task: Task) -> bool:
-        heard = self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
+        heard = self._files(attempt, task).open_gate()
         if heard:
             seen = self._seen.setdefault(attempt.token(task), _Seen())
             seen.fresh_until = time.monotonic() + FRESH_S

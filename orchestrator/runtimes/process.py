@@ -63,7 +63,7 @@ class ProcessRuntime:
             )
 
     def start(self, attempt: Attempt, task: Task) -> bool:
-        return self._transport.feed(self._files(attempt, task).path("gate"), b"go\n")
+        return self._files(attempt, task).open_gate()
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
         files = self._files(attempt, task)

@@ -174,7 +174,7 @@ class Fanout:
         """Read a file, again if the connection was lost."""
         path = f"{attempt.folder(task)}/{name}"
         transport = self._fleet.transports[task.node]
-        return REPEATABLE.call(lambda: transport.get_own(path, offset))
+        return REPEATABLE.call(lambda: transport.get(path, offset, own=True))
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
         """Write files on all nodes at once."""

@@ -171,7 +171,7 @@ class Slurm:
         return ask_all(list(tasks), lambda node: self._inspect(attempt, tasks[node]))
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        return self._files.get_own(f"{attempt.folder(task)}/{name}", offset)
+        return self._files.get(f"{attempt.folder(task)}/{name}", offset, own=True)
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
         for task in attempt.tasks:

@@ -1,11 +1,18 @@
 """Transports: run commands and read and write files on a node, over SSH or on this machine.
 
-They know nothing of tasks or containers. ``ssh`` and ``local`` implement ``Transport``, ``logged``
-wraps another one and writes the debug log.
+They know nothing of tasks or containers. ``ssh``, ``local`` and ``steps`` are the transports.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
+
+from orchestrator import errors
+from orchestrator.deadlines import COMMAND_S
+from orchestrator.transports._log import logged
+from orchestrator.transports._shell import format_write
+
+SLOWEST = 1 << 20  # bytes a second that a file takes to be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +22,11 @@ class Completed:
     exit_code: int
     stdout: bytes
     stderr: bytes
+
+    @property
+    def complaint(self) -> str:
+        """Return the last line of its standard error."""
+        return self.stderr.decode(errors="replace").strip().rpartition("\n")[2]
 
 
 class Stream(Protocol):
@@ -44,14 +56,18 @@ class Stream(Protocol):
         """End both directions; the command sees the end of its input."""
 
 
-class Transport(Protocol):
+class Transport(ABC):
     """Runs commands and moves files on one node; safe for several threads.
 
     A command `sh -c SCRIPT NAME WORD...` reaches /bin/sh by standard input, so that `ps` does not
-    show the script; its ``$0`` is that shell's.
+    show the script; its ``$0`` is that shell's. The debug log has all calls but reads: polling
+    would fill it.
     """
 
-    node: str
+    unfit: type[errors.DlperfError] = errors.LocalError  # if a file cannot be written or read
+
+    def __init__(self, node: str) -> None:
+        self.node = node
 
     def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
         """Run ``argv`` on the node with no terminal and no input.
@@ -62,6 +78,10 @@ class Transport(Protocol):
             NodeUnreachable: nothing was run, or (SSH-LOST, SSH-RESET) it may still be running.
             CommandTimedOut: it may still be running on the node.
         """
+        with logged(self.node, "run", argv) as answer:
+            done = self._execute(argv, timeout_s, argv[0])
+            answer.append(f"exit {done.exit_code}")
+            return done
 
     def put(self, content: bytes, path: str) -> None:
         """Write a file with mode 0600, aside and then renamed; new folders above it get 0700.
@@ -70,27 +90,12 @@ class Transport(Protocol):
             LocalError, UnfitError: the old file, if any, is untouched.
             NodeError: the connection is lost; the file is the old or the new one, and whole.
         """
-
-    def get(self, path: str, offset: int = 0) -> bytes | None:
-        """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
-
-        Raises:
-            LocalError, UnfitError: the file is there and cannot be read.
-            NodeError: the connection is lost.
-        """
-
-    def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        """Read like ``get``; return None unless it is a regular file of the login user.
-
-        For folders that a container can write to: no link is followed.
-        """
-
-    def feed(self, path: str, line: bytes) -> bool:
-        """Write a line into a FIFO; False if it has no reader, or is no FIFO.
-
-        Raises:
-            NodeError: the connection is lost; the line may or may not have been written.
-        """
+        words, limit_s = format_write(path, len(content)), COMMAND_S + len(content) / SLOWEST
+        with logged(self.node, "put", (path, f"({len(content)} bytes)")):
+            done = self._execute(words, limit_s, f"writing {path}", content)
+            if done.exit_code != 0:
+                cause = f"cannot write {path}: {done.complaint}"
+                raise self.unfit(cause, code="WRITE", node=self.node)
 
     def open(self, argv: tuple[str, ...]) -> Stream:
         """Start ``argv`` on the node as a byte stream; its standard error is dropped.
@@ -100,6 +105,36 @@ class Transport(Protocol):
         Raises:
             NodeUnreachable: nothing was started.
         """
+        with logged(self.node, "open", argv):
+            return self._start(argv)
 
+    @abstractmethod
+    def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
+        """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
+
+        Args:
+            own: return None also unless it is a regular file of the login user; no link is
+                followed. For folders that a container can write to.
+
+        Raises:
+            LocalError, UnfitError: the file is there and cannot be read.
+            NodeError: the connection is lost.
+        """
+
+    @abstractmethod
     def close(self) -> None:
         """Close the connection; commands that run on the node go on."""
+
+    @abstractmethod
+    def _execute(
+        self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
+    ) -> Completed:
+        """Run ``argv`` to its end.
+
+        Args:
+            doing: for messages.
+            content: its input.
+        """
+
+    @abstractmethod
+    def _start(self, argv: tuple[str, ...]) -> Stream: ...

@@ -6,20 +6,29 @@ import re
 import secrets
 import shlex
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from orchestrator.transports import Stream
+if TYPE_CHECKING:
+    from orchestrator.transports import Stream
 
 SH = "/bin/sh"
 MOST_WORDS = 64 << 10  # bytes that start-up files may print
 # A start-up file may have put zsh in the place of its own shell. bash and ksh take TMOUT, which
 # start-up files export, for the longest wait of `read`.
 HEAD = '[ -z "$ZSH_VERSION" ] || emulate sh\nunset TMOUT\n'
-# $1: a FIFO; $2: what to write into it. A FIFO that is opened for reading too makes nobody wait for
-# a reader; what was opened is looked at again by its descriptor.
-FEED = """
-[ -p "$1" ] && [ ! -L "$1" ] && exec 4<>"$1" 5>>"$1" 4<&- || exit 1
-trap '' PIPE
-[ -p /proc/self/fd/5 ] && printf %s "$2" >&5
+# $1: a file; $2: another name beside it; $3: the bytes that must come, so that half is no file.
+# Who forgets an attempt beside it removes folders that are empty, those just made among them.
+PUT = """
+export LC_ALL=C
+umask 077
+tries=0
+until mkdir -p -- "$(dirname -- "$1")" && : >"$2"; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 50 ] || exit 1
+done
+head -c "$3" >"$2" && [ "$(wc -c <"$2")" -eq "$3" ] && mv -fT -- "$2" "$1" && exit
+rm -f -- "$2"
+exit 1
 """
 
 
@@ -27,19 +36,24 @@ class NoShell(Exception):
     """The login shell has started no /bin/sh; with the bytes that it printed instead."""
 
 
-def whole(argv: tuple[str, ...]) -> str:
+def format_script(argv: tuple[str, ...]) -> str:
     """Return what a shell reads to run ``argv`` without input; a script runs in that shell."""
     return f"{{\nexec </dev/null\n{_body(argv)}\nexit\n}}\n"
 
 
-def nested(argv: tuple[str, ...]) -> str:
+def format_nested(argv: tuple[str, ...]) -> str:
     """Return a command that runs ``argv`` without input in a shell of its own."""
-    return f"printf %s {shlex.quote(whole(argv))} | "
+    return f"printf %s {shlex.quote(format_script(argv))} | "
 
 
 def is_script(argv: tuple[str, ...]) -> bool:
     """Return True for `sh -c SCRIPT NAME [WORD...]`."""
     return argv[:2] == ("sh", "-c")
+
+
+def format_write(path: str, size: int) -> tuple[str, ...]:
+    """Return a script that writes so many bytes of its input to a file, aside and then renamed."""
+    return ("sh", "-c", PUT, "sh", path, f"{path}.{secrets.token_hex(4)}.new", str(size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +62,32 @@ class Marks:
 
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
 
-    def run(self, argv: tuple[str, ...]) -> bytes:
-        """Return what /bin/sh reads to run ``argv`` without input and to print its exit status."""
-        command = f"{nested(argv)}{SH}" if is_script(argv) else f"{shlex.join(argv)} </dev/null"
+    def format_run(self, argv: tuple[str, ...], *, is_fed: bool = False) -> bytes:
+        """Return what /bin/sh reads to run ``argv`` and to print its exit status.
+
+        Args:
+            is_fed: whether what comes next is the input of ``argv``, which has none otherwise.
+        """
+        if is_fed:
+            command = f"(\n{_body(argv)}\n)"
+        else:
+            command = (
+                f"{format_nested(argv)}{SH}"
+                if is_script(argv)
+                else f"{shlex.join(argv)} </dev/null"
+            )
         ending = f'\ncode=$?\n{self._print("$code")}\nexit "$code"'
         return f"{HEAD}{{\n{self._print('begin')}\n{command}{ending}\n}}\n".encode(
             errors="surrogateescape"
         )
 
-    def open(self, argv: tuple[str, ...]) -> bytes:
+    def format_open(self, argv: tuple[str, ...]) -> bytes:
         """Return what /bin/sh reads to become ``argv``, whose input is what comes next."""
         command = _body(argv) if is_script(argv) else f"exec {shlex.join(argv)}"
         text = f"{HEAD}{{\nexec 2>/dev/null\n{self._print('begin')}\n{command}\nexit\n}}\n"
         return text.encode(errors="surrogateescape")
 
-    def begin(self, stream: Stream, text: bytes) -> None:
+    def begin(self, stream: "Stream", text: bytes) -> None:
         """Send ``text`` and skip what comes before its first mark.
 
         Raises:
@@ -81,7 +106,7 @@ class Marks:
         if not seen.endswith(mark):
             raise NoShell(bytes(seen))
 
-    def answer(self, stdout: bytearray, stderr: bytearray) -> tuple[int, bytes, bytes] | None:
+    def parse_answer(self, stdout: bytearray, stderr: bytearray) -> tuple[int, bytes, bytes] | None:
         """Return exit status and both outputs between the marks; None without the last marks."""
         last = re.compile(rf"\n{self.nonce} (\d+)\n".encode())
         ends = [last.search(text, max(len(text) - 64, 0)) for text in (stdout, stderr)]

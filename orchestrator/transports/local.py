@@ -2,25 +2,21 @@
 
 import contextlib
 import errno
-import io
 import itertools
 import os
-import secrets
 import socket
 import stat
 import subprocess
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.deadlines import SHELL_S, STEP_S, STREAM_END_S
-from orchestrator.transports import Completed, Stream, _shell, open_files
+from orchestrator.transports import Completed, Stream, Transport, _shell
+from orchestrator.transports.failures import make_error
 from orchestrator.words import limit
 
 MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
-RACES = 100  # that are lost to who removes the folders before a file is in them
 # ELOOP: a link where none is followed. EISDIR is Python's own for a folder.
 NOT_THERE = (errno.ENOENT, errno.ESRCH)
 NOT_PLAIN = (*NOT_THERE, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
@@ -31,169 +27,104 @@ def _open_without_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def _read_rest(file: io.FileIO, offset: int) -> bytes:
-    """Read up to 4 MiB in small reads: the kernel refuses large reads of /proc/sys."""
-    if offset:
-        file.seek(offset)
-    pieces = iter(lambda: file.read(PIECE_BYTES), b"")
-    return b"".join(itertools.islice(pieces, MOST_BYTES // PIECE_BYTES))
+class LocalTransport(Transport):
+    """A node that is this machine: commands are its own processes, killed at their deadline.
 
-
-def _make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are not there, for the user alone."""
-    if not path.is_dir():
-        _make_folder(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
-
-
-def _create(path: Path) -> int:
-    """Create a file, with the folders above it; return its descriptor.
-
-    Who forgets an attempt beside it removes folders that are empty, those just made among them.
+    Args:
+        within: a command that starts streams elsewhere.
     """
-    lost = 0
-    while True:
-        try:
-            _make_folder(path.parent)
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        except (FileNotFoundError, FileExistsError):  # one of the folders just went
-            lost += 1
-            if lost == RACES:
-                raise
 
-
-class LocalTransport:
-    """A node that is this machine: commands are its own processes, killed at their deadline."""
-
-    def __init__(self, node: str) -> None:
-        self.node = node
+    def __init__(self, node: str, within: tuple[str, ...] = ()) -> None:
+        super().__init__(node)
+        self._within = within
         self._opened: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
 
-    def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
-        is_script = _shell.is_script(argv)
+    def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         try:
-            done = subprocess.run(
-                (_shell.SH,) if is_script else argv,
-                input=_shell.whole(argv).encode(errors="surrogateescape") if is_script else b"",
-                capture_output=True,
-                timeout=timeout_s,
-                check=False,
-                start_new_session=True,  # out of reach of Ctrl-C and of a terminal that closes
-            )
-        except subprocess.TimeoutExpired as error:
-            raise errors.CommandTimedOut(
-                f"{argv[0]} gave no answer in {limit(timeout_s)}",
-                code="TIMEOUT",
-                node=self.node,
-            ) from error
-        except FileNotFoundError:
-            return Completed(127, b"", f"{argv[0]}: not found".encode())
+            opener = _open_without_link if own else None
+            with open(path, "rb", buffering=0, opener=opener) as file:
+                status = os.fstat(file.fileno())
+                is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+                if own and not is_own:
+                    return None
+                if offset:
+                    file.seek(offset)
+                # In small reads: the kernel refuses large reads of /proc/sys.
+                pieces = iter(lambda: file.read(PIECE_BYTES), b"")
+                return b"".join(itertools.islice(pieces, MOST_BYTES // PIECE_BYTES))
         except OSError as error:
-            raise self._unstarted(argv, error) from error
-        status = done.returncode if done.returncode >= 0 else 128 - done.returncode
-        return Completed(status, done.stdout, done.stderr)
+            if error.errno in (NOT_PLAIN if own else NOT_THERE):
+                return None
+            cause = f"cannot read {path}: {error.strerror}"
+            raise self.unfit(cause, code="READ", node=self.node) from error
 
-    def put(self, content: bytes, path: str) -> None:
-        target = Path(path)
-        aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
-        try:
-            with open(_create(aside), "wb") as file:
-                file.write(content)
-            aside.rename(target)
-        except OSError as error:
-            raise errors.LocalError(
-                f"cannot write {path}: {error.strerror}", code="WRITE", node=self.node
-            ) from error
-
-    def get(self, path: str, offset: int = 0) -> bytes | None:
-        with self._reading(path, NOT_THERE), open(path, "rb", buffering=0) as file:
-            return _read_rest(file, offset)
-        return None
-
-    def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        reading = self._reading(path, NOT_PLAIN)
-        with reading, open(path, "rb", buffering=0, opener=_open_without_link) as file:
-            status = os.fstat(file.fileno())
-            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-                return _read_rest(file, offset)
-        return None
-
-    def feed(self, path: str, line: bytes) -> bool:
-        with contextlib.suppress(OSError):
-            gate = _open_without_link(path, os.O_WRONLY)
-            try:
-                is_gate = stat.S_ISFIFO(os.fstat(gate).st_mode)
-                return is_gate and os.write(gate, line) == len(line)
-            finally:
-                os.close(gate)
-        return False
-
-    def open(self, argv: tuple[str, ...], within: tuple[str, ...] = ()) -> Stream:
-        """Start ``argv`` with a socket as its input and output.
-
-        Args:
-            within: a command that starts ``argv`` elsewhere.
-
-        Raises:
-            NodeUnreachable, LocalError: this machine cannot start it.
-        """
+    def _start(self, argv: tuple[str, ...]) -> Stream:
         is_script = _shell.is_script(argv)
-        words = (*within, *((_shell.SH,) if is_script else argv))
+        words = (*self._within, *((_shell.SH,) if is_script else argv))
         try:
             ours, theirs = socket.socketpair()
+            try:
+                process = subprocess.Popen(
+                    words,
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError:
+                ours.close()
+                raise
+            finally:
+                theirs.close()
         except OSError as error:
-            raise self._unstarted(argv, error) from error
-        try:
-            process = subprocess.Popen(
-                words,
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except OSError as error:
-            ours.close()
-            raise self._unstarted(words, error) from error
-        finally:
-            theirs.close()
+            raise self._explain_start(words, error) from error
         self._opened.append((process, ours))
         threading.Thread(target=self._reap, args=(process, ours), daemon=True).start()
         if is_script:
-            self._give(ours, argv)
+            marks = _shell.Marks()
+            ours.settimeout(SHELL_S + STEP_S)
+            try:
+                marks.begin(ours, marks.format_open(argv))
+            except (_shell.NoShell, OSError) as error:
+                ours.close()
+                cause = f"no shell starts: {error.args[0]!r}"
+                raise make_error("START", cause, node=self.node) from error
+            ours.settimeout(None)
         return ours
 
     def _reap(self, process: "subprocess.Popen[bytes]", ours: socket.socket) -> None:
         process.wait()
         self._opened.remove((process, ours))
 
-    def _give(self, stream: socket.socket, argv: tuple[str, ...]) -> None:
-        """Have a shell that was started read a script."""
-        marks = _shell.Marks()
-        stream.settimeout(SHELL_S + STEP_S)
+    def _execute(
+        self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
+    ) -> Completed:
+        words = argv
+        if content is None and _shell.is_script(argv):
+            words = (_shell.SH,)
+            content = _shell.format_script(argv).encode(errors="surrogateescape")
         try:
-            marks.begin(stream, marks.open(argv))
-        except (_shell.NoShell, OSError) as error:
-            stream.close()
-            raise errors.NodeUnreachable(
-                f"no shell starts: {error.args[0]!r}", code="START", node=self.node
-            ) from error
-        stream.settimeout(None)
-
-    def _unstarted(self, argv: tuple[str, ...], error: OSError) -> errors.DlperfError:
-        return open_files.lacking(error, self.node) or errors.NodeUnreachable(
-            f"cannot start {argv[0]}: {error.strerror}", code="START", node=self.node
-        )
-
-    @contextlib.contextmanager
-    def _reading(self, path: str, not_read: tuple[int, ...]) -> Iterator[None]:
-        """Suppress errors with these numbers, and turn others into ours."""
-        try:
-            yield
+            done = subprocess.run(
+                words,
+                input=content or b"",
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+                start_new_session=True,  # out of reach of Ctrl-C and of a terminal that closes
+            )
+        except subprocess.TimeoutExpired as error:
+            cause = f"{doing} gave no answer in {limit(timeout_s)}"
+            raise make_error("TIMEOUT", cause, node=self.node) from error
+        except FileNotFoundError:
+            return Completed(127, b"", f"{words[0]}: not found".encode())
         except OSError as error:
-            if error.errno not in not_read:
-                raise errors.LocalError(
-                    f"cannot read {path}: {error.strerror}", code="READ", node=self.node
-                ) from error
+            raise self._explain_start(words, error) from error
+        status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        return Completed(status, done.stdout, done.stderr)
+
+    def _explain_start(self, words: tuple[str, ...], error: OSError) -> errors.DlperfError:
+        cause = f"cannot start {words[0]}: {error.strerror}"
+        return make_error("START", cause, node=self.node)
 
     def close(self) -> None:
         for process, ours in list(self._opened):

@@ -1,6 +1,5 @@
-"""The limit of open files of this process, and the errors for too low a limit."""
+"""The limit of open files of this process."""
 
-import errno
 import resource
 
 from orchestrator import errors
@@ -16,28 +15,10 @@ def suffice(nodes: int) -> None:
         LocalError: OPEN-FILES, with the limit and what is needed.
     """
     needed = OF_OUR_OWN + OF_A_NODE * nodes
-    if 0 <= _allowed() < needed:
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # -1: no limit
+    if 0 <= allowed < needed:
         raise errors.LocalError(
-            f"this process may have {_allowed()} files open (ulimit -n);"
-            f" {nodes} nodes need {needed}",
+            f"this process may have {allowed} files open (ulimit -n); {nodes} nodes need {needed}",
             code="OPEN-FILES",
             fix=f"ulimit -n {needed}",
         )
-
-
-def lacking(error: Exception, node: str) -> errors.LocalError | None:
-    """Return the error for a call that failed with EMFILE; None for other errors."""
-    if not isinstance(error, OSError) or error.errno != errno.EMFILE:
-        return None
-    return errors.LocalError(
-        f"all {_allowed()} files that this process may have open (ulimit -n) are in use;"
-        " talking to the node needs more",
-        code="OPEN-FILES",
-        node=node,
-        fix=f"ulimit -n {_allowed() * 2}",
-    )
-
-
-def _allowed() -> int:
-    """Return the soft limit of open files; -1 for none."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,21 +1,22 @@
 """Nodes of a Slurm allocation: commands run as steps of the job, those of one moment as one."""
 
 import base64
-import contextlib
 import os
-import posixpath
 import subprocess
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, STEP_S
 from orchestrator.model.slurm import environment
-from orchestrator.transports import Completed, Stream
-from orchestrator.transports._shell import FEED, nested
+from orchestrator.transports import Completed
+from orchestrator.transports._shell import format_nested
+from orchestrator.transports.failures import make_error
 from orchestrator.transports.local import MOST_BYTES, LocalTransport
 from orchestrator.words import limit
 
@@ -30,10 +31,6 @@ status=$?
 base64 -w 512 "$folder/out" | sed "s/^/$SLURMD_NODENAME out /"
 base64 -w 512 "$folder/err" | sed "s/^/$SLURMD_NODENAME err /"
 echo "$SLURMD_NODENAME status $status"
-"""
-PUT = """
-umask 077
-mkdir -p -- "$1" && cat >"$2.$$.new" && mv -- "$2.$$.new" "$2"
 """
 GET = """
 [ -e "$1" ] || exit 44
@@ -50,8 +47,7 @@ class _Question:
     node: str
     argv: tuple[str, ...]
     timeout_s: float
-    done: threading.Event = field(default_factory=threading.Event)
-    answer: "Completed | errors.DlperfError | None" = None
+    answer: Future[Completed] = field(default_factory=Future)
 
 
 class Steps:
@@ -92,10 +88,7 @@ class Steps:
         if first:
             time.sleep(GATHER_S)
             self._send()
-        question.done.wait()
-        if isinstance(question.answer, Completed):
-            return question.answer
-        raise question.answer or AssertionError("a question that is done has an answer")
+        return question.answer.result()
 
     def _send(self) -> None:
         """Start a step for each set of questions with one time limit and distinct nodes."""
@@ -119,23 +112,21 @@ class Steps:
         try:
             argv = {node: question.argv for node, question in group.items()}
             words = self.words(list(group), "--input=all", "--chdir=/", "sh", "-s")
-            done = run_step(words, script(argv, limit_s).encode(), limit_s)
-            answered = answers(argv, done.stdout)
+            done = run_step(words, build_script(argv, limit_s).encode(), limit_s)
+            answered = parse_answers(argv, done.stdout)
             why = done.stderr.decode(errors="replace").strip()
             for node, question in group.items():
-                question.answer = answered.get(node) or _silent(node, why)
-                if isinstance(question.answer, Completed) and question.answer.exit_code == 124:
-                    question.answer = errors.CommandTimedOut(
-                        f"{question.argv[0]} gave no answer in {limit(limit_s)}",
-                        code="TIMEOUT",
-                        node=node,
-                    )
+                if node not in answered:
+                    question.answer.set_exception(_explain_silence(node, why))
+                elif answered[node].exit_code == 124:
+                    cause = f"{question.argv[0]} gave no answer in {limit(limit_s)}"
+                    question.answer.set_exception(make_error("TIMEOUT", cause, node=node))
+                else:
+                    question.answer.set_result(answered[node])
         except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
-            for question in group.values():
-                question.answer = _silent(question.node, str(error))
-        finally:
-            for question in group.values():
-                question.done.set()
+            for node, question in group.items():
+                if not question.answer.done():
+                    question.answer.set_exception(_explain_silence(node, str(error)))
 
 
 def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
@@ -161,97 +152,76 @@ def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
     return Completed(done.returncode, done.stdout, done.stderr)
 
 
-def script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
+def build_script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
     """Build the script that each task of a step reads: its node's command, and how to answer."""
     nodes: dict[tuple[str, ...], list[str]] = {}
     for node, words in argv.items():
         nodes.setdefault(words, []).append(node)
     cases = "".join(
-        f'{"|".join(names)}) answer() {{ {nested(words)}"$@"; }} ;;\n'
+        f'{"|".join(names)}) answer() {{ {format_nested(words)}"$@"; }} ;;\n'
         for words, names in nodes.items()
     )
     return f"limit={limit_s:g}\ncase $SLURMD_NODENAME in\n{cases}esac\n{FRAME}"
 
 
-def answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
+def parse_answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
     """Parse the complete answers in a step's output, by node; nodes' lines may alternate."""
-    parts: dict[tuple[str, str], bytes] = {}
+    parts: defaultdict[tuple[str, str], bytes] = defaultdict(bytes)
     status: dict[str, int] = {}
     for line in output.splitlines():
         node, _, rest = line.decode(errors="replace").partition(" ")
         kind, _, value = rest.partition(" ")
         if kind in ("out", "err"):
-            piece = base64.b64decode(value)
-            parts[node, kind] = parts.get((node, kind), b"") + piece
+            parts[node, kind] += base64.b64decode(value)
         elif kind == "status" and value.isdecimal():
             status[node] = int(value)
     return {
-        node: Completed(status[node], parts.get((node, "out"), b""), parts.get((node, "err"), b""))
+        node: Completed(status[node], parts[node, "out"], parts[node, "err"])
         for node in nodes
         if node in status
     }
 
 
-class StepTransport:
-    """A node of an allocation.
+class StepTransport(LocalTransport):
+    """A node of an allocation; files below a shared folder are read and written without a step.
 
     Args:
         shared: a folder of this machine that the node sees at the same path.
     """
 
     def __init__(self, node: str, steps: Steps, shared: Path | None = None) -> None:
-        self.node = node
+        super().__init__(node, steps.words([node], "--unbuffered"))
         self._steps, self._shared = steps, shared
-        self._local = LocalTransport(node)
-
-    def run(self, argv: tuple[str, ...], *, timeout_s: float) -> Completed:
-        """Run ``argv`` in a step on the node; at the deadline it is killed."""
-        return self._steps.ask(self.node, argv, timeout_s)
+        self._here = LocalTransport(node)
 
     def put(self, content: bytes, path: str) -> None:
-        """Write a file; in the shared folder without a step."""
         if self._is_shared(path):
-            self._local.put(content, path)
-            return
-        folder = posixpath.dirname(path)
-        words = self._steps.words([self.node], "sh", "-c", PUT, "sh", folder, path)
-        done = run_step(words, content, COMMAND_S)
-        said = done.stderr.decode(errors="replace").strip()
-        if done.exit_code == -1:
-            raise _silent(self.node, said)
-        if done.exit_code != 0:
-            raise errors.LocalError(f"cannot write {path}: {said}", code="WRITE", node=self.node)
+            self._here.put(content, path)
+        else:
+            super().put(content, path)
 
-    def get(self, path: str, offset: int = 0) -> bytes | None:
+    def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         if self._is_shared(path):
-            return self._local.get(path, offset)
-        return self._read_by_step(path, offset, "any")
-
-    def get_own(self, path: str, offset: int = 0) -> bytes | None:
-        if self._is_shared(path):
-            return self._local.get_own(path, offset)
-        return self._read_by_step(path, offset, "own")
-
-    def feed(self, path: str, line: bytes) -> bool:
-        words = ("sh", "-c", FEED, "sh", path, line.decode())
-        return self.run(words, timeout_s=COMMAND_S).exit_code == 0
-
-    def open(self, argv: tuple[str, ...]) -> Stream:
-        return self._local.open(argv, self._steps.words([self.node], "--unbuffered"))
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._local.close()
-
-    def _read_by_step(self, path: str, offset: int, kind: str) -> bytes | None:
-        words = ("sh", "-c", GET, "sh", path, str(offset + 1), kind)
+            return self._here.get(path, offset, own=own)
+        words = ("sh", "-c", GET, "sh", path, str(offset + 1), "own" if own else "any")
         done = self.run(words, timeout_s=COMMAND_S)
         if done.exit_code == 44:
             return None
         if done.exit_code != 0:
-            said = done.stderr.decode(errors="replace").strip()
-            raise errors.LocalError(f"cannot read {path}: {said}", code="READ", node=self.node)
+            cause = f"cannot read {path}: {done.complaint}"
+            raise self.unfit(cause, code="READ", node=self.node)
         return done.stdout[:MOST_BYTES]
+
+    def _execute(
+        self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
+    ) -> Completed:
+        """Run ``argv`` in a step on the node; at the deadline it is killed."""
+        if content is None:
+            return self._steps.ask(self.node, argv, timeout_s)
+        done = run_step(self._steps.words([self.node], *argv), content, timeout_s)
+        if done.exit_code == -1:
+            raise _explain_silence(self.node, f"{doing}: {done.complaint}")
+        return done
 
     def _is_shared(self, path: str) -> bool:
         return self._shared is not None and Path(os.path.normpath(path)).is_relative_to(
@@ -259,11 +229,6 @@ class StepTransport:
         )
 
 
-def _silent(node: str, why: str) -> errors.NodeUnreachable:
+def _explain_silence(node: str, why: str) -> errors.DlperfError:
     words = why.splitlines()[-1] if why else "its step gave no answer"
-    return errors.NodeUnreachable(
-        f"no step runs there: {words}",
-        code="STEP",
-        node=node,
-        fix="see what `sinfo` and `squeue --me --steps` say of it",
-    )
+    return make_error("STEP", f"no step runs there: {words}", node=node)

@@ -10,23 +10,24 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.fleet import ask_all
 from orchestrator.inputs import user_files
+from orchestrator.model.node import Node
 from orchestrator.transports import known_hosts, open_files
 from orchestrator.transports.known_hosts import HostKey
-from orchestrator.transports.ssh import SshTarget, offered_key
+from orchestrator.transports.ssh import fetch_host_key, find_jump_host
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
     """A host key that a machine offered, and whether it is trusted."""
 
-    target: SshTarget
+    target: Node
     key: HostKey
     state: Literal["new", "known", "trusted", "not trusted"]
 
     @property
     def name(self) -> str:
         """The machine's name in known_hosts."""
-        return known_hosts.called(self.target.address, self.target.port)
+        return known_hosts.format_name(self.target.address, self.target.port)
 
     def document(self) -> dict[str, str]:
         return {
@@ -50,13 +51,13 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     """
     cluster, _ = user_files.cluster(inventory)
     open_files.suffice(len(cluster.members))
-    targets = [SshTarget.of(node) for node in cluster.members if node.transport == "ssh"]
+    targets = [node for node in cluster.members if node.transport == "ssh"]
     if not targets:
         voice.result(f"no node of {cluster.name} is reached by SSH")
     unpinned = [target for target in targets if not target.host_key]
     offers: list[_Offer] = []
     failures: list[errors.DlperfError] = []
-    gates = list(dict.fromkeys(target.gate for target in targets if target.gate))
+    gates = [jump for target in targets if (jump := find_jump_host(target))]
     for group in (gates, unpinned):  # nobody behind a jump host can be asked before it is trusted
         by_name = {target.name: target for target in group}
         answers = ask_all(list(by_name), partial(_look, by_name))
@@ -80,12 +81,12 @@ def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
     return voice.finish({"keys": [offer.document() for offer in offers]}, failures)
 
 
-def _look(targets: Mapping[str, SshTarget], name: str) -> _Offer:
+def _look(targets: Mapping[str, Node], name: str) -> _Offer:
     target = targets[name]
-    offer = _Offer(target, offered_key(target), "known")
-    entries = known_hosts.about(target.known_hosts, offer.name)
+    offer = _Offer(target, fetch_host_key(target), "known")
+    entries = known_hosts.find_entries(target.known_hosts, offer.name)
     try:
-        known_hosts.judge(target.name, offer.name, offer.key, entries)
+        known_hosts.check_key(target.name, offer.name, entries, offer.key)
     except errors.NodeError as error:
         if error.code not in ("SSH-HOSTKEY-UNKNOWN", "SSH-HOSTKEY-TYPE"):
             raise

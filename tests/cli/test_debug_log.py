@@ -8,7 +8,6 @@ import pytest
 
 from orchestrator.cli import debug_log
 from orchestrator.transports.local import LocalTransport
-from orchestrator.transports.logged import LoggedTransport
 
 CANARY = "canary 7f3a\tof'two\"lines\n$(and) more"
 
@@ -45,7 +44,7 @@ def log(tmp_path: Path) -> Iterator[Path]:
 )
 def test_no_part_of_a_secret_is_in_the_debug_log(log: Path, words: tuple[str, ...]) -> None:
     """However it is given, and whatever it holds: blanks, quotes, lines."""
-    node = LoggedTransport(LocalTransport("here"))
+    node = LocalTransport("here")
     assert node.run(words, timeout_s=10).exit_code == 0
     said = log.read_text()
     assert words[0] in said
@@ -55,7 +54,7 @@ def test_no_part_of_a_secret_is_in_the_debug_log(log: Path, words: tuple[str, ..
 
 def test_what_is_no_secret_is_in_the_debug_log(log: Path) -> None:
     """Names that only sound like one, and what follows a secret, are there to be read."""
-    node = LoggedTransport(LocalTransport("here"))
+    node = LocalTransport("here")
     node.run(("env", "KEYBOARD=us", "TOKEN=canary", "MONKEYS=3", "echo", "kept"), timeout_s=10)
     node.run(("true", "--keep-going", "all", "--keyring", "known"), timeout_s=10)
     said = log.read_text()

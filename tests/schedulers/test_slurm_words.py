@@ -105,7 +105,7 @@ def test_a_step_runs_each_nodes_own_command_and_its_answers_are_whole() -> None:
         "n2": ("printf", "a b\\n%s", "'$HOME'"),
         "n3": ("sh", "-c", "kill -KILL $$"),
     }
-    text = steps.script(argv, 20)
+    text = steps.build_script(argv, 20)
     lines: list[list[bytes]] = []
     for node in argv:
         done = subprocess.run(
@@ -119,8 +119,8 @@ def test_a_step_runs_each_nodes_own_command_and_its_answers_are_whole() -> None:
     mixed = b"".join(
         line for at in range(max(map(len, lines))) for part in lines for line in part[at : at + 1]
     )
-    heard = steps.answers(argv, mixed)
+    heard = steps.parse_answers(argv, mixed)
     assert (heard["n1"].stdout, heard["n1"].stderr) == (bytes(5000), b"its\n")
     assert [heard[node].exit_code for node in argv] == [3, 0, 137]
     assert heard["n2"].stdout == b"a b\n'$HOME'"
-    assert set(steps.answers(argv, b"".join(lines[0]))) == {"n1"}
+    assert set(steps.parse_answers(argv, b"".join(lines[0]))) == {"n1"}

@@ -34,9 +34,9 @@ class Node(LocalTransport):
         self.answers.wait(60)
         return super().run(argv, timeout_s=timeout_s)
 
-    def get_own(self, path: str, offset: int = 0) -> bytes | None:
+    def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         self.answers.wait(60)
-        return super().get_own(path, offset)
+        return super().get(path, offset, own=own)
 
 
 class Gangs:

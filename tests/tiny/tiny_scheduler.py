@@ -165,7 +165,7 @@ class Tiny(Gangs):
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
         """From the shared folder."""
-        return self._transports[task.node].get_own(f"{attempt.folder(task)}/{name}", offset)
+        return self._transports[task.node].get(f"{attempt.folder(task)}/{name}", offset, own=True)
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
         """Into the shared folder."""

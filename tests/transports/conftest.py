@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.transports.ssh import SshTarget, SshTransport
+from orchestrator.model.node import Node
+from orchestrator.transports.ssh import SshTransport
 from tests.sshd import Sshd
 from tests.transports.ssh_nodes import Reach, Serve
 
@@ -30,7 +31,7 @@ def reach() -> Iterator[Reach]:
     """Makes transports; all of them are closed with the test."""
     made: list[SshTransport] = []
 
-    def reach(target: SshTarget) -> SshTransport:
+    def reach(target: Node) -> SshTransport:
         made.append(SshTransport(target))
         return made[-1]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.transports.ssh import SshTarget, SshTransport
+from orchestrator.model.node import Node
+from orchestrator.transports.ssh import SshTransport
 from tests.sshd import Sshd
 
 TRUE = ("true",)
@@ -37,7 +38,7 @@ def do(*words: str) -> None:
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
-def both(gate: Sshd, server: Sshd) -> SshTarget:
+def both(gate: Sshd, server: Sshd) -> Node:
     """The server through the gate, which knows both keys and lets in the server's identity."""
     known = server.folder / "both"
     known.write_text(gate.known_hosts.read_text() + server.known_hosts.read_text())

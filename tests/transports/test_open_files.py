@@ -1,7 +1,6 @@
-"""Too few open files on this machine: said as that, by the command line and by transports."""
+"""Too few open files on this machine: said as that by the command line."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,23 +12,6 @@ from tests.sshd import Sshd
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 LIMITED = ("sh", "-c", 'ulimit -n "$0" && exec "$@"')
-LATER = """
-import os, resource, sys
-from orchestrator import errors
-from orchestrator.transports.local import LocalTransport
-from orchestrator.transports.ssh import SshTarget, SshTransport
-here, reached, fresh = LocalTransport("here"), SshTransport({target}), SshTransport({target})
-reached.run(("true",), timeout_s=10)
-fresh.close()
-used = len(os.listdir("/proc/self/fd")) - 1
-resource.setrlimit(resource.RLIMIT_NOFILE, (used, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-for ask in (here.run, reached.run, fresh.run, lambda argv, **_: here.open(argv)):
-    try:
-        ask(("true",), timeout_s=10)
-    except errors.DlperfError as error:
-        print(error.exit_code, error.code, f"all {{used}} files" in error.cause, flush=True)
-os._exit(0)
-"""
 
 
 @pytest.fixture
@@ -75,16 +57,3 @@ def test_what_is_said_to_be_needed_is_enough(place: Place, server: Sshd) -> None
     assert "SSH-" not in done.stderr + done.stdout
     assert "OPEN-FILES" not in done.stderr
     assert server.log.count("Accepted publickey") == 12
-
-
-def test_files_that_run_out_later_are_no_fault_of_a_node(server: Sshd, tmp_path: Path) -> None:
-    """A command here, one on a connection, and a new connection all name the limit."""
-    words = (
-        sys.executable,
-        "-c",
-        LATER.format(
-            target=repr(server.target(address="127.0.0.1", host_key=server.fingerprint()))
-        ),
-    )
-    done = commands.run(words, cwd=tmp_path, timeout_s=60)
-    assert done.stdout.splitlines() == ["6 OPEN-FILES True"] * 4, done.stderr

@@ -114,19 +114,13 @@ def test_any_login_shell_runs_commands_and_moves_files(
     script = 'for word in $2; do echo "$word"; done; read -r line; echo $? >&2; exit 7'
     done = login.run(("sh", "-c", script, "sh", "x", "one two"), timeout_s=10)
     assert (done.exit_code, done.stdout, done.stderr) == (7, b"one\ntwo\n", b"1\n")
+    login.put(b"content", str(tmp_path / "file"))
     if sftp != "internal-sftp" and request.node.callspec.params["login"].takes_place:
         with pytest.raises(errors.NodeError, match="start-up file") as raised:
-            login.put(b"content", str(tmp_path / "file"))
+            login.get(str(tmp_path / "file"))
         assert raised.value.code == "SSH-SFTP"
         return
-    login.put(b"content", str(tmp_path / "file"))
-    assert login.get_own(str(tmp_path / "file")) == b"content"
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    reader = os.open(gate, os.O_RDONLY | os.O_NONBLOCK)
-    assert login.feed(str(gate), b"go\n")
-    assert os.read(reader, 10) == b"go\n"
-    os.close(reader)
+    assert login.get(str(tmp_path / "file"), own=True) == b"content"
     stream = login.open(("sh", "-c", 'echo "$1"; read -r line; echo "got $line"', "sh", "held"))
     stream.settimeout(10)
     assert stream.recv(100) == b"held\n"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.transports import Stream, ssh
-from orchestrator.transports.ssh import SshTarget
+from orchestrator.model.node import Node
+from orchestrator.transports import Stream, _session
 from tests.sshd import Sshd, free_port, keygen
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, at_once, both, refusal
 from tests.waiting import wait_for
@@ -24,9 +24,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 def test_a_closed_port_is_refused_at_once(reach: Reach, tmp_path: Path) -> None:
     """Exit 4 within five seconds, with the address and the port."""
     port = free_port()
-    target = SshTarget(
-        name="here", address="127.0.0.1", port=port, identity=str(keygen(tmp_path / "id"))
-    )
+    identity = str(keygen(tmp_path / "id"))
+    target = Node(name="here", address="127.0.0.1", port=port, identity=identity, folder="/tmp")
     began = time.monotonic()
     error = refusal(reach(target))
     assert (error.code, error.exit_code) == ("SSH-REFUSED", 4)
@@ -55,7 +54,7 @@ def test_a_connection_through_a_jump_host_is_closed_at_once(reach: Reach, serve:
     began = time.monotonic()
     transport.close()
     assert time.monotonic() - began < 0.5
-    wait_for(lambda: threading.active_count() < threads - 1, "both readers have ended", 1)
+    wait_for(lambda: threading.active_count() < threads, "its reader has ended", 1)
 
 
 def awakenings(threads: set[Path]) -> int:
@@ -84,24 +83,6 @@ def test_an_sshd_that_hangs_is_told_from_one_that_is_away(serve: Serve, reach: R
     assert error.code == "SSH-NO-BANNER"
     assert "existing session" not in str(error)
     assert time.monotonic() - began < 13
-
-
-def test_what_is_no_sshd_is_quoted(reach: Reach, serve: Serve) -> None:
-    """A web server on the port says so itself."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def answer() -> None:
-            peer, _ = listener.accept()
-            with peer:
-                peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                peer.recv(1000)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        error = refusal(reach(serve().target(port=listener.getsockname()[1])))
-        thread.join(10)
-    assert error.code == "SSH-NO-BANNER"
-    assert "HTTP/1.1 400 Bad Request" in error.cause
 
 
 def test_a_throttled_sshd_lets_everybody_in_at_last(serve: Serve, reach: Reach) -> None:
@@ -201,26 +182,29 @@ def test_a_command_that_ends_while_it_is_written_to_ends_alone(serve: Serve, rea
     assert server.log.count("Accepted publickey") == 1
 
 
+@pytest.mark.parametrize("most", [1, 2])
 def test_sessions_that_sshd_does_not_allow_are_waited_for(
-    serve: Serve, reach: Reach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, reach: Reach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    """MaxSessions 2 is enough for everything; what finds no place in time says so."""
-    transport = reach(serve(options={"MaxSessions": "2"}).target())
+    """Few MaxSessions are enough for everything; what finds no place in time says so."""
+    server = serve(options={"MaxSessions": str(most)})
+    transport = reach(server.target())
     path = str(tmp_path / "file")
     for _ in range(2):
         transport.put(b"one", path)
-        assert not transport.feed(path + ".gate", b"go\n")
+        assert transport.get(path) == b"one"
         assert transport.run(TRUE, timeout_s=10).exit_code == 0
     with ThreadPoolExecutor(4) as pool:
         ends = pool.map(lambda _: transport.run(("sleep", "0.2"), timeout_s=30), range(4))
         assert [done.exit_code for done in ends] == [0] * 4
-    streams = [transport.open(("cat",)) for _ in range(2)]
-    monkeypatch.setattr(ssh, "SESSION_S", 0.5)  # not a minute of waiting
+    streams = [transport.open(("cat",)) for _ in range(most)]
+    monkeypatch.setattr(_session, "SESSION_S", 0.5)  # not a minute of waiting
     error = refusal(transport)
     assert error.code == "SSH-SESSIONS"
     assert "MaxSessions" in error.fix
     for stream in streams:
         stream.close()
+    assert server.log.count("Accepted publickey") == 1
 
 
 def test_an_sshd_without_sftp_is_named(serve: Serve, reach: Reach) -> None:
@@ -233,15 +217,15 @@ def test_an_sshd_without_sftp_is_named(serve: Serve, reach: Reach) -> None:
 
 
 def test_nodes_behind_a_jump_host_share_its_connection(serve: Serve, reach: Reach) -> None:
-    """Forty nodes, one login there; the last to leave closes it."""
+    """Forty nodes, one login there, and one of the next forty."""
     gate, server = serve(), serve()
     through = both(gate, server)
-    nodes = [reach(through) for _ in range(40)]
-    assert at_once(nodes) == [0] * 40
+    for _ in range(2):
+        nodes = [reach(through) for _ in range(40)]
+        assert at_once(nodes) == [0] * 40
+        for node in nodes:
+            node.close()
     assert gate.log.count("Accepted publickey") == 1
-    for node in nodes:
-        node.close()
-    wait_for(lambda: not gate.sessions(), "the jump host is left")
 
 
 def test_a_jump_host_that_is_down_or_forbids_is_named(serve: Serve, reach: Reach) -> None:

@@ -2,7 +2,6 @@
 
 import getpass
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,7 +150,7 @@ def test_an_agent_signs_where_the_inventory_asks_for_it(
             str(server.identity),
         )
         for target in (server.target(), server.target(identity=None), both(gate, server)):
-            again = replace(target, agent=True)
+            again = target.model_copy(update={"agent": True})
             assert at_once([reach(again) for _ in range(3)]) == [0] * 3
         foreign = str(keygen(tmp_path / "foreign"))
         other = refusal(reach(server.target(agent=True, identity=foreign)))
@@ -161,9 +160,9 @@ def test_an_agent_signs_where_the_inventory_asks_for_it(
         agent.kill()
         agent.wait()
     assert (empty.code, empty.exit_code) == ("SSH-AGENT", 6)
-    assert "holds no key, not" in empty.cause
-    assert f"not {foreign}" in other.cause
-    assert "holds 2 keys and the inventory names none" in many.cause
+    assert "holds no key; needed is" in empty.cause
+    assert f"needed is {foreign}" in other.cause
+    assert "needed is one key alone" in many.cause
     assert refusal(reach(server.target())).code == "SSH-KEY"
 
 
@@ -178,27 +177,22 @@ def test_too_many_tries_are_told_from_a_wrong_key(
 
 
 @pytest.mark.parametrize(
-    ("options", "ours"),
+    "options",
     [
-        ({"KexAlgorithms": "diffie-hellman-group14-sha1"}, "curve25519"),
-        ({"Ciphers": "aes256-cbc"}, "aes128-gcm@openssh.com"),
-        ({"MACs": "hmac-md5", "Ciphers": "aes128-ctr"}, "hmac-sha2-256"),
+        {"KexAlgorithms": "diffie-hellman-group14-sha1"},
+        {"Ciphers": "aes256-cbc"},
+        {"MACs": "hmac-md5", "Ciphers": "aes128-ctr"},
     ],
 )
-def test_without_a_common_algorithm_our_offer_is_shown(
-    serve: Serve, reach: Reach, options: dict[str, str], ours: str
-) -> None:
-    """Old algorithms stay off; the message says which option of sshd it is about."""
+def test_old_algorithms_stay_off(serve: Serve, reach: Reach, options: dict[str, str]) -> None:
+    """The message names the options of sshd that it may be about."""
     error = refusal(reach(serve(options=options).target()))
     assert error.code == "SSH-ALGO"
-    assert ours in error.cause
     assert next(iter(options)) in error.fix
 
 
-def test_a_refused_rsa_key_may_be_a_matter_of_its_algorithm(
-    serve: Serve, reach: Reach, tmp_path: Path
-) -> None:
-    """sshd does not say whether the key or its SHA-2 signature is refused; SHA-1 stays off."""
+def test_an_rsa_key_does_not_sign_by_sha_1(serve: Serve, reach: Reach, tmp_path: Path) -> None:
+    """sshd does not say whether the key or its SHA-2 signature is refused."""
     server = serve(options={"PubkeyAcceptedAlgorithms": "ssh-rsa"})
     error = refusal(reach(server.target(identity=str(keygen(tmp_path / "rsa", "rsa")))))
     assert error.code == "SSH-AUTH"

@@ -15,6 +15,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.transports.ssh import SshTransport
 from tests import proc
+from tests.sshd import Sshd
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, both, do, refusal
 from tests.waiting import wait_for
 
@@ -105,6 +106,13 @@ def _sleepers() -> list[int]:
     return found
 
 
+def end_connections(server: Sshd) -> None:
+    """End its connections, and no command that runs over them."""
+    for pid in server.sessions():
+        if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
+            os.kill(pid, signal.SIGKILL)
+
+
 @pytest.fixture
 def no_sleepers() -> Iterator[None]:
     """No command outlives the test."""
@@ -119,9 +127,7 @@ def test_a_killed_session_is_no_exit_status(serve: Serve, reach: Reach) -> None:
     server = serve()
     transport = reach(server.target())
     _, error = under_way(transport)
-    for pid in server.sessions():
-        if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
-            os.kill(pid, signal.SIGKILL)
+    end_connections(server)
     assert error().code == "SSH-RESET"
     assert "may still run" in error().cause
     assert _sleepers()
@@ -161,16 +167,44 @@ def test_a_dead_machine_is_noticed_in_fifteen_seconds(
 def test_a_silent_session_is_given_up(serve: Serve, reach: Reach, tmp_path: Path) -> None:
     """TCP lives and SSH says nothing: ten seconds for a poll, then a fresh connection."""
     server = serve()
-    transport = reach(server.target())
-    transport.put(b"one", str(tmp_path / "file"))
+    path = str(tmp_path / "file")
+    transports = [reach(server.target()) for _ in range(3)]
+    for transport in transports:
+        transport.put(b"one", path)
+        assert transport.get(path) == b"one"
     for pid in server.sessions():
         os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
-    with pytest.raises(errors.NodeUnreachable) as raised:
-        transport.get(str(tmp_path / "file"))
-    assert raised.value.code == "SSH-LOST"
-    assert time.monotonic() - began < 12
-    assert transport.get(str(tmp_path / "file")) == b"one"
+    calls: list[Callable[[SshTransport], object]] = [
+        lambda transport: transport.get(path),
+        lambda transport: transport.put(b"two", path),
+        lambda transport: transport.run(TRUE, timeout_s=60),
+    ]
+    with ThreadPoolExecutor(3) as pool:
+        raised = [pool.submit(call, node) for call, node in zip(calls, transports, strict=True)]
+        for future in raised:
+            with pytest.raises(errors.NodeUnreachable, match="SSH-LOST"):
+                future.result()
+    assert time.monotonic() - began < 13
+    for transport in transports:
+        assert transport.get(path) == b"one"
+
+
+def test_half_a_file_takes_no_place(serve: Serve, reach: Reach, tmp_path: Path) -> None:
+    """The connection is lost while a file is written: the old one is whole, and alone."""
+    server, path = serve(), tmp_path / "folder" / "file"
+    transport = reach(server.target())
+    transport.put(b"old", str(path))
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(transport.put, bytes(64 << 20), str(path))
+        wait_for(lambda: len(list(path.parent.iterdir())) == 2, "the new file is begun")
+        end_connections(server)
+        with pytest.raises(errors.NodeUnreachable, match="may still run"):
+            writing.result()
+    wait_for(lambda: list(path.parent.iterdir()) == [path], "the half file is gone")
+    assert path.read_bytes() == b"old"
+    transport.put(b"new", str(path))
+    assert path.read_bytes() == b"new"
 
 
 def test_a_stream_is_closed_in_peace_while_its_connection_is_being_lost(
@@ -199,39 +233,58 @@ def test_a_lost_stream_is_no_end(serve: Serve, reach: Reach) -> None:
     stream.close()
 
 
-@pytest.mark.parametrize("stopped", [True, False], ids=["silent", "untrusted"])
-def test_the_process_ends_whatever_the_other_side_does(serve: Serve, stopped: bool) -> None:
-    """Five seconds after the work is done at most, with a silent sshd or a failed handshake."""
+@pytest.mark.parametrize("case", ["silent", "untrusted", "jump"])
+def test_the_process_ends_whatever_the_other_side_does(serve: Serve, case: str) -> None:
+    """Five seconds after its work: a silent sshd, a failed handshake, a jump host still there."""
     server = serve()
+    changes = {"known_hosts": "/dev/null"} if case == "untrusted" else {}
+    target = both(serve(), server) if case == "jump" else server.target(**changes)
     script = f"""
-import os, signal, time
 from orchestrator import errors
-from orchestrator.transports.ssh import SshTarget, SshTransport
-transport = SshTransport({server.target()!r})
-if {stopped}:
-    transport.put(b"", {str(server.folder / "file")!r})
+from orchestrator.model.node import Node
+from orchestrator.transports.ssh import SshTransport
+transport = SshTransport(Node.model_validate_json({target.model_dump_json()!r}))
+try:
+    path = {str(server.folder / "file")!r}
+    transport.put(b"", path)
+    transport.get(path)
     stream = transport.open(("sleep", "0.1"))
-    print("ready", flush=True)
-    input()
-else:
-    transport = SshTransport({server.target(known_hosts="/dev/null")!r})
-    try:
-        transport.run(("true",), timeout_s=5)
-    except errors.NodeError:
-        print("ready", flush=True)
-    input()
+except errors.NodeError as error:
+    print(error)
+print("ready", flush=True)
+input()
 transport.close()
 """
     words = (sys.executable, "-c", script)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdin
-        assert process.stdout.readline() == b"ready\n"
-        for pid in server.sessions() if stopped else ():
+        first = process.stdout.readline()
+        if case == "untrusted":
+            assert b"SSH-HOSTKEY-UNKNOWN" in first
+            first = process.stdout.readline()
+        assert first == b"ready\n"
+        for pid in server.sessions() if case != "untrusted" else ():
             os.kill(pid, signal.SIGSTOP)
         process.stdin.write(b"\n")
         process.stdin.flush()
         assert process.wait(5) == 0
+
+
+def test_a_dead_node_behind_a_jump_host_takes_nobody_along(
+    serve: Serve, reach: Reach, cable: Cable
+) -> None:
+    """It is unreachable after its time; others behind the jump host keep their connection."""
+    gate, server = serve(), serve()
+    dead = serve(address=cable.theirs, within=cable.within)
+    stream = reach(both(gate, server)).open(("cat",))
+    cable.rule("-A", "INPUT", "-j", "DROP")
+    error = refusal(reach(both(gate, dead)))
+    assert (error.code, error.where["jump"]) == ("SSH-UNREACHABLE", "127.0.0.1")
+    stream.settimeout(10)
+    stream.sendall(b"still here")
+    assert stream.recv(10) == b"still here"
+    stream.close()
 
 
 @pytest.mark.usefixtures("no_sleepers")

@@ -56,9 +56,9 @@ def test_commands_files_and_streams_pass_through_steps(node: StepTransport, tmp_
     assert (done.exit_code, done.stdout) == (3, b"x y-z-")
     assert b"printf" not in done.stderr
     node.put(b"content", str(tmp_path / "file"))
-    assert node.get_own(str(tmp_path / "file"), 3) == b"tent"
+    assert node.get(str(tmp_path / "file"), 3, own=True) == b"tent"
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    assert node.get_own(str(tmp_path / "link")) is None
+    assert node.get(str(tmp_path / "link"), own=True) is None
     stream = node.open(("sh", "-c", 'read -r line; echo "got $line"'))
     stream.sendall(b"it\n")
     stream.settimeout(10)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from orchestrator.transports.ssh import SshTarget
+from orchestrator.model.node import Node
+from orchestrator.transports.ssh import find_jump_host
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,6 @@ from orchestrator.transports.ssh import SshTarget
 )
 def test_a_jump_host_is_a_target_of_its_own(jump: str, gate: tuple[str, str, str, int]) -> None:
     """With the node's user unless it has one; an IPv6 address is not cut at a colon."""
-    found = SshTarget(name="n1", address="10.0.0.1", jump=jump).gate
+    found = find_jump_host(Node(name="n1", address="10.0.0.1", jump=jump, folder="/tmp"))
     assert found is not None
     assert (found.name, found.address, found.user, found.port) == gate

@@ -1,0 +1,426 @@
+"""One SSH connection and the channels on it, over paramiko.
+
+Measured: paramiko waits for ever in several of its calls, and returns -1 both for a lost session
+and for a missing exit status.
+"""
+
+import contextlib
+import errno
+import random
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import paramiko
+
+from orchestrator import errors
+from orchestrator.deadlines import ANSWER_S, LAST_WORDS_S, SESSION_S, SHELL_S
+from orchestrator.model.node import Node
+from orchestrator.transports._sftp import Reader, Refused
+from orchestrator.transports._shell import SH, Marks, NoShell
+from orchestrator.transports.failures import make_error
+from orchestrator.words import limit, printable
+
+CHANNEL_CLOSE = 97  # RFC 4254, 9
+PIECE_BYTES = 32 << 10
+MOST_OUTPUT_BYTES = 64 << 20
+GLANCE_MS = 200
+# sshd has MaxSessions 10 by default.
+MOST_CHANNELS = 6
+PAUSE_S = 0.05
+MOST_SHOWN = 200  # characters of a line that a login shell printed
+# struct.error: of an answer that is cut off.
+LOST = (paramiko.sftp.SFTPError, struct.error, OSError, EOFError, paramiko.SSHException)
+Ending = Literal["", "closed", "silent"]
+ENDINGS = {
+    "closed": "the connection was closed or reset",
+    "silent": f"nothing was heard for {ANSWER_S:g} s",
+    "": "the connection broke",
+}
+
+
+class Wire:
+    """A socket, or a channel through a jump host, that keeps why the connection ended.
+
+    ``reader`` is the thread that reads; it alone closes the descriptor, whose number could
+    otherwise belong to another connection by the time it wakes.
+    """
+
+    def __init__(self, pipe: Any) -> None:
+        self._pipe = pipe
+        self._closed = False  # paramiko looks at this, as sockets have it
+        self.ending: Ending = ""
+        self.reader: threading.Thread | None = None
+
+    def recv(self, size: int) -> bytes:
+        """Read at most ``size`` bytes; return none once it ended, for whatever reason.
+
+        Raises:
+            TimeoutError: nothing came yet.
+        """
+        if self._closed:
+            return b""
+        try:
+            if isinstance(self._pipe, socket.socket):
+                # sshd begins with Nagle's algorithm on, and would wait 40 ms for our ACK.
+                self._pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+            data: bytes = self._pipe.recv(size)
+        except OSError as error:
+            self._note(error)
+            return b""
+        if not data:
+            self.note_end("closed")
+        return data
+
+    def send(self, data: bytes) -> int:
+        """Send some of the bytes; return how many.
+
+        Raises:
+            TimeoutError: none could be sent yet.
+            ConnectionResetError: it ended.
+        """
+        try:
+            sent: int = self._pipe.send(data)
+            return sent
+        except OSError as error:
+            self._note(error)
+            raise ConnectionResetError(errno.ECONNRESET, "the connection ended") from error
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._pipe.settimeout(seconds)
+
+    def note_end(self, how: Ending) -> None:
+        """Note how it ended; only the first call counts."""
+        self.ending = self.ending or how
+
+    def _note(self, error: OSError) -> None:
+        """Note how it ended; raise the error again if it is only a pause."""
+        if isinstance(error, TimeoutError) and error.errno != errno.ETIMEDOUT:
+            raise error
+        self.note_end("silent" if isinstance(error, TimeoutError) else "closed")
+
+    def close(self) -> None:
+        """End both directions at once; never waits for the other side."""
+        self._closed = True
+        reader = self.reader
+        if reader is None or reader is threading.current_thread() or not reader.is_alive():
+            self._pipe.close()
+        elif isinstance(self._pipe, socket.socket):
+            with contextlib.suppress(OSError):  # it ended by itself
+                self._pipe.shutdown(socket.SHUT_RDWR)
+        else:  # a channel of paramiko's: its reader is told that no more comes
+            self._pipe.in_buffer.close()
+
+
+def _handle_close(channel: Any, message: Any) -> None:
+    """Handle the other side's close of a channel; the owner's ``close`` answers.
+
+    paramiko itself answers at once, while another thread may be about to send on that channel.
+    For a message to a channel that is gone sshd ends the whole connection, and by then its
+    number may even belong to another command.
+    """
+    channel._handle_eof(message)
+    with channel.lock:
+        channel.eof_sent = True  # nothing more is sent, and nobody waits to send
+        channel.out_buffer_cv.notify_all()
+    channel.event.set()
+    channel.status_event.set()
+
+
+class ClientTransport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
+    """paramiko's transport, with one bug worked around and the server's last message kept.
+
+    ``farewell`` is the server's message when it disconnects.
+    """
+
+    farewell = ""
+    _channel_handler_table = {  # noqa: RUF012  # paramiko's own, never changed
+        **paramiko.Transport._channel_handler_table,
+        CHANNEL_CLOSE: _handle_close,
+    }
+
+    def _parse_disconnect(self, message: Any) -> None:
+        message.get_int()
+        self.farewell = message.get_text()
+
+
+class ChannelStream:
+    """A ``Stream`` over a channel of paramiko's."""
+
+    def __init__(self, channel: Any, session: "Session", give_back: Callable[[], None]) -> None:
+        self._channel, self._session, self._give_back = channel, session, give_back
+        self._open = True
+
+    def sendall(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            piece = bytes(view[:PIECE_BYTES])
+            try:
+                sent = self._channel.send(piece)
+            except TimeoutError:
+                raise
+            except (OSError, EOFError):  # EOFError: paramiko's, while it takes note of the loss
+                sent = 0
+            if not sent:
+                self._check_loss()
+                raise BrokenPipeError("the command has ended")
+            view = view[sent:]
+
+    def recv(self, size: int) -> bytes:
+        data: bytes = self._channel.recv(size)
+        if not data:
+            self._check_loss()
+        return data
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._channel.settimeout(seconds)
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+                self._channel.close()  # over a lost connection there is nothing to end
+            self._give_back()
+
+    def read_stderr(self) -> bytes:
+        """Return the part of the command's standard error that has come."""
+        data = bytearray()
+        while self._channel.recv_stderr_ready():
+            data += self._channel.recv_stderr(PIECE_BYTES)
+        return bytes(data)
+
+    def finish(self, marks: Marks, deadline: float, doing: str) -> tuple[int, bytes, bytes] | None:
+        """Return exit status and both outputs of a command whose input is complete.
+
+        They are read in turns: either could fill the channel's window. None if they end without
+        the last marks: the connection was lost, or the shell of the command was killed.
+
+        Raises:
+            TimeoutError: it has not ended by then.
+            UnfitError: OUTPUT; more than 64 MiB came on one of them.
+        """
+        channel, stdout, stderr = self._channel, bytearray(), bytearray()
+        ready = select.poll()
+        ready.register(channel.fileno(), select.POLLIN)
+        while True:
+            ended = channel.eof_received or channel.closed
+            while channel.recv_ready():
+                stdout += channel.recv(PIECE_BYTES)
+            stderr += self.read_stderr()
+            if (answer := marks.parse_answer(stdout, stderr)) or ended:
+                return answer
+            if max(len(stdout), len(stderr)) > MOST_OUTPUT_BYTES:
+                cause = f"{doing} wrote more than {MOST_OUTPUT_BYTES >> 20} MiB"
+                raise make_error("OUTPUT", cause, node=self._session.node)
+            left_ms = (deadline - time.monotonic()) * 1000
+            if left_ms <= 0:
+                raise TimeoutError
+            # paramiko clears its two signals without a lock: one may get lost, hence the glance.
+            ready.poll(min(left_ms, GLANCE_MS))
+
+    def _check_loss(self) -> None:
+        """Tell a lost connection from the output's end.
+
+        Raises:
+            NodeUnreachable: the connection is lost.
+        """
+        if not self._session.is_alive and self._channel.exit_status == -1:
+            raise self._session.explain_loss("a transfer")
+
+
+class Session:
+    """One authenticated connection and its channels; ``transport`` is paramiko's."""
+
+    def __init__(self, node: Node, client: Any, wire: Wire) -> None:
+        self.node, self._user = node.name, node.user
+        self._client, self._wire = client, wire
+        self.transport = client.get_transport()
+        self._probing = threading.Lock()
+        self._has_shell = False
+        self._slots = threading.BoundedSemaphore(MOST_CHANNELS)
+        self._reading = threading.Lock()
+        self._reader: Reader | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether the connection is open, as far as is known."""
+        return bool(self.transport.is_active()) and not self._wire.ending
+
+    def hang_up(self) -> None:
+        """End a silent connection at once, also for every thread that waits for it."""
+        self._wire.note_end("silent")
+        self._wire.close()
+
+    def explain_loss(self, doing: str, error: object = None) -> errors.DlperfError:
+        """Return the error for what was under way when the connection ended."""
+        ending, farewell = self._wire.ending, self.transport.farewell
+        words = f" with the words {farewell!r}" if farewell else ""
+        why = f" ({error})" if error and not ending else ""
+        return make_error(
+            "SSH-RESET" if farewell or ending == "closed" else "SSH-LOST",
+            f"{ENDINGS[ending]}{words} during {doing}{why}; what was started there may still run",
+            node=self.node,
+        )
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """End the connection if a block waits ``ANSWER_S`` for sshd; paramiko waits for ever."""
+        watch = threading.Timer(ANSWER_S, self.hang_up)
+        watch.daemon = True
+        watch.start()
+        try:
+            yield
+        finally:
+            watch.cancel()
+
+    def probe(self) -> None:
+        """End the connection if sshd does not answer."""
+        with self._probing, self.watched():
+            self.transport.global_request("keepalive@openssh.com", wait=True)
+
+    def close(self) -> None:
+        """End it, and close its descriptor."""
+        self._client.close()
+        self.transport.join(LAST_WORDS_S)
+
+    def execute(self, marks: Marks, text: bytes, limit_s: float) -> ChannelStream:
+        """Have the user's login shell start /bin/sh, which reads ``text``.
+
+        Raises:
+            NodeError: nothing of it was run.
+        """
+        refused = make_error("SSH-EXEC", "its sshd refuses to run commands", node=self.node)
+        stream = self._open(lambda channel: channel.exec_command(SH), refused)
+        limit_s = min(limit_s, SHELL_S)
+        stream.settimeout(limit_s)
+        try:
+            marks.begin(stream, text)
+        except NoShell as silent:
+            printed = silent.args[0] + stream.read_stderr()
+            stream.close()
+            ended = f"gave no answer in {limit(limit_s)}" if silent.__cause__ else "ended"
+            raise self._explain_no_shell(ended, printed) from silent
+        except BaseException:
+            stream.close()
+            raise
+        stream.settimeout(None)
+        self._has_shell = True
+        return stream
+
+    @contextmanager
+    def reader(self) -> Iterator[Reader]:
+        """Yield the SFTP client of the node, for one thread at a time; its channel stays open.
+
+        Raises:
+            Refused: the node refuses; the connection is good.
+            NodeError: the connection is lost.
+        """
+        with self.translate_errors("a file transfer"), self._reading:
+            try:
+                self._reader = self._reader or self._begin_reader()
+                yield self._reader
+            except Refused:
+                raise
+            except BaseException:
+                self._end_reader()
+                raise
+
+    @contextmanager
+    def translate_errors(self, doing: str) -> Iterator[None]:
+        """Turn errors of the connection into ours; a silent connection is ended.
+
+        Args:
+            doing: what is under way, for the message.
+
+        Raises:
+            NodeUnreachable: what was under way may or may not be done.
+        """
+        try:
+            yield
+        except TimeoutError as error:
+            self.hang_up()
+            raise self.explain_loss(doing) from error
+        except LOST as error:
+            raise self.explain_loss(doing, error) from error
+
+    def _begin_reader(self) -> Reader:
+        missing = make_error(
+            "SSH-SFTP",
+            "its sshd has no SFTP, which reading files needs, or a start-up file of the user's"
+            " keeps it from starting",
+            node=self.node,
+        )
+        stream = self._open(lambda channel: channel.invoke_subsystem("sftp"), missing)
+        stream.settimeout(ANSWER_S)
+        try:
+            return Reader(stream)
+        except (*LOST, TimeoutError) as error:
+            stream.close()
+            self.probe()
+            if self.is_alive:
+                raise missing from error
+            raise
+
+    def _end_reader(self) -> None:
+        if self._reader:
+            self._reader.close()
+        self._reader = None
+
+    def _explain_no_shell(self, ended: str, printed: bytes) -> errors.DlperfError:
+        """Return the error for a login shell that has started no command."""
+        self.probe()
+        if not self.is_alive:
+            return self.explain_loss("starting a command")
+        if self._has_shell:
+            cause = f"{SH} {ended}, though it has run commands before"
+            return make_error("TIMEOUT", cause, node=self.node)
+        lines = printed.decode(errors="replace").strip().splitlines()
+        said = f' after it printed "{printable(lines[-1][:MOST_SHOWN])}"' if lines else ""
+        cause = f"the login shell of {self._user} runs no command: it {ended}{said}"
+        return make_error("SSH-SHELL", cause, node=self.node)
+
+    def _open(self, ask: Callable[[Any], None], refused: errors.DlperfError) -> ChannelStream:
+        """Open a channel, once sshd allows one more, and start something on it."""
+        until = time.monotonic() + SESSION_S
+        if not self._slots.acquire(timeout=SESSION_S):
+            raise self._explain_full(f"all {MOST_CHANNELS} channels have been busy")
+        try:
+            channel = self._open_channel(until)
+            try:
+                with self.translate_errors("starting a command"), self.watched():
+                    ask(channel)
+            except errors.NodeUnreachable as error:
+                if self.is_alive:
+                    raise refused from error
+                raise
+        except BaseException:
+            self._slots.release()
+            raise
+        return ChannelStream(channel, self, self._slots.release)
+
+    def _open_channel(self, until: float) -> Any:
+        """Open a channel; end an idle reader, which has one, if sshd allows no more."""
+        while True:
+            with self.translate_errors("opening a channel"), self.watched():
+                try:
+                    return self.transport.open_session()
+                except paramiko.SSHException:
+                    # Threads that fail at once share paramiko's one memory of the reason.
+                    if not self.is_alive:
+                        raise
+            if time.monotonic() > until:
+                raise self._explain_full("its sshd has allowed no further session")
+            time.sleep(PAUSE_S * random.SystemRandom().uniform(0.5, 1.5))
+            if self._reading.acquire(blocking=False):
+                try:
+                    self._end_reader()
+                finally:
+                    self._reading.release()
+
+    def _explain_full(self, cause: str) -> errors.DlperfError:
+        return make_error("SSH-SESSIONS", f"{cause} for {SESSION_S:g} s", node=self.node)

@@ -1,0 +1,58 @@
+"""Errors of transports: the class and the remedy of each code."""
+
+from collections.abc import Mapping
+
+from orchestrator import errors
+
+COMPARE = "compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY"
+FIXES: Mapping[type[errors.DlperfError], Mapping[str, str]] = {
+    errors.LocalError: {
+        "KNOWN-HOSTS": "",
+        "SSH-AGENT": 'eval "$(ssh-agent)"; ssh-add KEY, whose public half must lie beside it as'
+        " KEY.pub; or leave out `agent: true`",
+        "SSH-KEY": "set identity in the inventory to a private key of ssh-keygen's that is readable"
+        " and has no passphrase; for one that has: ssh-add it, and say `agent: true`",
+    },
+    errors.NodeUnreachable: {
+        "SSH-JUMP": "look at the jump host, and at AllowTcpForwarding and PermitOpen in its"
+        " sshd_config",
+        "SSH-LOST": "check the machine, its sshd and the network",
+        "SSH-NO-BANNER": "check whether its sshd hangs; correct address and port if it is no sshd",
+        "SSH-REFUSED": "start sshd there, or correct port in the inventory",
+        "SSH-RESET": "check the machine, the log of its sshd and the network",
+        "SSH-SESSIONS": "raise MaxSessions in its sshd_config, or end other sessions",
+        "SSH-THROTTLED": "raise MaxStartups (and look at PerSourcePenalties) in its sshd_config;"
+        " correct address and port if it is no sshd",
+        "SSH-UNREACHABLE": "check the address, the machine and the firewall; ~/.ssh/config is not"
+        " read: of a name that only it knows, write its HostName",
+        "START": "",
+        "STEP": "see what `sinfo` and `squeue --me --steps` say of it",
+    },
+    errors.CommandTimedOut: {"TIMEOUT": ""},
+    errors.NodeError: {
+        "SSH-ALGO": "allow current algorithms in its sshd_config, by KexAlgorithms,"
+        " HostKeyAlgorithms, Ciphers, MACs or PubkeyAcceptedAlgorithms",
+        "SSH-AUTH": "add the key's public half to the user's authorized_keys there; an RSA key"
+        " needs rsa-sha2-512 among PubkeyAcceptedAlgorithms in its sshd_config",
+        "SSH-AUTH-TRIES": "raise MaxAuthTries in its sshd_config",
+        "SSH-EXEC": "check ForceCommand and the user's shell there",
+        "SSH-HOSTKEY-CHANGED": "find out why; only then remove that line and run: dlperf-orch trust"
+        " INVENTORY; or correct host_key in the inventory",
+        "SSH-HOSTKEY-REVOKED": "give the node a new host key",
+        "SSH-HOSTKEY-TYPE": COMPARE,
+        "SSH-HOSTKEY-UNKNOWN": COMPARE,
+        "SSH-KILLED": "check the memory and the log of the node",
+        "SSH-SFTP": "set Subsystem sftp internal-sftp in its sshd_config",
+        "SSH-SHELL": "look at the user's start-up files, ~/.ssh/rc and /etc/ssh/sshrc there, or"
+        " `chsh -s /bin/sh USER`",
+    },
+    errors.UnfitError: {"OUTPUT": ""},
+}
+
+
+def make_error(code: str, cause: str, **where: str) -> errors.DlperfError:
+    """Return the error of a code, with its remedy."""
+    for kind, fixes in FIXES.items():
+        if code in fixes:
+            return kind(cause, code=code, fix=fixes[code], **where)
+    raise AssertionError(f"no class for {code}")
