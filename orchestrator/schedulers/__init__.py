@@ -1,8 +1,8 @@
 """Schedulers give nodes and run gangs on them; nothing outside this room knows how.
 
-``fanout`` gives nodes and ports over SSH and on this machine, ``slurm`` those of a job, with ports
-by ``slurm_nodes``; ``gangs`` runs what was given, under Slurm as a ``gang_step``; ``locks`` keeps
-other controllers off. To add one, write a module here that implements ``Scheduler``, and choose it
+``fanout`` gives nodes over SSH and on this machine, ``slurm`` those of a job; ``on_fleet`` is what
+both share, and ``gangs`` runs what was given, under Slurm as a ``gang_step``; ``locks`` keeps other
+controllers off. To add one, write a module here that implements ``Scheduler``, and choose it
 in ``choice`` by what the inventory says. Nodes have the names of the inventory.
 """
 

@@ -5,38 +5,28 @@ a task's supervisor record how it ended.
 """
 
 import contextlib
-import os
-import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from orchestrator import errors, nodeset, words
 from orchestrator.deadlines import QUEUE_IN_JOB_S
-from orchestrator.fleet import Answer, Fleet, ask_all
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.findings import found
-from orchestrator.model.image import Program
-from orchestrator.model.plan import Seat, Task
+from orchestrator.model.plan import Task
 from orchestrator.model.site import Finding
 from orchestrator.model.slurm import END_S
-from orchestrator.schedulers import (
-    Seen,
-    Watch,
-    _preflight,
-    addresses,
-    slurm_nodes,
-    slurm_queue,
-    strays,
-)
-from orchestrator.schedulers.gangs import Gangs
+from orchestrator.schedulers import Seen, Watch, addresses, slurm_queue, strays
+from orchestrator.schedulers.on_fleet import OnFleet
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.state import lock
-from orchestrator.transports import Completed
+from orchestrator.transports import Transport
 from orchestrator.transports.local import LocalTransport
 
 
-class Slurm:
+class Slurm(OnFleet):
     """Give the nodes of one job, in Slurm's order; a node runs one attempt at a time.
 
     Args:
@@ -46,23 +36,14 @@ class Slurm:
 
     def __init__(self, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> None:
         self._job = slurm_queue.job_id()
-        self._fleet = Fleet.of(cluster, state.resolve())
-        self._seats = seats(cluster, state)
+        fleet, seats = Fleet.of(cluster, state.resolve()), addresses.seats(cluster, state)
+        self._tasks = SlurmTasks(fleet, self._job, lock.own(state).record())
+        # Also of nodes that only an earlier job had.
+        super().__init__(fleet, seats, defaultdict(lambda: self._tasks), stopping)
         self._files = LocalTransport("shared")
-        self._tasks = SlurmTasks(self._fleet, self._job, lock.own(state).record())
-        self._gangs = Gangs({seat.node: self._tasks for seat in self._seats}, stopping)
-        self._lock = threading.Lock()
         self._taken: set[str] = set()
         self._lost: set[str] = set()
         self._has_given = False
-        self._looks = slurm_nodes.Looks()
-
-    def __enter__(self) -> "Slurm":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._gangs.close()
-        self._fleet.__exit__(*error)
 
     @property
     def lanes(self) -> int:
@@ -90,12 +71,9 @@ class Slurm:
     def check(self) -> None:
         """Do nothing: Slurm gives these nodes to nobody else while the job lives."""
 
-    def preflight(self, name: str, program: Program) -> None:
-        _preflight.same_image(self._fleet, name, program)
-
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
         """Look at containers, which outlive a job, at processes, and at what the job shares."""
-        strangers = strays.others(self._fleet, ours, inventory)
+        strangers = super().others(ours, inventory)
         job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S) if self._job else {}
         # NO is a job that has whole nodes; OK, the default, one that others may run beside.
         if job.get("OverSubscribe", "NO") == "NO":
@@ -113,26 +91,26 @@ class Slurm:
         self._refuse_late(request, job)
         with self._lock:
             with contextlib.suppress(errors.LocalError):
-                states = slurm_nodes.health(job, [seat.node for seat in self._seats])
-                self._lost |= {node for node in states if slurm_nodes.is_down(states[node])}
+                self._lost |= slurm_queue.find_down(job, [seat.node for seat in self._seats])
             fitting = [seat for seat in self._seats if seat.node not in self._lost]
             if len(request.seated(fitting)) < request.nodes:
                 raise self._too_few(request, len(request.seated(fitting)))
             given = request.seated(seat for seat in fitting if seat.node not in self._taken)
             if len(given) < request.nodes:
                 return None
-            self._taken |= {seat.node for seat in given}
+            names = {seat.node for seat in given}
+            dirty = names - self._tasks.clean
+            self._tasks.clean -= names
+            self._taken |= names
             self._has_given = True
-        names = [seat.node for seat in given]
         try:
-            busy = self._looks.take(names)
-            if busy is None:
-                busy = slurm_nodes.sweep(self._fleet, self._job, request, names)
-            port = slurm_nodes.free_port(request, names, busy)
+            if dirty:
+                live = {known.id for known in slurm_queue.jobs() if not known.is_over}
+                strays.end_jobs(self._fleet, sorted(dirty), self._job, live)
+            return Allocation(given, self._free_port(request, given, request.ports), self._job)
         except BaseException:
             self.release(Allocation(given, 0, self._job))
             raise
-        return Allocation(given, port, self._job)
 
     def reclaim(self, attempt: Attempt) -> Attempt:
         """Return the whole attempt: a step of any job is ended or adopted as a whole."""
@@ -146,43 +124,15 @@ class Slurm:
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Start the step, whose tasks wait at their gates; then open all gates by one line."""
-        return self._gangs.launch(attempt, self._tasks.extend_limits(limits))
+        return super().launch(attempt, self._tasks.extend_limits(limits))
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang by its files; a node that Slurm gives up is given up here."""
-        return self._tasks.correct_end(attempt, self._of(attempt).wait(attempt, limits, watch))
-
-    def adoptable(self, attempt: Attempt) -> bool:
-        """Return True if every task passed its gate; in a job that is over, if all ended well."""
-        return self._of(attempt).adoptable(attempt)
-
-    def clear(self, attempt: Attempt) -> None:
-        """End the step, and what of it is left on the nodes of this job."""
-        self._of(attempt).clear(attempt)
-        if attempt.handle == self._job:
-            self._looks.seen.update(self._tasks.clean(attempt))
+        return self._tasks.correct_end(attempt, super().wait(attempt, limits, watch))
 
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
         """End what runs for these sweeps on the nodes of this job, found by their ids."""
-        return strays.end(self._fleet, self._seats, tuple(sweeps)) if sweeps and self._job else {}
-
-    def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
-        tasks = {task.node: task for task in attempt.tasks}
-        return ask_all(list(tasks), lambda node: self._inspect(attempt, tasks[node]))
-
-    def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        return self._files.get_own(f"{attempt.folder(task)}/{name}", offset)
-
-    def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
-        for task in attempt.tasks:
-            for name, content in files.get(task.node_rank, {}).items():
-                self._files.put(content, f"{attempt.folder(task)}/{name}")
-
-    def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
-        for task in attempt.tasks:
-            for name in names.get(task.node_rank, ()):
-                with contextlib.suppress(OSError):
-                    os.unlink(f"{attempt.folder(task)}/{name}")
+        return super().strays(sweeps) if self._job else {}
 
     def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
         """Do nothing: the folders of attempts are in the state folder."""
@@ -190,10 +140,6 @@ class Slurm:
     def attempts(self, sweep: str) -> set[tuple[str, int]]:  # noqa: ARG002 - of any sweep
         """Return an empty set: the folders of attempts are in the state folder."""
         return set()
-
-    def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """Run commands on all nodes at once, as one step."""
-        return self._fleet.ask(argv, timeout_s)
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
         """Do nothing: every node sees this machine's files."""
@@ -203,9 +149,6 @@ class Slurm:
             healthy = [seat for seat in self._seats if seat.node not in self._lost]
             free = [seat for seat in healthy if seat.node not in self._taken]
         return len(request.seated(free)) < request.nodes <= len(request.seated(healthy))
-
-    def _of(self, attempt: Attempt) -> Gangs:
-        return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
 
     def _refuse_late(self, request: Request, job: Mapping[str, str]) -> None:
         """Refuse an attempt that the job's end would cut off."""
@@ -252,21 +195,17 @@ class Slurm:
             fix="ask for more with slurm.nodes",
         )
 
+    def _transport(self, node: str) -> Transport:  # noqa: ARG002 - all share them
+        return self._files
+
+    def _reachable(self, attempt: Attempt) -> list[Task]:
+        return list(attempt.tasks)
+
     def _inspect(self, attempt: Attempt, task: Task) -> Seen:
         try:
-            state = self._tasks.inspect(attempt, task)
+            return super()._inspect(attempt, task)
         except errors.UnfitError:
             refusal = self._tasks.refusal(attempt, task)
             if refusal is None:
                 raise
             return Seen("lost", 0, refusal)
-        log = Path(f"{attempt.folder(task)}/r{task.node_rank}.log")
-        size = log.stat().st_size if log.is_file() else 0
-        return Seen(state.phase, size)
-
-
-def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """Return the nodes as seats; sweeps have their folders in the state folder, which all see."""
-    root = str((state / "sweeps").resolve())
-    at = addresses.numbers(cluster.members) if slurm_queue.job_id() else {}  # else stand-ins
-    return tuple(node.seat(root, at.get(node.name, "")) for node in cluster.members)

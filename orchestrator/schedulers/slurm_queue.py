@@ -27,6 +27,7 @@ ENDED = frozenset(
         "TIMEOUT",
     ]
 )
+_DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
 UNKNOWN_JOB = "nvalid job id"
 MOST_NODES = 100_000
 _PASSING = (
@@ -224,6 +225,30 @@ def nodes(listed: str = "", patience_s: float = QUEUE_S) -> list[SlurmNode]:
     return [SlurmNode.of(record) for record in records(said, "nodename")]
 
 
+def find_down(job: Mapping[str, str], nodes: Sequence[str]) -> frozenset[str]:
+    """Query which of these nodes Slurm has given up, or has taken from the job.
+
+    A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
+
+    Args:
+        job: its fields.
+    """
+    states = _node_states(nodes)
+    kept = names(job["NodeList"]) if "NodeList" in job else nodes
+    return frozenset(node for node in nodes if node not in kept or is_down(states.get(node, "")))
+
+
+def are_down(listed: str) -> bool:
+    """Return True if Slurm can rely on none of these nodes, listed as squeue prints them."""
+    states = _node_states(names(listed)) if listed else {}
+    return bool(states) and all(map(is_down, states.values()))
+
+
+def is_down(state: str) -> bool:
+    """Return whether a node in this state cannot be relied on to run a task."""
+    return state.startswith(_DOWN) or state.endswith("*")
+
+
 def names(listed: str) -> tuple[str, ...]:
     """Return the nodes of a list as Slurm writes it, such as ``gpu[01-04],login``."""
     return tuple(nodeset.unfold_all(listed, MOST_NODES)) if listed else ()
@@ -250,6 +275,13 @@ def seconds(words: str) -> int | None:
     for part in parts:
         total = total * 60 + int(part) if part is not parts[0] else total + int(part)
     return total
+
+
+def _node_states(nodes: Sequence[str]) -> dict[str, str]:
+    """Query the states of nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
+    said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
+    lines = (line.partition("|") for line in said.splitlines())
+    return {name.strip(): state.strip().upper() for name, _, state in lines}
 
 
 def _job(line: str) -> Job:

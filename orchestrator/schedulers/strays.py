@@ -1,14 +1,15 @@
 """Find tasks on nodes by their marks and labels alone, and end those of given sweeps."""
 
 import contextlib
+import logging
 import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from orchestrator import errors, nodeset, words
+from orchestrator import errors, nodeset, processes, words
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.model.findings import found
@@ -18,7 +19,9 @@ from orchestrator.model.site import Finding
 from orchestrator.runtimes import marks
 from orchestrator.state.store import SWEEP_ID
 
+LOGGER = logging.getLogger("dlperf.slurm")
 LABEL = "dlperf.sweep"
+KNOWN = ("owner", "deadline", "lock", "job")  # marks, and labels but for the lock
 DATA = "data"  # in place of a sweep's id: the preparation of a data set
 _TASK = re.compile(rf"dlp-({DATA}|{SWEEP_ID.pattern})-", re.ASCII)
 _DATA_SET = re.compile(rf"dlp-{DATA}-(\w+)-", re.ASCII)  # any process may have any mark
@@ -40,6 +43,7 @@ class MarkedTask:
         owner: the record of who started it; empty if it is unknown.
         deadline: when it ends by itself, in seconds since the epoch; empty if unknown.
         lock: of a process, where its controller has this machine's lock, if not at its usual place.
+        job: the job of Slurm's whose step it is; empty for others.
         is_running: False for a container that has ended.
     """
 
@@ -48,7 +52,8 @@ class MarkedTask:
     owner: str = ""
     deadline: str = ""
     lock: str = ""
-    is_running: bool = True
+    job: str = ""
+    is_running: bool = field(default=True, kw_only=True)
 
 
 def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
@@ -60,18 +65,18 @@ def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
         NodeError: the node does not answer.
     """
     found: dict[str, MarkedTask] = {}
-    for name, known in marks.listed(fleet.transports[node]):
+    for known in marks.listed(fleet.transports[node]):
+        name = known.pop("task")
         sweep = _TASK.match(name)
-        found[name] = MarkedTask(name, sweep[1] if sweep else "", *known)
+        values = (known.get(mark, "") for mark in KNOWN)
+        found[name] = MarkedTask(name, sweep[1] if sweep else "", *values)
     with contextlib.suppress(errors.UnfitError):
         there = fleet.containers[node].labelled(LABEL) if node in fleet.engines else ()
         for container in there:
-            owner, until = (
-                container.labels.get(f"dlperf.{it}", "") for it in ("owner", "deadline")
-            )
+            values = (container.labels.get(f"dlperf.{mark}", "") for mark in KNOWN)
             is_running = container.state in ("running", "paused", "restarting")
             found[container.name] = MarkedTask(
-                container.name, container.labels[LABEL], owner, until, is_running=is_running
+                container.name, container.labels[LABEL], *values, is_running=is_running
             )
     # A name that contains the sweep's id or the data set says more than a launcher's.
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
@@ -171,11 +176,7 @@ def end(
 
     def end_on(node: str) -> tuple[str, ...]:
         names = find_names(fleet, node, sweep_ids)
-        for name in names:
-            with contextlib.suppress(errors.UnfitError):
-                if node in fleet.engines:
-                    fleet.containers[node].remove(name)
-            marks.kill(fleet.transports[node], name, node=node)
+        _end(fleet, node, names)
         for sweep_id in sweep_ids:
             argv = ("sh", "-c", FORGET_KEYS, "sh", f"{roots[node]}/{sweep_id}")
             fleet.transports[node].run(argv, timeout_s=COMMAND_S)
@@ -184,3 +185,36 @@ def end(
     answers = ask_all(list(fleet.transports), end_on)
     settled(answers)
     return {answer.node: answer.value for answer in answers if answer.value}
+
+
+def end_jobs(fleet: Fleet, nodes: Sequence[str], job: str, live: Collection[str]) -> None:
+    """End what earlier gangs of a job left on its nodes, and gangs of jobs that are over.
+
+    Containers of another user stay: whether that user's job is over is not known.
+
+    Args:
+        live: ids of the user's jobs that are not over.
+
+    Raises:
+        NodeError: a node does not answer.
+        LeftoverError: some processes could not be ended.
+    """
+    user = processes.user()
+
+    def end_on(node: str) -> None:
+        for task in _find(fleet, node):
+            owner = Holder.read(task.owner)
+            is_left = task.job and (task.job == job or task.job not in live)
+            if is_left and (owner is None or owner.user == user):
+                LOGGER.debug("%s: left by an earlier gang: %s", node, task.name)
+                _end(fleet, node, [task.name])
+
+    settled(ask_all(nodes, end_on))
+
+
+def _end(fleet: Fleet, node: str, names: Iterable[str]) -> None:
+    for name in names:
+        with contextlib.suppress(errors.UnfitError):
+            if node in fleet.engines:
+                fleet.containers[node].remove(name)
+        marks.kill(fleet.transports[node], name, node=node)

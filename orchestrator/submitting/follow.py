@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.schedulers import slurm_nodes, slurm_queue
+from orchestrator.schedulers import slurm_queue
 from orchestrator.signals import Stopped
 
 LOOK_S, QUEUE_EVERY_S = 0.5, 5.0
@@ -118,7 +118,7 @@ def _describe(job: slurm_queue.Job) -> str:
     is_silent = False
     if job.state == "RUNNING" and not job.lost_host:
         with contextlib.suppress(errors.DlperfError):
-            is_silent = slurm_nodes.are_down(job.batch_host)
+            is_silent = slurm_queue.are_down(job.batch_host)
     silent = f"; Slurm hears nothing of {job.batch_host}, which runs its script"
     return f"{job.summary}{silent if is_silent else ''}"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.schedulers import gang_step, slurm_nodes, slurm_queue
+from orchestrator.schedulers import gang_step, slurm_queue
 from orchestrator.schedulers.slurm_tasks import least_cpus
 from orchestrator.transports import steps
 
@@ -29,7 +29,7 @@ def test_times_left_are_read(words: str, seconds: int | None) -> None:
 )
 def test_states_of_nodes_that_cannot_be_relied_on(state: str, down: bool) -> None:
     """A node that drains ends what it has."""
-    assert slurm_nodes.is_down(state) == down
+    assert slurm_queue.is_down(state) == down
 
 
 @pytest.mark.parametrize(

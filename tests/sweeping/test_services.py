@@ -15,7 +15,8 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers.fanout import Fanout, places
+from orchestrator.schedulers.addresses import seats
+from orchestrator.schedulers.fanout import Fanout
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import attempts, closing
 from orchestrator.transports.local import LocalTransport
@@ -57,7 +58,7 @@ class Pair:
         name = f"s{os.getpid()}"
         made = Attempt(
             *(name, self.folder.name, len(self.attempts) + 1, where, self._port, (leader, other)),
-            seats=places(CLUSTER, folder),
+            seats=seats(CLUSTER, folder),
         )
         self.attempts.append(made)
         return made

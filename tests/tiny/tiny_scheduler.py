@@ -26,7 +26,7 @@ from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers import Seen, choice
+from orchestrator.schedulers import Seen, addresses, choice
 from orchestrator.schedulers.gangs import Gangs
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
@@ -58,6 +58,9 @@ class Tiny(Gangs):
 
     def __enter__(self) -> "Tiny":
         return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -159,7 +162,7 @@ class Tiny(Gangs):
         def look(node: str) -> Seen:
             log = Path(attempt.folder(tasks[node])) / f"r{tasks[node].node_rank}.log"
             size = log.stat().st_size if log.exists() else 0
-            return Seen(self._at(tasks[node]).inspect(attempt, tasks[node]).phase, size)
+            return Seen(self._runtimes[node].inspect(attempt, tasks[node]).phase, size)
 
         return ask_all(list(tasks), look)
 
@@ -241,7 +244,7 @@ def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:  # noqa: ARG001 - 
 
 def install() -> None:
     """Take the place of what the program reaches nodes by."""
-    choice.reach, choice.seats = reach, seats
+    choice.reach, addresses.seats = reach, seats
 
 
 def _shared() -> Path:
