@@ -3,7 +3,7 @@
 import contextlib
 import posixpath
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from orchestrator.deadlines import COMMAND_S, REMOVE_S
 from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.model.attempt import Allocation, Attempt, Request
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.plan import Seat, Task
+from orchestrator.model.plan import Task
 from orchestrator.schedulers import addresses, locks, strays
 from orchestrator.schedulers.on_fleet import OnFleet
 from orchestrator.state import lock
@@ -46,7 +46,6 @@ class Fanout(OnFleet):
         self._here = frozenset(node.name for node in fleet.cluster.members if node.is_here)
         self._locks: locks.Locks | None = None
         self._searching = threading.Lock()
-        self._taken: dict[str, int] = {}  # port by node
 
     @classmethod
     def of(cls, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> "Fanout":
@@ -118,11 +117,6 @@ class Fanout(OnFleet):
         self._take(kept, attempt.port)
         return replace(attempt, tasks=tasks, seats=kept)
 
-    def release(self, allocation: Allocation) -> None:
-        with self._lock:
-            for seat in allocation.seats:
-                self._taken.pop(seat.node, None)
-
     def clear(self, attempt: Attempt) -> None:
         """End every process of the attempt on nodes that the inventory has."""
         super().clear(replace(attempt, tasks=tuple(self._reachable(attempt))))
@@ -164,10 +158,6 @@ class Fanout(OnFleet):
             return True
 
         settled(ask_all([name for name in self._fleet.transports if name not in self._here], send))
-
-    def _take(self, seats: Iterable[Seat], port: int) -> None:
-        with self._lock:
-            self._taken.update((seat.node, port) for seat in seats)
 
 
 def _forget(attempt: Attempt, task: Task, fetched: Collection[int]) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
 """What the schedulers that ship share: the nodes of a fleet, and the files of tasks there."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.fleet import Answer, Fleet, ask_all, settled
-from orchestrator.model.attempt import Attempt, Request
+from orchestrator.model.attempt import Allocation, Attempt, Request
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
@@ -38,12 +38,18 @@ class OnFleet(Gangs):
         super().__init__(runtimes, stopping)
         self._fleet, self._seats = fleet, seats
         self._lock = threading.Lock()
+        self._taken: dict[str, int] = {}  # port by node
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self._fleet.__exit__(*error)
+
+    def release(self, allocation: Allocation) -> None:
+        with self._lock:
+            for seat in allocation.seats:
+                self._taken.pop(seat.node, None)
 
     def preflight(self, name: str, program: Program) -> None:
         """Check that every node with an engine has the image.
@@ -105,6 +111,10 @@ class OnFleet(Gangs):
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
         return self._fleet.ask(argv, timeout_s)
+
+    def _take(self, seats: Iterable[Seat], port: int) -> None:
+        with self._lock:
+            self._taken.update((seat.node, port) for seat in seats)
 
     def _transport(self, node: str) -> Transport:
         """Return the way to the files of a node's tasks."""

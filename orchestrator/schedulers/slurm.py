@@ -41,7 +41,6 @@ class Slurm(OnFleet):
         # Also of nodes that only an earlier job had.
         super().__init__(fleet, seats, defaultdict(lambda: self._tasks), stopping)
         self._files = LocalTransport("shared")
-        self._taken: set[str] = set()
         self._lost: set[str] = set()
         self._has_given = False
 
@@ -101,7 +100,7 @@ class Slurm(OnFleet):
             names = {seat.node for seat in given}
             dirty = names - self._tasks.clean
             self._tasks.clean -= names
-            self._taken |= names
+            self._taken.update(dict.fromkeys(names, 0))
             self._has_given = True
         try:
             if dirty:
@@ -114,13 +113,8 @@ class Slurm(OnFleet):
 
     def reclaim(self, attempt: Attempt) -> Attempt:
         """Return the whole attempt: a step of any job is ended or adopted as a whole."""
-        with self._lock:
-            self._taken |= {seat.node for seat in attempt.seats}
+        self._take(attempt.seats, attempt.port)
         return attempt
-
-    def release(self, allocation: Allocation) -> None:
-        with self._lock:
-            self._taken -= {seat.node for seat in allocation.seats}
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Start the step, whose tasks wait at their gates; then open all gates by one line."""

@@ -11,8 +11,7 @@ from orchestrator.fleet import Pool
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers._wait import Wait
-from orchestrator.schedulers.gangs import Gangs
+from orchestrator.schedulers.gangs import Gangs, Wait
 from orchestrator.transports.local import LocalTransport
 
 pytestmark = pytest.mark.cluster
