@@ -43,7 +43,8 @@ class Seen:
 class Scheduler(Protocol):
     """Gives nodes, runs gangs on them, and knows the way to their files.
 
-    Its methods are called by several threads at once.
+    Its methods are called by several threads at once. Those that ask nodes raise a NodeError where
+    one does not answer.
     """
 
     @property
@@ -67,37 +68,23 @@ class Scheduler(Protocol):
 
         Raises:
             StoreError: LOCKED, by whom and since when; nothing is held.
-            NodeError: a node does not answer.
         """
 
     def check(self) -> None:
-        """Check that the nodes are still held by this controller alone.
-
-        Raises:
-            StoreError: LOCKED; another controller took a node, what was measured may be disturbed.
-        """
+        """Check that no other controller took a node meanwhile; raise LOCKED or LOCK if one did."""
 
     def preflight(self, name: str, program: Program) -> None:
-        """Check that the nodes have the image.
-
-        Args:
-            name: of the image.
-            program: what is in the image.
+        """Check that the nodes have the program of an image, which the message names.
 
         Raises:
             ImageError: a node does not have that image.
-            NodeError: a node does not answer.
         """
 
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
-        """Return a finding per gang of another state folder and data preparation on the nodes.
+        """Return a finding per data preparation and gang on the nodes, except of our sweeps.
 
         Args:
-            ours: ids of the sweeps whose gangs may run.
             inventory: as the user names it, for commands to paste.
-
-        Raises:
-            NodeError: a node does not answer.
         """
 
     def allocate(self, request: Request) -> Allocation | None:
@@ -108,17 +95,14 @@ class Scheduler(Protocol):
 
         Raises:
             UnfitError: the request can never be met: PORT-BUSY, NO-NODES.
-            NodeError: a node does not answer.
         """
 
     def reclaim(self, attempt: Attempt) -> Attempt:
         """Mark the nodes of an earlier run's attempt as taken, until they are released.
 
         Each open attempt of this state folder on the cluster is reclaimed before the first request,
-        also one that an earlier run has reclaimed and released.
-
-        Returns:
-            The attempt with those tasks only whose nodes the inventory still has.
+        also one that an earlier run has reclaimed and released. Return the attempt without tasks
+        on nodes that the inventory no longer has.
 
         Raises:
             UnfitError: NODE-MOVED; the inventory gives a node of it another address.
@@ -142,11 +126,7 @@ class Scheduler(Protocol):
         """Watch the gang until all of it has ended; the first that fails ends the others."""
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Return whether every task passed its gate, so that the gang is running or has ended.
-
-        Raises:
-            NodeError: a node does not answer; what it runs is not known.
-        """
+        """Return whether every task passed its gate, so that the gang is running or has ended."""
 
     def clear(self, attempt: Attempt) -> None:
         """End every process of the attempt on every node and make sure that none is left.
@@ -159,7 +139,6 @@ class Scheduler(Protocol):
         """End what runs for these sweeps, found by name; by node, the tasks that were ended.
 
         Raises:
-            NodeError: a node does not answer.
             LeftoverError: some processes could not be ended.
         """
 
@@ -167,17 +146,10 @@ class Scheduler(Protocol):
         """Return each task's present state, leader first; an error where a node does not answer."""
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        """Read a file in a task's folder from ``offset``, at most a few MiB; None if there is none.
-
-        Raises:
-            NodeError: the node does not answer.
-        """
+        """Read a file in a task's folder, at most a few MiB from ``offset``; None without one."""
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """Put files into the folders of tasks.
-
-        Args:
-            files: by node_rank, the contents of files by name.
+        """Put files into the folders of tasks: by node_rank, the contents by name.
 
         Raises:
             NodeError, LocalError: some files may be written; they are removed with the folders.
@@ -187,13 +159,7 @@ class Scheduler(Protocol):
         """Remove files from the folders of tasks, by node_rank; a silent node keeps its own."""
 
     def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
-        """Remove the attempt's folders where they are not in the state folder.
-
-        A folder whose log is nowhere else stays.
-
-        Args:
-            fetched: the node_ranks whose log is here.
-        """
+        """Remove the attempt's folders from other machines, without logs not ``fetched`` yet."""
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
         """List attempts, by trial and number, with folders elsewhere than in the state folder."""
@@ -204,10 +170,7 @@ class Scheduler(Protocol):
         """Run a command on nodes, by node name; the answers are in the order of ``argv``."""
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """Write a program's files on every node that does not share this machine's disk.
-
-        Args:
-            files: the contents of files by path below ``folder``.
+        """Write files, by path below ``folder``, on nodes that do not share this machine's disk.
 
         Raises:
             NodeError, LocalError: some nodes may have them.

@@ -52,19 +52,13 @@ class SlurmTasks:
         return self._gang(attempt).open()
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """Determine the state from its files; without an end file, from its step and node.
-
-        Raises:
-            NodeError: NODE-DOWN; Slurm has given up the node while the step still runs.
-        """
+        """Determine the state from its files; without an end file, from its step and node."""
         state = self._look(attempt, task)
         end = state.end
         # In both ways Slurm ends it: by a signal to its supervisor, later by the kill of all.
-        if end is None or end.why not in ("stopped", "lost"):
-            return state
-        if not self._gang(attempt).was_preempted():
-            return state
-        return replace(state, end=replace(end, why="preempted"))
+        if end and end.why in ("stopped", "lost") and self._gang(attempt).was_preempted():
+            return replace(state, end=replace(end, why="preempted"))
+        return state
 
     def _look(self, attempt: Attempt, task: Task) -> TaskState:
         gang = self._gang(attempt)
@@ -103,7 +97,6 @@ class SlurmTasks:
         return replace(gang, reason="oom", first=replace(short, why="oom"))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """Read the task's raw log from ``offset``, at most a few MiB."""
         return self._files.of(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:  # noqa: ARG002 - a gang ends as a whole

@@ -134,28 +134,21 @@ def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Fin
             f"wait for its end; or run `dlperf-orch data prepare {dataset}` again, which finds the"
             " work, and press Ctrl-C",
         )
-    by = "an unknown user"
-    if owner is not None:
-        by = f"{owner}, state folder {owner.folder}"
+    by = f"{owner}, state folder {owner.folder}" if owner else "an unknown user"
     until = "it has no known deadline"
     if task.deadline.isdecimal() and len(task.deadline) < 12:
         at = datetime.fromtimestamp(int(task.deadline), UTC)
         until = f"it ends by itself at {at:%Y-%m-%d %H:%M:%S} UTC at the latest"
-    name = words.printable(sweep or task.name)
     fix = f"find out whose it is, then `docker rm --force {shlex.quote(task.name)}` there"
     if SWEEP_ID.fullmatch(sweep):
-        lost = f"if that folder is lost: `dlperf-orch stop {sweep} --on {shlex.quote(inventory)}`"
-        fix = f"`dlperf-orch stop {sweep}` where it was started; {lost}"
+        there = "` where it was started"
         if owner is not None:
-            there = f"--state {shlex.quote(owner.folder)}` on {owner.process.host}"
-            fix = f"`dlperf-orch stop {sweep} {there}; {lost}"
-    return found(
-        "OTHER-GANG",
-        where,
-        f"{words.printable(task.name)} of sweep {name} runs on the node, started by {by}; {until}",
-        "no gang of another state folder",
-        fix,
-    )
+            there = f" --state {shlex.quote(owner.folder)}` on {owner.process.host}"
+        lost = f"if that folder is lost: `dlperf-orch stop {sweep} --on {shlex.quote(inventory)}`"
+        fix = f"`dlperf-orch stop {sweep}{there}; {lost}"
+    task_name, name = words.printable(task.name), words.printable(sweep or task.name)
+    seen = f"{task_name} of sweep {name} runs on the node, started by {by}; {until}"
+    return found("OTHER-GANG", where, seen, "no gang of another state folder", fix)
 
 
 def end(
