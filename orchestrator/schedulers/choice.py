@@ -12,8 +12,9 @@ from orchestrator.model.plan import Task
 from orchestrator.model.site import NodeFacts
 from orchestrator.runtimes import docker_run
 from orchestrator.runtimes.grants import ContainerSettings, Grants, pairs, way_of_gpus
-from orchestrator.schedulers import Scheduler, slurm_tasks
+from orchestrator.schedulers import slurm_tasks
 from orchestrator.schedulers.fanout import Fanout
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.schedulers.slurm import Slurm
 
 _ASKED = "$(id -u):$(id -g)"

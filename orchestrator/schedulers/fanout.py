@@ -14,7 +14,7 @@ from orchestrator.model.attempt import Allocation, Attempt, Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.schedulers import addresses, locks, strays
-from orchestrator.schedulers.on_fleet import OnFleet
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state import lock
 
 # $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
@@ -29,7 +29,7 @@ ATTEMPTS = (
 )
 
 
-class Fanout(OnFleet):
+class Fanout(Scheduler):
     """Nodes in the inventory's order; a node runs one attempt at a time.
 
     Args:

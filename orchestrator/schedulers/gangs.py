@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Gangs:
-    """Implements the part of ``Scheduler`` that runs gangs; all nodes are called at the same time.
+    """Runs gangs; all nodes are called at the same time.
 
     Args:
         runtimes: by node name.
@@ -45,6 +45,15 @@ class Gangs:
         self._runtimes, self._stopping = runtimes, stopping
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
+        """Bring every task to its gate, then open all gates.
+
+        Returns:
+            False if some task did not come to its gate or was stopped there; others may wait at
+            theirs or run until ``clear``.
+
+        Raises:
+            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
+        """
         tasks: Sequence[Task] = attempt.tasks
         settled(self._ask_all(tasks, lambda at, task: at.create(attempt, task, limits)))
         began = time.monotonic()
@@ -74,6 +83,7 @@ class Gangs:
             pool.close()
 
     def adoptable(self, attempt: Attempt) -> bool:
+        """Return whether every task passed its gate, so that the gang is running or has ended."""
         states = self._ask_all(
             attempt.tasks,
             lambda at, task: REPEATABLE.call(lambda: at.inspect(attempt, task)),
@@ -86,6 +96,11 @@ class Gangs:
         )
 
     def clear(self, attempt: Attempt) -> None:
+        """End every process of the attempt on every node and make sure that none is left.
+
+        Raises:
+            LeftoverError: names the tasks that could not be ended, after trying on every node.
+        """
         answers = self._ask_all(
             attempt.tasks, lambda at, task: REPEATABLE.call(lambda: at.remove(attempt, task))
         )

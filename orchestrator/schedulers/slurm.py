@@ -19,15 +19,17 @@ from orchestrator.model.plan import Task
 from orchestrator.model.site import Finding
 from orchestrator.model.slurm import END_S
 from orchestrator.schedulers import Seen, Watch, addresses, slurm_queue, strays
-from orchestrator.schedulers.on_fleet import OnFleet
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.state import lock
 from orchestrator.transports import Transport
 from orchestrator.transports.local import LocalTransport
 
 
-class Slurm(OnFleet):
+class Slurm(Scheduler):
     """Give the nodes of one job, in Slurm's order; a node runs one attempt at a time.
+
+    Slurm gives these nodes to nobody else while the job lives.
 
     Args:
         state: the state folder, on a file system that all nodes share.
@@ -66,9 +68,6 @@ class Slurm(OnFleet):
                 fix="run it on a login node without SLURM_JOB_ID, where it submits itself",
             )
         yield
-
-    def check(self) -> None:
-        """Do nothing: Slurm gives these nodes to nobody else while the job lives."""
 
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
         """Look at containers, which outlive a job, at processes, and at what the job shares."""
@@ -127,16 +126,6 @@ class Slurm(OnFleet):
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
         """End what runs for these sweeps on the nodes of this job, found by their ids."""
         return super().strays(sweeps) if self._job else {}
-
-    def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
-        """Do nothing: the folders of attempts are in the state folder."""
-
-    def attempts(self, sweep: str) -> set[tuple[str, int]]:  # noqa: ARG002 - of any sweep
-        """Return an empty set: the folders of attempts are in the state folder."""
-        return set()
-
-    def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """Do nothing: every node sees this machine's files."""
 
     def _waits(self, request: Request) -> bool:
         with self._lock:
