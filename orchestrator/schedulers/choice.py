@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
@@ -33,7 +34,7 @@ def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Schedu
     """
     if cluster.slurm is not None:
         return Slurm(cluster, state, stopping)
-    return Fanout.of(cluster, state, stopping)
+    return Fanout(Fleet.of(cluster), state, stopping)
 
 
 def quote_lines(

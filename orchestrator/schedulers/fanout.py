@@ -11,7 +11,6 @@ from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, REMOVE_S
 from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.model.attempt import Allocation, Attempt, Request
-from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.schedulers import addresses, locks, strays
 from orchestrator.schedulers.scheduler import Scheduler
@@ -46,10 +45,6 @@ class Fanout(Scheduler):
         self._here = frozenset(node.name for node in fleet.cluster.members if node.is_here)
         self._locks: locks.Locks | None = None
         self._searching = threading.Lock()
-
-    @classmethod
-    def of(cls, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> "Fanout":
-        return cls(Fleet.of(cluster), state, stopping)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

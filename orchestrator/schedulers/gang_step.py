@@ -202,17 +202,15 @@ class GangStep:
         return True
 
     def _is_absent(self) -> bool:
-        """Return whether squeue, several times in a row, no longer lists a step that it listed."""
-        now = time.monotonic()
+        """Return True once squeue has not listed the step in several looks, or its job is over."""
         with self._lock:
-            if now - self._looked_at < LOOK_S:
-                return self._absent >= ABSENT
-            self._looked_at = now
-            with contextlib.suppress(errors.LocalError):
-                self._absent = 0 if self._ids() else self._absent + 1
-                jobs = slurm_queue.jobs(ids=(self._attempt.handle,)) if self._absent else ()
-                if self._absent and all(job.is_over for job in jobs):
-                    self._absent = ABSENT
+            if time.monotonic() - self._looked_at >= LOOK_S:
+                self._looked_at = time.monotonic()
+                with contextlib.suppress(errors.LocalError):
+                    self._absent = 0 if self._ids() else self._absent + 1
+                    jobs = slurm_queue.jobs(ids=(self._attempt.handle,)) if self._absent else ()
+                    if self._absent and all(job.is_over for job in jobs):
+                        self._absent = ABSENT
             return self._absent >= ABSENT
 
     def _ids(self) -> list[str]:

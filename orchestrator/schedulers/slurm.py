@@ -20,6 +20,7 @@ from orchestrator.model.site import Finding
 from orchestrator.model.slurm import END_S
 from orchestrator.schedulers import Seen, Watch, addresses, slurm_queue, strays
 from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.schedulers.slurm_queue import GO_ON
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.state import lock
 from orchestrator.transports import Transport
@@ -72,7 +73,7 @@ class Slurm(Scheduler):
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
         """Look at containers, which outlive a job, at processes, and at what the job shares."""
         strangers = super().others(ours, inventory)
-        job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S) if self._job else {}
+        job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S)
         # NO is a job that has whole nodes; OK, the default, one that others may run beside.
         if job.get("OverSubscribe", "NO") == "NO":
             return strangers
@@ -123,10 +124,6 @@ class Slurm(Scheduler):
         """Watch the gang by its files; a node that Slurm gives up is given up here."""
         return self._tasks.correct_end(attempt, super().wait(attempt, limits, watch))
 
-    def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-        """End what runs for these sweeps on the nodes of this job, found by their ids."""
-        return super().strays(sweeps) if self._job else {}
-
     def _waits(self, request: Request) -> bool:
         with self._lock:
             healthy = [seat for seat in self._seats if seat.node not in self._lost]
@@ -135,30 +132,23 @@ class Slurm(Scheduler):
 
     def _refuse_late(self, request: Request, job: Mapping[str, str]) -> None:
         """Refuse an attempt that the job's end would cut off."""
+        trial = request.trial
         if slurm_queue.is_preempted(job):
-            raise errors.TimeOver(
-                "Slurm ends the job soon, to make room for one of higher priority",
-                code="PREEMPTED",
-                trial=request.trial,
-                fix="run the same command again: it goes on in another job",
-            )
-        left_s = slurm_queue.time_left_s(job)
-        needed_s = request.time_s + END_S
+            seen = "Slurm ends the job soon, to make room for one of higher priority"
+            raise errors.TimeOver(seen, code="PREEMPTED", trial=trial, fix=GO_ON)
+        left_s, needed_s = slurm_queue.time_left_s(job), request.time_s + END_S
         if left_s is None or left_s >= needed_s:
             return
         needed = f"an attempt may take {words.limit(request.time_s)}, and {END_S} s are for ending"
-        if not self._has_given:  # another job like this one would not suffice either
-            raise errors.UnfitError(
-                f"the job has {words.limit(left_s)} when its first attempt could begin; {needed}",
-                code="WALLTIME",
-                trial=request.trial,
-                fix="allow more with slurm.time, or less with method.time_limit_s",
-            )
-        raise errors.TimeOver(
-            f"the job ends in {words.limit(left_s)}; {needed}",
+        if self._has_given:
+            seen = f"the job ends in {words.limit(left_s)}; {needed}"
+            raise errors.TimeOver(seen, code="WALLTIME", trial=trial, fix=GO_ON)
+        # Another job like this one would not suffice either.
+        raise errors.UnfitError(
+            f"the job has {words.limit(left_s)} when its first attempt could begin; {needed}",
             code="WALLTIME",
-            trial=request.trial,
-            fix="run the same command again: it goes on in another job",
+            trial=trial,
+            fix="allow more with slurm.time, or less with method.time_limit_s",
         )
 
     def _too_few(self, request: Request, fitting: int) -> errors.DlperfError:
@@ -169,7 +159,7 @@ class Slurm(Scheduler):
                 code="NODE-DOWN",
                 node=nodeset.fold(sorted(self._lost)),
                 trial=request.trial,
-                fix="run the same command again: it goes on in another job, on other nodes",
+                fix=f"{GO_ON}, on other nodes",
             )
         return errors.UnfitError(
             f"{seen} with {request.gpus_per_node} GPUs",

@@ -12,20 +12,13 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.slurm import SlurmNode, environment, records
 
 AGAIN_S = 1.0
+GO_ON = "run the same command again: it goes on in another job"
 # States in which a job is over for good; every other one, also one not known here, is not.
 ENDED = frozenset(
-    [
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PREEMPTED",
-        "REVOKED",
-        "TIMEOUT",
-    ]
+    (
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
+        *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
+    )
 )
 _DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
 _GONE = ("nvalid job id", "already")

@@ -134,7 +134,7 @@ def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
         f"Slurm gave up the node that ran job {job.id}; the job was cancelled",
         code="NODE-DOWN",
         node=job.lost_host,
-        fix="run the same command again: it goes on in another job, on other nodes",
+        fix=f"{slurm_queue.GO_ON}, on other nodes",
     )
 
 
@@ -147,8 +147,4 @@ def _outcome(job: slurm_queue.Job) -> errors.DlperfError:
     code, words = OUTCOMES.get(job.state, ("JOB-LOST", "its controller left no exit code"))
     state = job.state if job.reason in ("None", "") else f"{job.state}, {job.reason}"
     kind = errors.NodeError if code in ("NODE-FAIL", "PREEMPTED", "JOB-LOST") else errors.LocalError
-    return kind(
-        f"job {job.id} ended ({state}): {words}",
-        code=code,
-        fix="run the same command again: it goes on in another job",
-    )
+    return kind(f"job {job.id} ended ({state}): {words}", code=code, fix=slurm_queue.GO_ON)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
+from orchestrator.fleet import Fleet
 from orchestrator.launchers import mpirun
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
@@ -39,7 +40,7 @@ class Pair:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self._port = folder, port
         self.stop = False
-        self.scheduler = Fanout.of(CLUSTER, folder, lambda: self.stop)
+        self.scheduler = Fanout(Fleet.of(CLUSTER), folder, lambda: self.stop)
         self.attempts: list[Attempt] = []
 
     def attempt(self, script: str, service: str = "sh ./r1.sshd.sh") -> Attempt:
