@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from orchestrator import errors, nodeset, processes, words
+from orchestrator import errors, nodeset, words
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.model.findings import found
@@ -20,8 +20,8 @@ from orchestrator.runtimes import marks
 from orchestrator.state.store import SWEEP_ID
 
 LOGGER = logging.getLogger("dlperf.slurm")
-LABEL = "dlperf.sweep"
-KNOWN = ("owner", "deadline", "lock", "job")  # marks, and labels but for the lock
+LABEL, JOB = "dlperf.sweep", "dlperf.job"
+KNOWN = ("owner", "deadline", "lock")  # marks, and labels but for the lock
 DATA = "data"  # in place of a sweep's id: the preparation of a data set
 _TASK = re.compile(rf"dlp-({DATA}|{SWEEP_ID.pattern})-", re.ASCII)
 _DATA_SET = re.compile(rf"dlp-{DATA}-(\w+)-", re.ASCII)  # any process may have any mark
@@ -43,7 +43,6 @@ class MarkedTask:
         owner: the record of who started it; empty if it is unknown.
         deadline: when it ends by itself, in seconds since the epoch; empty if unknown.
         lock: of a process, where its controller has this machine's lock, if not at its usual place.
-        job: the job of Slurm's whose step it is; empty for others.
         is_running: False for a container that has ended.
     """
 
@@ -52,7 +51,6 @@ class MarkedTask:
     owner: str = ""
     deadline: str = ""
     lock: str = ""
-    job: str = ""
     is_running: bool = field(default=True, kw_only=True)
 
 
@@ -183,8 +181,6 @@ def end(
 def end_jobs(fleet: Fleet, nodes: Sequence[str], job: str, live: Collection[str]) -> None:
     """End what earlier gangs of a job left on its nodes, and gangs of jobs that are over.
 
-    Containers of another user stay: whether that user's job is over is not known.
-
     Args:
         live: ids of the user's jobs that are not over.
 
@@ -192,15 +188,24 @@ def end_jobs(fleet: Fleet, nodes: Sequence[str], job: str, live: Collection[str]
         NodeError: a node does not answer.
         LeftoverError: some processes could not be ended.
     """
-    user = processes.user()
+    user = f"{os.getuid()}:{os.getgid()}"
+
+    def is_left(of: str) -> bool:
+        return of != "" and (of == job or of not in live)
 
     def end_on(node: str) -> None:
-        for task in _find(fleet, node):
-            owner = Holder.read(task.owner)
-            is_left = task.job and (task.job == job or task.job not in live)
-            if is_left and (owner is None or owner.user == user):
-                LOGGER.debug("%s: left by an earlier gang: %s", node, task.name)
-                _end(fleet, node, [task.name])
+        processes = marks.listed(fleet.transports[node])
+        names = {known["task"] for known in processes if is_left(known.get("job", ""))}
+        if node in fleet.engines:
+            with contextlib.suppress(errors.UnfitError):
+                containers = fleet.containers[node]
+                for listed in containers.labelled(JOB):
+                    state = containers.find(listed.name) if is_left(listed.labels[JOB]) else None
+                    if state is not None and state.user == user:  # else its user may end it
+                        names.add(listed.name)
+        for name in names:
+            LOGGER.debug("%s: left by an earlier gang: %s", node, name)
+        _end(fleet, node, names)
 
     settled(ask_all(nodes, end_on))
 
