@@ -115,8 +115,7 @@ class Fleet:
             LocalError: OPEN-FILES; this process may open too few files for so many nodes.
         """
         open_files.suffice(len(cluster.members))
-        reach = _steps(shared) if cluster.slurm else _transport
-        transports = {node.name: reach(node) for node in cluster.members}
+        transports = _reach(cluster, shared)
         contained = [node for node in cluster.members if node.has_engine]
         if not contained:
             return cls(cluster, transports)
@@ -240,17 +239,19 @@ def settled(answers: Sequence[Answer[T]]) -> None:
     raise gravest
 
 
-def _steps(shared: Path | None) -> Callable[[Node], Transport]:
-    """Return a function that makes nodes' transports, which share steps of this program's job."""
-    from orchestrator.transports.steps import Steps, StepTransport
+def _reach(cluster: Cluster, shared: Path | None) -> Mapping[str, Transport]:
+    """Return the transports of nodes; those of Slurm share steps of this program's job."""
+    if cluster.slurm is not None:
+        from orchestrator.transports.steps import Steps, StepTransport
 
-    steps = Steps(os.environ.get("SLURM_JOB_ID", ""))
-    return lambda node: StepTransport(node.name, steps, shared)
+        steps = Steps(os.environ.get("SLURM_JOB_ID", ""))
+        return {it.name: StepTransport(it.name, steps, shared) for it in cluster.members}
 
+    def connect(node: Node) -> Transport:
+        if node.is_here:
+            return LocalTransport(node.name)
+        from orchestrator.transports.ssh import SshTransport
 
-def _transport(node: Node) -> Transport:
-    if node.is_here:
-        return LocalTransport(node.name)
-    from orchestrator.transports.ssh import SshTransport
+        return SshTransport(node)
 
-    return SshTransport(node)
+    return {node.name: connect(node) for node in cluster.members}

@@ -29,6 +29,7 @@ class ContainerState:
     """The present state of a container.
 
     Args:
+        user: whose rights its processes have, such as ``1000:100``.
         pid: of its first process, on the node; 0 without one.
         exit_code: of its first process, 137 if that was killed; valid only once finished.
         oom_killed: the kernel killed a process of it, out of memory.
@@ -36,6 +37,7 @@ class ContainerState:
 
     id: str
     labels: Mapping[str, str]
+    user: str
     status: str
     pid: int
     exit_code: int
@@ -63,6 +65,7 @@ class Containers:
         return ContainerState(
             id=answer["Id"],
             labels=answer["Config"].get("Labels") or {},
+            user=answer["Config"].get("User") or "",
             status=state["Status"],
             pid=state.get("Pid", 0),
             exit_code=state.get("ExitCode", 0),

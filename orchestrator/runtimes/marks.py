@@ -30,7 +30,7 @@ exit 1
 LIST = """
 for path in $(grep -lsz '^DLPERF_[TSO][A-Z]*=dlp-' /proc/[0-9]*/environ); do
     tr '\\0' '\\n' <"$path" 2>/dev/null |
-        grep -aE '^DLPERF_(TASK|SUPERVISOR|OBSERVER|OWNER|DEADLINE|LOCK)='
+        grep -aE '^DLPERF_(TASK|SUPERVISOR|OBSERVER|OWNER|DEADLINE|LOCK|JOB)='
     echo
 done
 true
@@ -68,16 +68,18 @@ def deadline(limits: Limits) -> str:
     return f"{time.time() + limits.create_s + limits.time_s + limits.grace_s:.0f}"
 
 
-def listed(transport: Transport) -> Iterator[tuple[str, tuple[str, str, str]]]:
-    """Yield the task of each process on a node, with its marks owner, deadline and lock if any.
+def listed(transport: Transport) -> Iterator[dict[str, str]]:
+    """Yield the marks of each process on a node that has any, by name such as ``owner``.
+
+    The name of its task is ``task``; ``owner``, ``deadline``, ``lock`` and ``job`` may be missing.
 
     Raises:
         NodeError: the node does not answer.
     """
     done = transport.run(("sh", "-c", LIST, "sh"), timeout_s=SUPERVISOR_S)
     for process in done.stdout.decode(errors="replace").split("\n\n"):
-        marks = dict(line.partition("=")[::2] for line in process.strip().splitlines())
-        names = ("DLPERF_TASK", "DLPERF_SUPERVISOR", "DLPERF_OBSERVER")
-        if name := next(filter(None, map(marks.get, names)), ""):
-            owner, deadline = marks.get("DLPERF_OWNER", ""), marks.get("DLPERF_DEADLINE", "")
-            yield name, (owner, deadline, marks.get("DLPERF_LOCK", ""))
+        lines = (line.partition("=") for line in process.strip().splitlines())
+        marks = {name.removeprefix("DLPERF_").lower(): value for name, _, value in lines}
+        of = [marks.pop(name, "") for name in ("task", "supervisor", "observer")]
+        if any(of):
+            yield {**marks, "task": next(filter(None, of))}

@@ -6,8 +6,7 @@
 #
 # In FOLDER are rR.task, a script that becomes the task's supervisor, or what stands for it, and
 # what supervise.sh leaves. It leaves rR.gone where the supervisor ended without saying how.
-# Else it prints, each after the node's name, the lines of the kernel's tables for ports at which
-# somebody listens, and `clean`: then no process of any gang is on the node.
+# Else it leaves rR.clean where no process of any gang is on the node any more.
 umask 077
 base=$1/r$SLURM_PROCID
 held=
@@ -52,8 +51,7 @@ while [ $((tries += 1)) -le 25 ]; do
     case $? in
     0) sleep 0.01 ;;
     1 | 2) # of processes that ended meanwhile, or are another user's, nothing is read
-        sed -n "s/.* 0A .*/$SLURMD_NODENAME &/p" /proc/net/tcp /proc/net/tcp6 2>/dev/null
-        echo "$SLURMD_NODENAME clean"
+        echo clean >"$base.clean"
         break
         ;;
     *) break ;;

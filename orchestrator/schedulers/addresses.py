@@ -3,10 +3,30 @@
 import contextlib
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
 from orchestrator.fleet import ask_all
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
+from orchestrator.model.plan import Seat
 from orchestrator.model.text import ip
+from orchestrator.schedulers import slurm_queue
+
+
+def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
+    """Return the nodes of a cluster as seats, with the folder that sweeps have there.
+
+    No connection is opened. Outside of a job the nodes of Slurm are stand-ins without addresses.
+
+    Args:
+        state: the state folder, which all nodes of Slurm see.
+    """
+    here, slurm = str((state / "sweeps").resolve()), cluster.slurm is not None
+    at = {} if slurm and not slurm_queue.job_id() else numbers(cluster.members)
+    return tuple(
+        node.seat(here if slurm or node.is_here else node.folder, at.get(node.name, ""))
+        for node in cluster.members
+    )
 
 
 def numbers(nodes: Sequence[Node]) -> dict[str, str]:

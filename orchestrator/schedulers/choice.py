@@ -5,15 +5,17 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
-from orchestrator.model.plan import Seat, Task
+from orchestrator.model.plan import Task
 from orchestrator.model.site import NodeFacts
 from orchestrator.runtimes import docker_run
 from orchestrator.runtimes.grants import ContainerSettings, Grants, pairs, way_of_gpus
-from orchestrator.schedulers import Scheduler, slurm, slurm_tasks
-from orchestrator.schedulers.fanout import Fanout, places
+from orchestrator.schedulers import slurm_tasks
+from orchestrator.schedulers.fanout import Fanout
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.schedulers.slurm import Slurm
 
 _ASKED = "$(id -u):$(id -g)"
@@ -32,12 +34,7 @@ def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Schedu
     """
     if cluster.slurm is not None:
         return Slurm(cluster, state, stopping)
-    return Fanout.of(cluster, state, stopping)
-
-
-def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """Return the seats of a cluster, for plans and --dry-run; open no connection."""
-    return slurm.seats(cluster, state) if cluster.slurm else places(cluster, state)
+    return Fanout(Fleet.of(cluster), state, stopping)
 
 
 def quote_lines(

@@ -3,27 +3,19 @@
 import contextlib
 import posixpath
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator import errors, nodeset
+from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S, REMOVE_S
-from orchestrator.fleet import Answer, Fleet, ask_all, settled
-from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
-from orchestrator.model.cluster import Cluster
-from orchestrator.model.image import Program
-from orchestrator.model.plan import Seat, Task
-from orchestrator.model.site import Finding
-from orchestrator.retries import REPEATABLE
-from orchestrator.schedulers import Seen, Watch, _preflight, addresses, locks, strays
-from orchestrator.schedulers.gangs import Gangs
+from orchestrator.fleet import Fleet, ask_all, settled
+from orchestrator.model.attempt import Allocation, Attempt, Request
+from orchestrator.model.plan import Task
+from orchestrator.schedulers import addresses, locks, strays
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state import lock
-from orchestrator.transports import Completed
 
-# Prints the rows of the kernel's tables, which are long on a busy node, that listen at a port.
-LISTENING = "^ *[0-9]+: [0-9A-F]+:{port:04X} [0-9A-F]+:[0-9A-F]+ 0A "
-SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")
 # $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
 FORGET = """
 [ -f "$1" ] && [ ! -L "$1" ] && exit 0
@@ -36,7 +28,7 @@ ATTEMPTS = (
 )
 
 
-class Fanout:
+class Fanout(Scheduler):
     """Nodes in the inventory's order; a node runs one attempt at a time.
 
     Args:
@@ -45,28 +37,14 @@ class Fanout:
     """
 
     def __init__(self, fleet: Fleet, state: Path, stopping: Callable[[], bool]) -> None:
-        self._fleet, self._state = fleet, state
-        self._here = frozenset(node.name for node in fleet.cluster.members if node.is_here)
-        self._seats = places(fleet.cluster, state)
         owner = lock.own(state).record()
         runtimes = {name: fleet.runtime(name, owner) for name in fleet.transports}
-        self._stopping = stopping
-        self._gangs = Gangs(runtimes, self.is_ending)
-        self._runtimes = runtimes
+        seats = addresses.seats(fleet.cluster, state)
+        super().__init__(fleet, seats, runtimes, self.is_ending)
+        self._state, self._is_stopped = state, stopping
+        self._here = frozenset(node.name for node in fleet.cluster.members if node.is_here)
         self._locks: locks.Locks | None = None
-        self._lock, self._searching = threading.Lock(), threading.Lock()
-        self._taken: dict[str, int] = {}  # port by node
-
-    @classmethod
-    def of(cls, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> "Fanout":
-        return cls(Fleet.of(cluster), state, stopping)
-
-    def __enter__(self) -> "Fanout":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._gangs.close()
-        self._fleet.__exit__(*error)
+        self._searching = threading.Lock()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -75,19 +53,11 @@ class Fanout:
 
     def is_ending(self) -> bool:
         """Return True if gangs are to be ended: on request, or since a lock is lost."""
-        return self._stopping() or (self._locks is not None and self._locks.are_lost)
+        return self._is_stopped() or (self._locks is not None and self._locks.are_lost)
 
     def check(self) -> None:
         if self._locks is not None:
             self._locks.check()
-
-    def preflight(self, name: str, program: Program) -> None:
-        """Check that every node with an engine has the image."""
-        _preflight.same_image(self._fleet, name, program)
-
-    def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
-        """Look at containers and processes."""
-        return strays.others(self._fleet, ours, inventory)
 
     @property
     def lanes(self) -> int:
@@ -142,63 +112,9 @@ class Fanout:
         self._take(kept, attempt.port)
         return replace(attempt, tasks=tasks, seats=kept)
 
-    def release(self, allocation: Allocation) -> None:
-        with self._lock:
-            for seat in allocation.seats:
-                self._taken.pop(seat.node, None)
-
-    def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        return self._gangs.launch(attempt, limits)
-
-    def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """Wait for the gang; give up a node after 12 s of silence; see ``Gangs.wait``."""
-        return self._gangs.wait(attempt, limits, watch)
-
-    def adoptable(self, attempt: Attempt) -> bool:
-        return self._gangs.adoptable(attempt)
-
     def clear(self, attempt: Attempt) -> None:
         """End every process of the attempt on nodes that the inventory has."""
-        self._gangs.clear(replace(attempt, tasks=tuple(self._reachable(attempt))))
-
-    def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-        """End what runs for these sweeps on any node, found by their ids."""
-        return strays.end(self._fleet, self._seats, tuple(sweeps)) if sweeps else {}
-
-    def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
-        """Return the states of tasks, by their nodes' runtimes, and the sizes of their logs."""
-        tasks = {task.node: task for task in attempt.tasks}
-        return ask_all(list(tasks), lambda node: self._inspect(attempt, tasks[node]))
-
-    def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        """Read a file, again if the connection was lost."""
-        path = f"{attempt.folder(task)}/{name}"
-        transport = self._fleet.transports[task.node]
-        return REPEATABLE.call(lambda: transport.get(path, offset, own=True))
-
-    def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """Write files on all nodes at once."""
-        tasks = {task.node: task for task in attempt.tasks if task.node_rank in files}
-
-        def put(node: str) -> bool:
-            for name, content in files[tasks[node].node_rank].items():
-                path = f"{attempt.folder(tasks[node])}/{name}"
-                self._fleet.transports[node].put(content, path)
-            return True
-
-        settled(ask_all(list(tasks), put))
-
-    def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
-        """Remove files on all nodes at once."""
-        argv = {
-            task.node: (
-                *("rm", "-f", "--"),
-                *(f"{attempt.folder(task)}/{name}" for name in names[task.node_rank]),
-            )
-            for task in self._reachable(attempt)
-            if names.get(task.node_rank)
-        }
-        self._fleet.ask(argv, COMMAND_S)
+        super().clear(replace(attempt, tasks=tuple(self._reachable(attempt))))
 
     def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
         """Remove folders on all nodes at once; where a node is silent, `clean` does it later."""
@@ -228,9 +144,6 @@ class Fanout:
         pairs = (name.rpartition("/a") for name in names)
         return {(trial, int(number)) for trial, _, number in pairs if number.isdecimal()}
 
-    def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        return self._fleet.ask(argv, timeout_s)
-
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
         """Write the files on every node that is not this machine."""
 
@@ -240,58 +153,6 @@ class Fanout:
             return True
 
         settled(ask_all([name for name in self._fleet.transports if name not in self._here], send))
-
-    def _reachable(self, attempt: Attempt) -> list[Task]:
-        return [task for task in attempt.tasks if task.node in self._fleet.transports]
-
-    def _take(self, seats: Iterable[Seat], port: int) -> None:
-        with self._lock:
-            self._taken.update((seat.node, port) for seat in seats)
-
-    def _inspect(self, attempt: Attempt, task: Task) -> Seen:
-        state = self._runtimes[task.node].inspect(attempt, task)
-        path = f"{attempt.folder(task)}/r{task.node_rank}.log"
-        done = self._fleet.transports[task.node].run(("wc", "-c", path), timeout_s=COMMAND_S)
-        size = done.stdout.split()[:1]
-        return Seen(state.phase, int(size[0]) if size and done.exit_code == 0 else 0)
-
-    def _free_port(self, request: Request, seats: Sequence[Seat], ports: Sequence[int]) -> int:
-        """Return the first port that nobody listens at on any node.
-
-        Every node's, since OneFlow and the sshd of mpirun listen at it on all of them.
-        """
-        busy: list[str] = []
-        for port in ports:
-            busy = self._busy(seats, port)
-            if not busy:
-                return port
-        raise errors.UnfitError(
-            f"port {ports[0]} is taken, and the program can use no other"
-            if len(request.ports) == 1
-            else f"ports {ports[0]} to {ports[-1]} are all taken",
-            code="PORT-BUSY",
-            node=nodeset.fold(busy),
-            trial=request.trial,
-        )
-
-    def _busy(self, seats: Sequence[Seat], port: int) -> list[str]:
-        argv = ("grep", "-shE", LISTENING.format(port=port), *SOCKETS)
-
-        def look(node: str) -> bool:
-            run = self._fleet.transports[node].run
-            return bool(REPEATABLE.call(lambda: run(argv, timeout_s=COMMAND_S)).stdout)
-
-        answers = ask_all([seat.node for seat in seats], look)
-        settled(answers)
-        return [answer.node for answer in answers if answer.value]
-
-
-def places(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """Return the nodes of an inventory as seats, with the folder that sweeps have there."""
-    here, at = str((state / "sweeps").resolve()), addresses.numbers(cluster.members)
-    return tuple(
-        node.seat(here if node.is_here else node.folder, at[node.name]) for node in cluster.members
-    )
 
 
 def _forget(attempt: Attempt, task: Task, fetched: Collection[int]) -> tuple[str, ...]:

@@ -1,24 +1,35 @@
-"""One gang over several nodes: started together, ended together."""
+"""One gang over several nodes: started together, watched, ended together.
+
+While it runs all nodes are polled, and a silent one delays no other.
+"""
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from orchestrator import errors
-from orchestrator.fleet import Pool
-from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
+from orchestrator.fleet import MOST_AT_ONCE, Answer, Pool, ask_all, settled
+from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.retries import REPEATABLE
-from orchestrator.runtimes import Runtime
+from orchestrator.runtimes import Runtime, TaskState
 from orchestrator.schedulers import Watch
-from orchestrator.schedulers._wait import Wait
 
 # Between two looks at tasks that come to their gates: at first, and at most; in between a share of
 # what they have taken so far.
-QUICK_S, CALM_S, SHARE = 0.003, 0.05, 0.25
-MOST_AT_ONCE = 32
+GATE_S, GATES_S, SHARE = 0.003, 0.05, 0.25
+LOOK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
+SHARE_S = 0.005  # of them for every node of many: a look over SSH takes a fourth of it here
+GATHER_S = 0.00001  # for every node, in which answers gather that are then taken together
+AGAIN_S = 0.5  # between two looks at a node that gave no answer
+YOUNG_S = 2.0
+PEERS_S = 2.0  # from the first failure seen until the others are ended: its cause may yet be said
+BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
 T = TypeVar("T")
 
 
@@ -31,33 +42,20 @@ class Gangs:
     """
 
     def __init__(self, runtimes: Mapping[str, Runtime], stopping: Callable[[], bool]) -> None:
-        self._runtimes = runtimes
-        self._stopping = stopping
-        self._lock = threading.Lock()
-        self._pools: dict[tuple[str, str, int], Pool] = {}
-
-    def __enter__(self) -> "Gangs":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def also(self, runtimes: Mapping[str, Runtime]) -> "Gangs":
-        """Add these nodes; return itself."""
-        with self._lock:
-            self._runtimes = {**self._runtimes, **runtimes}
-        return self
-
-    def close(self) -> None:
-        """Let all threads end."""
-        with self._lock:
-            for pool in self._pools.values():
-                pool.close()
+        self._runtimes, self._stopping = runtimes, stopping
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Implement ``Scheduler.launch``."""
-        tasks = attempt.tasks
-        self._all(attempt, tasks, lambda task: self._at(task).create(attempt, task, limits))
+        """Bring every task to its gate, then open all gates.
+
+        Returns:
+            False if some task did not come to its gate or was stopped there; others may wait at
+            theirs or run until ``clear``.
+
+        Raises:
+            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
+        """
+        tasks: Sequence[Task] = attempt.tasks
+        settled(self._ask_all(tasks, lambda at, task: at.create(attempt, task, limits)))
         began = time.monotonic()
         # Who waits at its gate stays there, or is missed when it is opened: nobody looks again.
         while coming := self._find_coming(attempt, tasks):
@@ -66,10 +64,10 @@ class Gangs:
             if gone or waited_s > limits.create_s or self._stopping():
                 return False
             tasks = tuple(task for task, _ in coming)
-            time.sleep(min(max(QUICK_S, SHARE * waited_s), CALM_S))
-        return all(
-            self._all(attempt, attempt.tasks, lambda task: self._at(task).start(attempt, task))
-        )
+            time.sleep(min(max(GATE_S, SHARE * waited_s), GATES_S))
+        opened = self._ask_all(attempt.tasks, lambda at, task: at.start(attempt, task))
+        settled(opened)
+        return all(answer.value for answer in opened)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang until all of it has ended; the first task that fails ends the others.
@@ -77,97 +75,235 @@ class Gangs:
         A node without an answer for 12 s is given up, and after 10 s one whose engine alone is
         silent; what it runs is not known then.
         """
-        return Wait(attempt, limits, self._runtimes, self._pool(attempt)).run(watch, self._stopping)
+        # Two more than nodes, so that stopping tasks need not wait for a silent node.
+        pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
+        try:
+            return Wait(attempt, limits, self._runtimes, pool).run(watch, self._stopping)
+        finally:
+            pool.close()
 
     def adoptable(self, attempt: Attempt) -> bool:
-        """Implement ``Scheduler.adoptable``."""
-        states = self._all(
-            attempt,
+        """Return whether every task passed its gate, so that the gang is running or has ended."""
+        states = self._ask_all(
             attempt.tasks,
-            lambda task: REPEATABLE.call(lambda: self._at(task).inspect(attempt, task)),
+            lambda at, task: REPEATABLE.call(lambda: at.inspect(attempt, task)),
         )
+        settled(states)
         return all(
             state.phase == "running"
             or (state.phase == "ended" and state.end is not None and state.end.went_at is not None)
-            for state in states
+            for state in (answer.checked() for answer in states)
         )
 
     def clear(self, attempt: Attempt) -> None:
-        """Implement ``Scheduler.clear``."""
-        answers = self._answers(
-            attempt,
-            attempt.tasks,
-            lambda task: REPEATABLE.call(lambda: self._at(task).remove(attempt, task)),
+        """End every process of the attempt on every node and make sure that none is left.
+
+        Raises:
+            LeftoverError: names the tasks that could not be ended, after trying on every node.
+        """
+        answers = self._ask_all(
+            attempt.tasks, lambda at, task: REPEATABLE.call(lambda: at.remove(attempt, task))
         )
-        self._close(attempt)
-        left = [
-            (task, answer)
-            for task, answer in zip(attempt.tasks, answers, strict=True)
-            if isinstance(answer, errors.DlperfError)
-        ]
+        left = {answer.node: answer.error for answer in answers if answer.error is not None}
         if left:
             raise _leftover(attempt, left)
 
-    def _at(self, task: Task) -> Runtime:
-        return self._runtimes[task.node]
-
     def _find_coming(self, attempt: Attempt, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
-        states = self._all(attempt, tasks, lambda task: self._at(task).inspect(attempt, task))
-        phases = ((task, state.phase) for task, state in zip(tasks, states, strict=True))
+        states = self._ask_all(tasks, lambda at, task: at.inspect(attempt, task))
+        settled(states)
+        phases = ((task, at.checked().phase) for task, at in zip(tasks, states, strict=True))
         return [(task, phase) for task, phase in phases if phase != "waiting"]
 
-    def _all(self, attempt: Attempt, tasks: Sequence[Task], ask: Callable[[Task], T]) -> list[T]:
-        values: list[T] = []
-        failures: list[errors.DlperfError] = []
-        for answer in self._answers(attempt, tasks, ask):
-            if isinstance(answer, errors.DlperfError):
-                failures.append(answer)
-            else:
-                values.append(answer)
-        if failures:
-            raise errors.gravest(failures)
-        return values
-
-    def _answers(
-        self, attempt: Attempt, tasks: Sequence[Task], ask: Callable[[Task], T]
-    ) -> list[T | errors.DlperfError]:
-        def answer(task: Task) -> T | errors.DlperfError:
-            try:
-                return ask(task)
-            except errors.DlperfError as error:
-                error.where.setdefault("node", task.node)
-                return error
-
-        pool = self._pool(attempt)
-        futures = [pool.submit(partial(answer, task)) for task in tasks]
-        return [future.result() for future in futures]
-
-    def _pool(self, attempt: Attempt) -> Pool:
-        """Return the attempt's own threads: a silent node delays no other attempt's end."""
-        with self._lock:
-            # Two more than nodes, so that stopping tasks need not wait for a silent node.
-            fresh = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
-            return self._pools.setdefault(_key(attempt), fresh)
-
-    def _close(self, attempt: Attempt) -> None:
-        with self._lock:
-            self._pools.pop(_key(attempt)).close()
+    def _ask_all(self, tasks: Sequence[Task], ask: Callable[[Runtime, Task], T]) -> list[Answer[T]]:
+        by_node = {task.node: task for task in tasks}
+        return ask_all(list(by_node), lambda node: ask(self._runtimes[node], by_node[node]))
 
 
-def _key(attempt: Attempt) -> tuple[str, str, int]:
-    return attempt.sweep, attempt.trial, attempt.number
-
-
-def _leftover(
-    attempt: Attempt, left: list[tuple[Task, errors.DlperfError]]
-) -> errors.LeftoverError:
-    names = ", ".join(f"{attempt.token(task)} on {task.node}" for task, _ in left)
-    causes = "; ".join(f"{task.node}: {error.cause}" for task, error in left)
-    fixes = [error.fix for _, error in left if isinstance(error, errors.LeftoverError)]
+def _leftover(attempt: Attempt, left: Mapping[str, errors.DlperfError]) -> errors.LeftoverError:
+    tasks = [task for task in attempt.tasks if task.node in left]
+    names = ", ".join(f"{attempt.token(task)} on {task.node}" for task in tasks)
+    causes = "; ".join(f"{node}: {error.cause}" for node, error in left.items())
+    fixes = [error.fix for error in left.values() if isinstance(error, errors.LeftoverError)]
     return errors.LeftoverError(
         f"it is not certain that {names} has ended ({causes})",
         code="LEFTOVER",
         fix="; ".join((*fixes, "`dlperf-orch stop` tries again, and so does the same command")),
-        node=",".join(task.node for task, _ in left),
+        node=",".join(left),
         trial=attempt.trial,
     )
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One task while its gang runs.
+
+    Args:
+        unheard_since: the beginning of the first look since its node answered; None between two.
+        silence: the code of its engine's silence while the node itself answers; else empty.
+        rests_until: its node is not polled before.
+        pending: the poll that is under way.
+    """
+
+    task: Task
+    unheard_since: float | None = None
+    silence: str = ""
+    rests_until: float = 0.0
+    read: int = 0
+    pending: "Future[tuple[bytes, TaskState]] | None" = None
+    end: TaskEnd | None = None
+
+
+class Wait:
+    """Watches one gang to its end, and ends what must be ended."""
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        limits: Limits,
+        runtimes: Mapping[str, Runtime],
+        pool: Pool,
+    ) -> None:
+        self._attempt, self._limits = attempt, limits
+        self._runtimes, self._pool = runtimes, pool
+        self._began = self._grew = self._turned = time.monotonic()
+        self._watched = [_Watched(task) for task in attempt.tasks]
+        self._answered = threading.Event()
+        self._reason = ""
+        self._served = False
+        self._first: TaskEnd | None = None
+        self._insisted_at = self._began
+        self._asks_at: float | None = None  # when to ask what still runs to end
+
+    def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
+        """Poll every task until all have ended."""
+        while any(watched.end is None for watched in self._watched):
+            self._leave_out_pause()
+            young = time.monotonic() - self._began < YOUNG_S
+            pause_s = max(CALM_S, SHARE_S * len(self._watched))
+            if pause_s == CALM_S and (young or self._reason or self._served):
+                pause_s = LOOK_S
+            for watched in self._watched:
+                if watched.end is None:
+                    self._look(watched, watch, pause_s)
+            self._judge(stopping)
+            if self._answered.wait(pause_s):
+                time.sleep(GATHER_S * len(self._watched))
+            self._answered.clear()
+        ends = tuple(watched.end for watched in self._watched if watched.end is not None)
+        # A rank that is ended for that takes others with it, whose ends may be seen before.
+        flooded = next((end for end in ends if end.why == "log-too-large"), None)
+        return GangEnd(
+            reason=flooded.why if flooded else self._reason or "done",
+            ends=ends,
+            first=flooded or self._first,
+        )
+
+    def _leave_out_pause(self) -> None:
+        """Count no time in which this process stood still, such as after Ctrl-Z, as silence."""
+        before, self._turned = self._turned, time.monotonic()
+        if (stood_s := self._turned - before) > NODE_LOST_S:
+            self._began, self._grew = self._began + stood_s, self._grew + stood_s
+            for watched in self._watched:
+                if watched.unheard_since is not None:
+                    watched.unheard_since = self._turned
+
+    def _look(self, watched: _Watched, watch: Watch, pause_s: float) -> None:
+        """Take an answer that has come, or poll; never blocks."""
+        now = time.monotonic()
+        if watched.pending is None and now > watched.rests_until:
+            watched.pending = self._pool.submit(partial(self._ask, watched))
+            watched.pending.add_done_callback(lambda _: self._answered.set())
+        elif watched.pending is not None and watched.pending.done():
+            answer, watched.pending = watched.pending, None
+            error = answer.exception()
+            if error is None:
+                watched.unheard_since, watched.silence = None, ""
+                watched.rests_until = now + pause_s
+                self._take(watched, answer.result(), watch)
+            elif not isinstance(error, errors.NodeError):
+                raise error
+            else:
+                watched.rests_until = now + AGAIN_S
+                watched.silence = _silence(error.code)
+        since = watched.unheard_since
+        patience_s = ENGINE_LOST_S if watched.silence else NODE_LOST_S
+        if watched.end is None and since is not None and now - since > patience_s:
+            self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
+
+    def _ask(self, watched: _Watched) -> tuple[bytes, TaskState]:
+        """Read the state before the log, so that the log of an ended task is complete."""
+        if watched.unheard_since is None:  # it may have waited for its turn among many
+            watched.unheard_since = time.monotonic()
+        task, runtime = watched.task, self._runtimes[watched.task.node]
+        state = runtime.inspect(self._attempt, task)
+        return runtime.output(self._attempt, task, watched.read), state
+
+    def _take(self, watched: _Watched, answer: tuple[bytes, TaskState], watch: Watch) -> None:
+        piece, state = answer
+        if piece:
+            watched.read += len(piece)
+            self._grew = time.monotonic()
+            if watched.task.node_rank == self._attempt.log_rank:
+                watch(piece)
+        if state.phase == "absent":
+            self._end(watched, _unknown(watched.task, "lost"))
+        elif state.end is not None:
+            left = state.end.size_bytes - watched.read  # by the size that its supervisor gave
+            if not piece or (state.end.sha256 and (left <= 0 or left > BEHIND_BYTES)):
+                self._end(watched, state.end)
+
+    def _end(self, watched: _Watched, end: TaskEnd) -> None:
+        watched.end = end
+        if self._reason or (watched.task.service and self._served):
+            return
+        if end.status == 0 and end.why == "exited" and not watched.task.service:
+            return
+        # Nobody but us asks a task to stop; and what became of an unreachable one is not known.
+        self._first = end
+        lost = {"stopped": "lost", "unreachable": "lost", "exited": "failed"}
+        self._stop(lost.get(end.why, end.why))
+
+    def _judge(self, stopping: Callable[[], bool]) -> None:
+        now = time.monotonic()
+        if self._asks_at is not None:
+            if now >= self._asks_at or stopping():
+                self._ask_to_end()
+        elif self._reason or self._served:
+            # Remove tasks that did not end within the grace, and again after each further grace.
+            if now - self._insisted_at > self._limits.grace_s + 5.0:
+                self._insisted_at = now
+                self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))
+        elif all(watched.end or watched.task.service for watched in self._watched):
+            self._served = True  # only services are left, and nobody uses them
+            self._ask_to_end()
+        elif stopping():
+            self._stop("stopped")
+        elif now - self._grew > self._limits.stall_s:
+            self._stop("stalled")
+        elif now - self._began > self._limits.time_s + self._limits.grace_s:
+            self._stop("deadline")  # the supervisors should have done it; insist from here
+
+    def _stop(self, reason: str) -> None:
+        self._reason = reason
+        self._asks_at = time.monotonic() + (PEERS_S if reason == "failed" else 0.0)
+
+    def _ask_to_end(self) -> None:
+        self._asks_at, self._insisted_at = None, time.monotonic()
+        self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
+
+    def _tell(self, say: Callable[[Task], None]) -> None:
+        """Call ``say`` for every task that runs, in the background; polling shows its effect."""
+        for watched in self._watched:
+            if watched.end is None:
+                self._pool.submit(partial(say, watched.task))
+
+
+def _silence(code: str) -> str:
+    """Return how a task ends whose node answers while its engine fails so; empty for the node's."""
+    if code == "DOCKER-HUNG":
+        return "docker-hung"
+    return "docker-down" if code.startswith("DOCKER-") else ""
+
+
+def _unknown(task: Task, why: str) -> TaskEnd:
+    return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)

@@ -5,39 +5,32 @@ a task's supervisor record how it ended.
 """
 
 import contextlib
-import os
-import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from orchestrator import errors, nodeset, words
 from orchestrator.deadlines import QUEUE_IN_JOB_S
-from orchestrator.fleet import Answer, Fleet, ask_all
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.findings import found
-from orchestrator.model.image import Program
-from orchestrator.model.plan import Seat, Task
+from orchestrator.model.plan import Task
 from orchestrator.model.site import Finding
 from orchestrator.model.slurm import END_S
-from orchestrator.schedulers import (
-    Seen,
-    Watch,
-    _preflight,
-    addresses,
-    slurm_nodes,
-    slurm_queue,
-    strays,
-)
-from orchestrator.schedulers.gangs import Gangs
+from orchestrator.schedulers import Seen, Watch, addresses, slurm_queue, strays
+from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.schedulers.slurm_queue import GO_ON
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.state import lock
-from orchestrator.transports import Completed
+from orchestrator.transports import Transport
 from orchestrator.transports.local import LocalTransport
 
 
-class Slurm:
+class Slurm(Scheduler):
     """Give the nodes of one job, in Slurm's order; a node runs one attempt at a time.
+
+    Slurm gives these nodes to nobody else while the job lives.
 
     Args:
         state: the state folder, on a file system that all nodes share.
@@ -46,23 +39,13 @@ class Slurm:
 
     def __init__(self, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> None:
         self._job = slurm_queue.job_id()
-        self._fleet = Fleet.of(cluster, state.resolve())
-        self._seats = seats(cluster, state)
+        fleet, seats = Fleet.of(cluster, state.resolve()), addresses.seats(cluster, state)
+        self._tasks = SlurmTasks(fleet, self._job, lock.own(state).record())
+        # Also of nodes that only an earlier job had.
+        super().__init__(fleet, seats, defaultdict(lambda: self._tasks), stopping)
         self._files = LocalTransport("shared")
-        self._tasks = SlurmTasks(self._fleet, self._job, lock.own(state).record())
-        self._gangs = Gangs({seat.node: self._tasks for seat in self._seats}, stopping)
-        self._lock = threading.Lock()
-        self._taken: set[str] = set()
         self._lost: set[str] = set()
         self._has_given = False
-        self._looks = slurm_nodes.Looks()
-
-    def __enter__(self) -> "Slurm":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._gangs.close()
-        self._fleet.__exit__(*error)
 
     @property
     def lanes(self) -> int:
@@ -87,16 +70,10 @@ class Slurm:
             )
         yield
 
-    def check(self) -> None:
-        """Do nothing: Slurm gives these nodes to nobody else while the job lives."""
-
-    def preflight(self, name: str, program: Program) -> None:
-        _preflight.same_image(self._fleet, name, program)
-
     def others(self, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
         """Look at containers, which outlive a job, at processes, and at what the job shares."""
-        strangers = strays.others(self._fleet, ours, inventory)
-        job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S) if self._job else {}
+        strangers = super().others(ours, inventory)
+        job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S)
         # NO is a job that has whole nodes; OK, the default, one that others may run beside.
         if job.get("OverSubscribe", "NO") == "NO":
             return strangers
@@ -113,90 +90,39 @@ class Slurm:
         self._refuse_late(request, job)
         with self._lock:
             with contextlib.suppress(errors.LocalError):
-                states = slurm_nodes.health(job, [seat.node for seat in self._seats])
-                self._lost |= {node for node in states if slurm_nodes.is_down(states[node])}
+                self._lost |= slurm_queue.find_down(job, [seat.node for seat in self._seats])
             fitting = [seat for seat in self._seats if seat.node not in self._lost]
             if len(request.seated(fitting)) < request.nodes:
                 raise self._too_few(request, len(request.seated(fitting)))
             given = request.seated(seat for seat in fitting if seat.node not in self._taken)
             if len(given) < request.nodes:
                 return None
-            self._taken |= {seat.node for seat in given}
+            names = {seat.node for seat in given}
+            dirty = names - self._tasks.clean
+            self._tasks.clean -= names
+            self._taken.update(dict.fromkeys(names, 0))
             self._has_given = True
-        names = [seat.node for seat in given]
         try:
-            busy = self._looks.take(names)
-            if busy is None:
-                busy = slurm_nodes.sweep(self._fleet, self._job, request, names)
-            port = slurm_nodes.free_port(request, names, busy)
+            if dirty:
+                live = {known.id for known in slurm_queue.jobs() if not known.is_over}
+                strays.end_jobs(self._fleet, sorted(dirty), self._job, live)
+            return Allocation(given, self._free_port(request, given, request.ports), self._job)
         except BaseException:
             self.release(Allocation(given, 0, self._job))
             raise
-        return Allocation(given, port, self._job)
 
     def reclaim(self, attempt: Attempt) -> Attempt:
         """Return the whole attempt: a step of any job is ended or adopted as a whole."""
-        with self._lock:
-            self._taken |= {seat.node for seat in attempt.seats}
+        self._take(attempt.seats, attempt.port)
         return attempt
-
-    def release(self, allocation: Allocation) -> None:
-        with self._lock:
-            self._taken -= {seat.node for seat in allocation.seats}
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Start the step, whose tasks wait at their gates; then open all gates by one line."""
-        return self._gangs.launch(attempt, self._tasks.extend_limits(limits))
+        return super().launch(attempt, self._tasks.extend_limits(limits))
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang by its files; a node that Slurm gives up is given up here."""
-        return self._tasks.correct_end(attempt, self._of(attempt).wait(attempt, limits, watch))
-
-    def adoptable(self, attempt: Attempt) -> bool:
-        """Return True if every task passed its gate; in a job that is over, if all ended well."""
-        return self._of(attempt).adoptable(attempt)
-
-    def clear(self, attempt: Attempt) -> None:
-        """End the step, and what of it is left on the nodes of this job."""
-        self._of(attempt).clear(attempt)
-        if attempt.handle == self._job:
-            self._looks.seen.update(self._tasks.clean(attempt))
-
-    def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-        """End what runs for these sweeps on the nodes of this job, found by their ids."""
-        return strays.end(self._fleet, self._seats, tuple(sweeps)) if sweeps and self._job else {}
-
-    def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
-        tasks = {task.node: task for task in attempt.tasks}
-        return ask_all(list(tasks), lambda node: self._inspect(attempt, tasks[node]))
-
-    def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        return self._files.get(f"{attempt.folder(task)}/{name}", offset, own=True)
-
-    def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
-        for task in attempt.tasks:
-            for name, content in files.get(task.node_rank, {}).items():
-                self._files.put(content, f"{attempt.folder(task)}/{name}")
-
-    def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
-        for task in attempt.tasks:
-            for name in names.get(task.node_rank, ()):
-                with contextlib.suppress(OSError):
-                    os.unlink(f"{attempt.folder(task)}/{name}")
-
-    def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
-        """Do nothing: the folders of attempts are in the state folder."""
-
-    def attempts(self, sweep: str) -> set[tuple[str, int]]:  # noqa: ARG002 - of any sweep
-        """Return an empty set: the folders of attempts are in the state folder."""
-        return set()
-
-    def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """Run commands on all nodes at once, as one step."""
-        return self._fleet.ask(argv, timeout_s)
-
-    def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """Do nothing: every node sees this machine's files."""
+        return self._tasks.correct_end(attempt, super().wait(attempt, limits, watch))
 
     def _waits(self, request: Request) -> bool:
         with self._lock:
@@ -204,35 +130,25 @@ class Slurm:
             free = [seat for seat in healthy if seat.node not in self._taken]
         return len(request.seated(free)) < request.nodes <= len(request.seated(healthy))
 
-    def _of(self, attempt: Attempt) -> Gangs:
-        return self._gangs.also(dict.fromkeys(attempt.nodes, self._tasks))
-
     def _refuse_late(self, request: Request, job: Mapping[str, str]) -> None:
         """Refuse an attempt that the job's end would cut off."""
+        trial = request.trial
         if slurm_queue.is_preempted(job):
-            raise errors.TimeOver(
-                "Slurm ends the job soon, to make room for one of higher priority",
-                code="PREEMPTED",
-                trial=request.trial,
-                fix="run the same command again: it goes on in another job",
-            )
-        left_s = slurm_queue.time_left_s(job)
-        needed_s = request.time_s + END_S
+            seen = "Slurm ends the job soon, to make room for one of higher priority"
+            raise errors.TimeOver(seen, code="PREEMPTED", trial=trial, fix=GO_ON)
+        left_s, needed_s = slurm_queue.time_left_s(job), request.time_s + END_S
         if left_s is None or left_s >= needed_s:
             return
         needed = f"an attempt may take {words.limit(request.time_s)}, and {END_S} s are for ending"
-        if not self._has_given:  # another job like this one would not suffice either
-            raise errors.UnfitError(
-                f"the job has {words.limit(left_s)} when its first attempt could begin; {needed}",
-                code="WALLTIME",
-                trial=request.trial,
-                fix="allow more with slurm.time, or less with method.time_limit_s",
-            )
-        raise errors.TimeOver(
-            f"the job ends in {words.limit(left_s)}; {needed}",
+        if self._has_given:
+            seen = f"the job ends in {words.limit(left_s)}; {needed}"
+            raise errors.TimeOver(seen, code="WALLTIME", trial=trial, fix=GO_ON)
+        # Another job like this one would not suffice either.
+        raise errors.UnfitError(
+            f"the job has {words.limit(left_s)} when its first attempt could begin; {needed}",
             code="WALLTIME",
-            trial=request.trial,
-            fix="run the same command again: it goes on in another job",
+            trial=trial,
+            fix="allow more with slurm.time, or less with method.time_limit_s",
         )
 
     def _too_few(self, request: Request, fitting: int) -> errors.DlperfError:
@@ -243,7 +159,7 @@ class Slurm:
                 code="NODE-DOWN",
                 node=nodeset.fold(sorted(self._lost)),
                 trial=request.trial,
-                fix="run the same command again: it goes on in another job, on other nodes",
+                fix=f"{GO_ON}, on other nodes",
             )
         return errors.UnfitError(
             f"{seen} with {request.gpus_per_node} GPUs",
@@ -252,21 +168,17 @@ class Slurm:
             fix="ask for more with slurm.nodes",
         )
 
+    def _transport(self, node: str) -> Transport:  # noqa: ARG002 - all share them
+        return self._files
+
+    def _reachable(self, attempt: Attempt) -> list[Task]:
+        return list(attempt.tasks)
+
     def _inspect(self, attempt: Attempt, task: Task) -> Seen:
         try:
-            state = self._tasks.inspect(attempt, task)
+            return super()._inspect(attempt, task)
         except errors.UnfitError:
             refusal = self._tasks.refusal(attempt, task)
             if refusal is None:
                 raise
             return Seen("lost", 0, refusal)
-        log = Path(f"{attempt.folder(task)}/r{task.node_rank}.log")
-        size = log.stat().st_size if log.is_file() else 0
-        return Seen(state.phase, size)
-
-
-def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
-    """Return the nodes as seats; sweeps have their folders in the state folder, which all see."""
-    root = str((state / "sweeps").resolve())
-    at = addresses.numbers(cluster.members) if slurm_queue.job_id() else {}  # else stand-ins
-    return tuple(node.seat(root, at.get(node.name, "")) for node in cluster.members)

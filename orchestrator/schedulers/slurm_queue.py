@@ -12,22 +12,16 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.slurm import SlurmNode, environment, records
 
 AGAIN_S = 1.0
+GO_ON = "run the same command again: it goes on in another job"
 # States in which a job is over for good; every other one, also one not known here, is not.
 ENDED = frozenset(
-    [
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PREEMPTED",
-        "REVOKED",
-        "TIMEOUT",
-    ]
+    (
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
+        *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
+    )
 )
-UNKNOWN_JOB = "nvalid job id"
+_DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
+_GONE = ("nvalid job id", "already")
 MOST_NODES = 100_000
 _PASSING = (
     "Unable to contact slurm",
@@ -81,8 +75,11 @@ class Job:
         return f"job {self.id} is {self.state.lower()}{on}{lost}"
 
 
-def call(*argv: str, patience_s: float = QUEUE_S) -> str:
+def call(*argv: str, patience_s: float = QUEUE_S, may_be_gone: bool = False) -> str:
     """Run a Slurm command, again while slurmctld does not answer; return its output.
+
+    Args:
+        may_be_gone: return nothing if there is no such job, or it is over already.
 
     Raises:
         LocalError: SLURM-MISSING, SLURM-SILENT; it cannot be asked.
@@ -113,6 +110,8 @@ def call(*argv: str, patience_s: float = QUEUE_S) -> str:
             if done.returncode == 0:
                 return done.stdout
             said = done.stderr.strip() or done.stdout.strip()
+            if may_be_gone and any(words in said for words in _GONE):
+                return ""
             if not any(words in said for words in _PASSING):
                 raise _refused(argv, said)
         if time.monotonic() > deadline:
@@ -132,12 +131,7 @@ def jobs(*, ids: Collection[str] = (), name: str = "", patience_s: float = QUEUE
     chosen = ("--jobs", ",".join(ids)) if ids else ("--me",)
     named = ("--name", name) if name else ()
     shown = (*chosen, *named, "-o", "%A|%T|%r|%N|%B|%j|%k")
-    try:
-        said = call("squeue", "-h", "-t", "all", *shown, patience_s=patience_s)
-    except errors.UnfitError as error:
-        if UNKNOWN_JOB in error.cause:
-            return []
-        raise
+    said = call("squeue", "-h", "-t", "all", *shown, patience_s=patience_s, may_be_gone=True)
     found = [_job(line) for line in said.splitlines() if line.count("|") >= 6]
     return [job for job in found if not ids or job.id in ids]
 
@@ -157,12 +151,7 @@ def query_job(job: str, patience_s: float = QUEUE_S) -> dict[str, str]:
 
 def steps(job: str) -> dict[str, str]:
     """Query the names of a job's running steps, by id such as ``7.12``."""
-    try:
-        said = call("squeue", "-h", "-s", "-j", job, "-o", "%i|%j")
-    except errors.UnfitError as error:
-        if UNKNOWN_JOB in error.cause:
-            return {}
-        raise
+    said = call("squeue", "-h", "-s", "-j", job, "-o", "%i|%j", may_be_gone=True)
     lines = (line.partition("|") for line in said.splitlines())
     return {step.strip(): name.strip() for step, _, name in lines}
 
@@ -177,26 +166,11 @@ def is_preempted(job: Mapping[str, str]) -> bool:
 
 def cancel(target: str, *more: str) -> None:
     """End a job or a step, or send it a signal; one that is over is no error."""
-    try:
-        call("scancel", *more, target)
-    except errors.UnfitError as error:
-        if UNKNOWN_JOB not in error.cause and "already" not in error.cause:
-            raise
-
-
-def list_allocated() -> dict[str, str]:
-    """Return the addresses of this program's job's nodes, by name, in Slurm's order.
-
-    Raises:
-        LocalError, UnfitError: Slurm does not say.
-    """
-    listed = os.environ.get("SLURM_JOB_NODELIST", "")
-    found = {node.name: node.address for node in nodes(listed)}
-    return {name: found.get(name, name) for name in names(listed)}
+    call("scancel", *more, target, may_be_gone=True)
 
 
 def give_nodes(cluster: Cluster) -> Cluster:
-    """Return the cluster with the nodes of the job that this program runs in.
+    """Return the cluster with the nodes of the job that this program runs in, in Slurm's order.
 
     Outside of one they are stand-ins, for plans alone. Other clusters are as their inventory says.
 
@@ -205,7 +179,11 @@ def give_nodes(cluster: Cluster) -> Cluster:
     """
     if cluster.slurm is None:
         return cluster
-    return cluster.with_nodes(list_allocated()) if job_id() else stand_ins(cluster)
+    if not job_id():
+        return stand_ins(cluster)
+    listed = os.environ.get("SLURM_JOB_NODELIST", "")
+    addresses = {node.name: node.address for node in nodes(listed)}
+    return cluster.with_nodes({name: addresses.get(name, name) for name in names(listed)})
 
 
 def stand_ins(cluster: Cluster) -> Cluster:
@@ -222,6 +200,30 @@ def nodes(listed: str = "", patience_s: float = QUEUE_S) -> list[SlurmNode]:
     """
     said = call("scontrol", "-o", "show", "nodes", *filter(None, [listed]), patience_s=patience_s)
     return [SlurmNode.of(record) for record in records(said, "nodename")]
+
+
+def find_down(job: Mapping[str, str], nodes: Sequence[str]) -> frozenset[str]:
+    """Query which of these nodes Slurm has given up, or has taken from the job.
+
+    A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
+
+    Args:
+        job: its fields.
+    """
+    states = _node_states(nodes)
+    kept = names(job["NodeList"]) if "NodeList" in job else nodes
+    return frozenset(node for node in nodes if node not in kept or is_down(states.get(node, "")))
+
+
+def are_down(listed: str) -> bool:
+    """Return True if Slurm can rely on none of these nodes, listed as squeue prints them."""
+    states = _node_states(names(listed)) if listed else {}
+    return bool(states) and all(map(is_down, states.values()))
+
+
+def is_down(state: str) -> bool:
+    """Return whether a node in this state cannot be relied on to run a task."""
+    return state.startswith(_DOWN) or state.endswith("*")
 
 
 def names(listed: str) -> tuple[str, ...]:
@@ -252,6 +254,13 @@ def seconds(words: str) -> int | None:
     return total
 
 
+def _node_states(nodes: Sequence[str]) -> dict[str, str]:
+    """Query the states of nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
+    said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
+    lines = (line.partition("|") for line in said.splitlines())
+    return {name.strip(): state.strip().upper() for name, _, state in lines}
+
+
 def _job(line: str) -> Job:
     id_, state, reason, nodes, host, name, comment = line.split("|", 6)
     return Job(id_.strip(), state, reason, name, comment, nodes, host)
@@ -260,17 +269,7 @@ def _job(line: str) -> Job:
 def _refused(argv: Sequence[str], said: str) -> errors.UnfitError:
     first = next((line for line in said.splitlines() if line.strip()), "no reason given")
     cause = first.removeprefix(f"{argv[0]}: ").removeprefix("error: ")
-    other = "correct `slurm:` of the inventory; --dry-run shows the script" * (argv[0] == "sbatch")
+    fix = "correct `slurm:` of the inventory; --dry-run shows the script"
     return errors.UnfitError(
-        f"{argv[0]}: {cause}",
-        code="SLURM-REFUSED",
-        fix=next((fix for words, fix in _FIXES.items() if words in said), other),
+        f"{argv[0]}: {cause}", code="SLURM-REFUSED", fix=fix if argv[0] == "sbatch" else ""
     )
-
-
-_FIXES = {
-    "nvalid account": "name one that `sacctmgr show assoc user=$USER` has under slurm.account",
-    "nvalid qos": "leave --qos out of slurm.extra, or name one that the account may use",
-    "node configuration is not available": "ask for no more than a node has, of GPUs by gpus.count;"
-    " `sinfo -o '%N %G %c %m'` shows it",
-}

@@ -15,14 +15,18 @@ from orchestrator.runtimes import TaskState, container_starts, docker_in_step, i
 from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.runtimes.step import StepFiles, task_script
-from orchestrator.schedulers import slurm_nodes, slurm_queue
-from orchestrator.schedulers.gang_step import ENDING_S, LAST_WORDS_S, GangStep
+from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers.gang_step import ENDING_S, LAST_WORDS_S, LOOK_S, GangStep
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.steps import Steps
 
 
 class SlurmTasks:
-    """Plain processes in steps, or containers, as the inventory says."""
+    """Plain processes in steps, or containers, as the inventory says.
+
+    Attributes:
+        clean: nodes where the last gang saw at its end that no gang had left anything.
+    """
 
     def __init__(self, fleet: Fleet, job: str, owner: str) -> None:
         self._fleet, self._job = fleet, job
@@ -30,6 +34,7 @@ class SlurmTasks:
         self._way = image_files.WAYS.get(fleet.cluster.members[0].runtime)
         settings = ContainerSettings.of(fleet.cluster, owner=owner)
         self._containers = {name: fleet.containers_on(name, settings) for name in fleet.engines}
+        self.clean: set[str] = set()
         self._lock = threading.Lock()
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
 
@@ -47,39 +52,32 @@ class SlurmTasks:
         return self._gang(attempt).open()
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """Determine the state from its files; without an end file, from its step and node.
-
-        Raises:
-            NodeError: NODE-DOWN; Slurm has given up the node while the step still runs.
-        """
+        """Determine the state from its files; without an end file, from its step and node."""
         state = self._look(attempt, task)
         end = state.end
         # In both ways Slurm ends it: by a signal to its supervisor, later by the kill of all.
-        if end is None or end.why not in ("stopped", "lost"):
-            return state
-        if not self._gang(attempt).was_preempted():
-            return state
-        return replace(state, end=replace(end, why="preempted"))
+        if end and end.why in ("stopped", "lost") and self._gang(attempt).was_preempted():
+            return replace(state, end=replace(end, why="preempted"))
+        return state
 
     def _look(self, attempt: Attempt, task: Task) -> TaskState:
         gang = self._gang(attempt)
         state = self._files.state(attempt, task)
         if state.phase == "ended":
             return state
-        down = slurm_nodes.is_down(gang.state(task.node))
         gone_s = gang.gone_s()
         if gone_s is None:
-            return state if not down else self._make_lost_state(attempt, task, "node-down")
+            down = task.node in gang.down()
+            return self._make_lost_state(attempt, task, "node-down") if down else state
         state = self._files.state(attempt, task)  # it may have ended between the two looks
         if state.phase == "ended":
             return state
-        if down:
-            return self._make_lost_state(attempt, task, "node-down")
         if refusal := self.refusal(attempt, task):
             raise refusal
         if gone_s < LAST_WORDS_S:
             return TaskState("running" if state.phase == "absent" else state.phase)
-        return self._make_lost_state(attempt, task, "lost")
+        down = task.node in gang.down(LOOK_S)
+        return self._make_lost_state(attempt, task, "node-down" if down else "lost")
 
     def correct_end(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
         """Correct an ended gang's reason by what Slurm reports: node-down or oom.
@@ -88,7 +86,7 @@ class SlurmTasks:
         containers. Where a node is down, the others' ranks failed for want of their peer, often
         long before Slurm noticed it.
         """
-        down = self._gang(attempt).down() if gang.reason in ("failed", "lost") else ()
+        down = self._gang(attempt).down(0.0) if gang.reason in ("failed", "lost") else ()
         lost = next((end for end in gang.ends if end.node in down), None)
         if lost is not None:
             return replace(gang, reason="node-down", first=replace(lost, why="node-down"))
@@ -99,7 +97,6 @@ class SlurmTasks:
         return replace(gang, reason="oom", first=replace(short, why="oom"))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        """Read the task's raw log from ``offset``, at most a few MiB."""
         return self._files.of(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:  # noqa: ARG002 - a gang ends as a whole
@@ -112,13 +109,15 @@ class SlurmTasks:
         Raises:
             LeftoverError: some processes do not end.
         """
-        gang = self._gang(attempt)
+        gang, ours = self._gang(attempt), attempt.handle == self._job
         ended = self._files.state(attempt, task).phase == "ended"
         gang.end(ENDING_S if ended else 0.0)
-        if ended and task.node in self.clean(attempt):
+        # An engine's containers are outside of the step, and who is in one may not see the node.
+        plain = not (self._containers or self._way)
+        if ours and ended and plain and self._files.of(attempt, task).has("clean"):
+            self.clean.add(task.node)
             return
-        ours = attempt.handle == self._job
-        if ours and slurm_nodes.is_down(gang.state(task.node)):
+        if ours and task.node in gang.down():
             return  # not ours to enter; Slurm ends what a job had there before it gives it again
         where = {"node": task.node, "trial": attempt.trial}
         try:
@@ -132,17 +131,9 @@ class SlurmTasks:
                     image_files.remove_left(self._way, transport, self._job, steps, **where)
         except errors.NodeUnreachable:
             states = [job.state for job in slurm_queue.jobs(ids=(self._job,))]
-            if states == ["RUNNING"] and task.node not in gang.down():
+            if states == ["RUNNING"] and task.node not in gang.down(0.0):
                 raise
             # the job was cancelled or queued again, or has lost the node: Slurm ends all
-
-    def clean(self, attempt: Attempt) -> Mapping[str, tuple[float, frozenset[int]]]:
-        """Return, by node, when its task saw that no gang left anything, and the busy ports.
-
-        Only plain processes say so: an engine's containers are outside of the step, and a task in
-        a container may not see the whole node.
-        """
-        return {} if self._containers or self._way else self._gang(attempt).clean()
 
     def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
         if self._way is not None:

@@ -1,11 +1,12 @@
 """Find tasks on nodes by their marks and labels alone, and end those of given sweeps."""
 
 import contextlib
+import logging
 import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from orchestrator import errors, nodeset, words
@@ -18,7 +19,9 @@ from orchestrator.model.site import Finding
 from orchestrator.runtimes import marks
 from orchestrator.state.store import SWEEP_ID
 
-LABEL = "dlperf.sweep"
+LOGGER = logging.getLogger("dlperf.slurm")
+LABEL, JOB = "dlperf.sweep", "dlperf.job"
+KNOWN = ("owner", "deadline", "lock")  # marks, and labels but for the lock
 DATA = "data"  # in place of a sweep's id: the preparation of a data set
 _TASK = re.compile(rf"dlp-({DATA}|{SWEEP_ID.pattern})-", re.ASCII)
 _DATA_SET = re.compile(rf"dlp-{DATA}-(\w+)-", re.ASCII)  # any process may have any mark
@@ -48,7 +51,7 @@ class MarkedTask:
     owner: str = ""
     deadline: str = ""
     lock: str = ""
-    is_running: bool = True
+    is_running: bool = field(default=True, kw_only=True)
 
 
 def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
@@ -60,18 +63,18 @@ def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
         NodeError: the node does not answer.
     """
     found: dict[str, MarkedTask] = {}
-    for name, known in marks.listed(fleet.transports[node]):
+    for known in marks.listed(fleet.transports[node]):
+        name = known.pop("task")
         sweep = _TASK.match(name)
-        found[name] = MarkedTask(name, sweep[1] if sweep else "", *known)
+        values = (known.get(mark, "") for mark in KNOWN)
+        found[name] = MarkedTask(name, sweep[1] if sweep else "", *values)
     with contextlib.suppress(errors.UnfitError):
         there = fleet.containers[node].labelled(LABEL) if node in fleet.engines else ()
         for container in there:
-            owner, until = (
-                container.labels.get(f"dlperf.{it}", "") for it in ("owner", "deadline")
-            )
+            values = (container.labels.get(f"dlperf.{mark}", "") for mark in KNOWN)
             is_running = container.state in ("running", "paused", "restarting")
             found[container.name] = MarkedTask(
-                container.name, container.labels[LABEL], owner, until, is_running=is_running
+                container.name, container.labels[LABEL], *values, is_running=is_running
             )
     # A name that contains the sweep's id or the data set says more than a launcher's.
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
@@ -129,28 +132,21 @@ def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Fin
             f"wait for its end; or run `dlperf-orch data prepare {dataset}` again, which finds the"
             " work, and press Ctrl-C",
         )
-    by = "an unknown user"
-    if owner is not None:
-        by = f"{owner}, state folder {owner.folder}"
+    by = f"{owner}, state folder {owner.folder}" if owner else "an unknown user"
     until = "it has no known deadline"
     if task.deadline.isdecimal() and len(task.deadline) < 12:
         at = datetime.fromtimestamp(int(task.deadline), UTC)
         until = f"it ends by itself at {at:%Y-%m-%d %H:%M:%S} UTC at the latest"
-    name = words.printable(sweep or task.name)
     fix = f"find out whose it is, then `docker rm --force {shlex.quote(task.name)}` there"
     if SWEEP_ID.fullmatch(sweep):
-        lost = f"if that folder is lost: `dlperf-orch stop {sweep} --on {shlex.quote(inventory)}`"
-        fix = f"`dlperf-orch stop {sweep}` where it was started; {lost}"
+        there = "` where it was started"
         if owner is not None:
-            there = f"--state {shlex.quote(owner.folder)}` on {owner.process.host}"
-            fix = f"`dlperf-orch stop {sweep} {there}; {lost}"
-    return found(
-        "OTHER-GANG",
-        where,
-        f"{words.printable(task.name)} of sweep {name} runs on the node, started by {by}; {until}",
-        "no gang of another state folder",
-        fix,
-    )
+            there = f" --state {shlex.quote(owner.folder)}` on {owner.process.host}"
+        lost = f"if that folder is lost: `dlperf-orch stop {sweep} --on {shlex.quote(inventory)}`"
+        fix = f"`dlperf-orch stop {sweep}{there}; {lost}"
+    task_name, name = words.printable(task.name), words.printable(sweep or task.name)
+    seen = f"{task_name} of sweep {name} runs on the node, started by {by}; {until}"
+    return found("OTHER-GANG", where, seen, "no gang of another state folder", fix)
 
 
 def end(
@@ -171,11 +167,7 @@ def end(
 
     def end_on(node: str) -> tuple[str, ...]:
         names = find_names(fleet, node, sweep_ids)
-        for name in names:
-            with contextlib.suppress(errors.UnfitError):
-                if node in fleet.engines:
-                    fleet.containers[node].remove(name)
-            marks.kill(fleet.transports[node], name, node=node)
+        _end(fleet, node, names)
         for sweep_id in sweep_ids:
             argv = ("sh", "-c", FORGET_KEYS, "sh", f"{roots[node]}/{sweep_id}")
             fleet.transports[node].run(argv, timeout_s=COMMAND_S)
@@ -184,3 +176,43 @@ def end(
     answers = ask_all(list(fleet.transports), end_on)
     settled(answers)
     return {answer.node: answer.value for answer in answers if answer.value}
+
+
+def end_jobs(fleet: Fleet, nodes: Sequence[str], job: str, live: Collection[str]) -> None:
+    """End what earlier gangs of a job left on its nodes, and gangs of jobs that are over.
+
+    Args:
+        live: ids of the user's jobs that are not over.
+
+    Raises:
+        NodeError: a node does not answer.
+        LeftoverError: some processes could not be ended.
+    """
+    user = f"{os.getuid()}:{os.getgid()}"
+
+    def is_left(of: str) -> bool:
+        return of != "" and (of == job or of not in live)
+
+    def end_on(node: str) -> None:
+        processes = marks.listed(fleet.transports[node])
+        names = {known["task"] for known in processes if is_left(known.get("job", ""))}
+        if node in fleet.engines:
+            with contextlib.suppress(errors.UnfitError):
+                containers = fleet.containers[node]
+                for listed in containers.labelled(JOB):
+                    state = containers.find(listed.name) if is_left(listed.labels[JOB]) else None
+                    if state is not None and state.user == user:  # else its user may end it
+                        names.add(listed.name)
+        for name in names:
+            LOGGER.debug("%s: left by an earlier gang: %s", node, name)
+        _end(fleet, node, names)
+
+    settled(ask_all(nodes, end_on))
+
+
+def _end(fleet: Fleet, node: str, names: Iterable[str]) -> None:
+    for name in names:
+        with contextlib.suppress(errors.UnfitError):
+            if node in fleet.engines:
+                fleet.containers[node].remove(name)
+        marks.kill(fleet.transports[node], name, node=node)

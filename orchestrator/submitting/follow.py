@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.schedulers import slurm_nodes, slurm_queue
+from orchestrator.schedulers import slurm_queue
 from orchestrator.signals import Stopped
 
 LOOK_S, QUEUE_EVERY_S = 0.5, 5.0
@@ -118,7 +118,7 @@ def _describe(job: slurm_queue.Job) -> str:
     is_silent = False
     if job.state == "RUNNING" and not job.lost_host:
         with contextlib.suppress(errors.DlperfError):
-            is_silent = slurm_nodes.are_down(job.batch_host)
+            is_silent = slurm_queue.are_down(job.batch_host)
     silent = f"; Slurm hears nothing of {job.batch_host}, which runs its script"
     return f"{job.summary}{silent if is_silent else ''}"
 
@@ -134,7 +134,7 @@ def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
         f"Slurm gave up the node that ran job {job.id}; the job was cancelled",
         code="NODE-DOWN",
         node=job.lost_host,
-        fix="run the same command again: it goes on in another job, on other nodes",
+        fix=f"{slurm_queue.GO_ON}, on other nodes",
     )
 
 
@@ -147,8 +147,4 @@ def _outcome(job: slurm_queue.Job) -> errors.DlperfError:
     code, words = OUTCOMES.get(job.state, ("JOB-LOST", "its controller left no exit code"))
     state = job.state if job.reason in ("None", "") else f"{job.state}, {job.reason}"
     kind = errors.NodeError if code in ("NODE-FAIL", "PREEMPTED", "JOB-LOST") else errors.LocalError
-    return kind(
-        f"job {job.id} ended ({state}): {words}",
-        code=code,
-        fix="run the same command again: it goes on in another job",
-    )
+    return kind(f"job {job.id} ended ({state}): {words}", code=code, fix=slurm_queue.GO_ON)

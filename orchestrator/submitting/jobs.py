@@ -8,7 +8,7 @@ from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.process import Holder
-from orchestrator.schedulers import slurm_nodes, slurm_queue
+from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
 from orchestrator.submitting import script
 
@@ -114,7 +114,7 @@ def _wait_for_end(job: str) -> bool:
         if not found or found[0].is_over:
             return True
         is_ending = found[0].state == "COMPLETING"
-        if slurm_nodes.are_down(found[0].nodes if is_ending else found[0].batch_host):
+        if slurm_queue.are_down(found[0].nodes if is_ending else found[0].batch_host):
             return is_ending
         time.sleep(AGAIN_S)
     return False

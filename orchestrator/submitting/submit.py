@@ -14,7 +14,6 @@ from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
 from orchestrator.submitting import follow, jobs, one_step, script
 
-KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
 SBATCH = ("sbatch", "--parsable")
 END = "END_OF_SCRIPT"
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
@@ -25,18 +24,27 @@ def is_needed(cluster: Cluster) -> bool:
     return cluster.slurm is not None and not slurm_queue.job_id()
 
 
-def submission(store: Store, cluster: Cluster, gpus: int, *, requeue: bool) -> script.Submission:
-    """Return the job of this very command line, with so many GPUs of every node."""
-    state = store.root.resolve()
+def submission(
+    store: Store, cluster: Cluster, partition: one_step.Partition | None, *, requeue: bool
+) -> script.Submission:
+    """Return the job of this very command line.
+
+    It asks for GPUs of every node, as many as the inventory says, where Slurm gives any.
+
+    Args:
+        partition: None where Slurm does not say what it has.
+    """
+    state, slurm, gpus = store.root.resolve(), _settings(cluster), cluster.defaults.gpus
+    given = 0 if partition is None or gpus is None or slurm.asks(OF_GPUS) else partition.gpus
     own = [word for word in sys.argv[1:] if word not in NOT_FOR_JOBS]
     return script.Submission(
         words=(sys.executable, "-m", "orchestrator", *own),
         name=script.job_name(cluster.name, str(state)),
         folder=str(state / jobs.FOLDER),
         cwd=str(Path.cwd()),
-        nodes=_settings(cluster).nodes,
+        nodes=slurm.nodes,
         requeue=requeue,
-        gpus=gpus,
+        gpus=(gpus.count or given) if gpus and given else 0,
     )
 
 
@@ -53,15 +61,13 @@ def show(
     Raises:
         UnfitError: Slurm would never start it.
     """
-    gpus, slurm = 0, _settings(cluster)
+    slurm, partition = _settings(cluster), None
     try:
         partition = one_step.partition(slurm.partition, patience_s=0.0)
+        refuse_never(slurm, partition, voice)
     except errors.LocalError as error:
         voice.line(f"not known what Slurm has: {error}")
-    else:
-        gpus = _gpus(cluster, partition)
-        refuse_never(slurm, partition, voice)
-    new = submission(store, cluster, gpus, requeue=requeue)
+    new = submission(store, cluster, partition, requeue=requeue)
     text = script.batch(slurm, new)
     pasted = f"mkdir -p {shlex.quote(new.folder)} && {shlex.join(SBATCH)} <<'{END}'"
     voice.result(f"would be submitted by sbatch:\n{pasted}\n{text}{END}")
@@ -82,7 +88,7 @@ def run(
     """
     slurm = _settings(cluster)
     partition = one_step.partition(slurm.partition)
-    new = submission(store, cluster, _gpus(cluster, partition), requeue=requeue)
+    new = submission(store, cluster, partition, requeue=requeue)
     jobs.cancel_headless(store, voice)
     queued = (it for it in slurm_queue.jobs(name=new.name) if it.comment == new.comment)
     job = next((it for it in queued if not it.is_over and it.state != "COMPLETING"), None)
@@ -96,18 +102,9 @@ def run(
     if detach:
         voice.result(job.summary)
         voice.line("the same command without --detach follows it; `dlperf-orch stop` ends it")
-        voice.document({"exit_code": 0, "jobs": [job.id]})
-        return 0
+        return voice.finish({"jobs": [job.id]})
     code = follow.follow(job, Path(new.folder), voice)
     return code if code in errors.PRECEDENCE else 1
-
-
-def _gpus(cluster: Cluster, partition: one_step.Partition) -> int:
-    """Return how many GPUs of a node a job asks for: the inventory's, if Slurm gives any."""
-    slurm, said = _settings(cluster), cluster.defaults.gpus
-    if said is None or slurm.asks(OF_GPUS):
-        return 0
-    return (said.count or partition.gpus) if partition.gpus else 0
 
 
 def _settings(cluster: Cluster) -> Slurm:
@@ -153,10 +150,6 @@ def _submit(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
     charged = (f"--account={slurm.account}",) if slurm.account else ()  # before SBATCH_ACCOUNT
     answer = slurm_queue.call(*SBATCH, *charged, str(path), patience_s=0.0)
     job = answer.strip().partition(";")[0]
-    deadline = time.monotonic() + KNOWN_S
-    while time.monotonic() < deadline:
-        for found in slurm_queue.jobs(ids=(job,)):
-            if found.name == submission.name:
-                return found
-        time.sleep(follow.LOOK_S)
-    return slurm_queue.Job(job, "PENDING", "None", submission.name, submission.comment, "")
+    new = slurm_queue.Job(job, "PENDING", "None", submission.name, submission.comment, "")
+    shown = slurm_queue.jobs(ids=(job,))
+    return next((known for known in shown if known.name == new.name), new)

@@ -19,7 +19,7 @@ from orchestrator.model.text import Endpoint
 from orchestrator.planning import bind
 from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS
-from orchestrator.schedulers import Scheduler
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.files import now
 from orchestrator.sweeping import closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign

@@ -14,7 +14,7 @@ from orchestrator.model.site import Site
 from orchestrator.model.sweep import History
 from orchestrator.planning.plan import Recipe
 from orchestrator.runtimes.process import inherited_environment
-from orchestrator.schedulers import Scheduler
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping.requested import Caller

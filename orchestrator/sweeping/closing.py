@@ -14,7 +14,7 @@ from orchestrator.model.plan import Plan, Task
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import Ended
 from orchestrator.retries import LOG_COPIES
-from orchestrator.schedulers import Scheduler
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.files import now, replacing, write
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import observed_sweep

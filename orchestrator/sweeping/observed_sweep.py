@@ -15,7 +15,7 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 
 if TYPE_CHECKING:  # what reaches nodes is not loaded where only files are read
-    from orchestrator.schedulers import Scheduler
+    from orchestrator.schedulers.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from orchestrator.collecting.sweep import measured
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.result import NOT_NEEDED, Result
-from orchestrator.schedulers import Scheduler
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.sweeping.observed_sweep import Running
 from orchestrator.words import duration
 

@@ -15,7 +15,8 @@ from orchestrator.model.report import Report
 from orchestrator.model.site import Finding, Site
 from orchestrator.model.text import shape
 from orchestrator.provisioning import observe
-from orchestrator.schedulers import Scheduler, choice
+from orchestrator.schedulers import choice
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import closing, loop, resume

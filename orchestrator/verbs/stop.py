@@ -8,7 +8,7 @@ from orchestrator.console import Voice
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import user_files
 from orchestrator.model.attempt import Attempt
-from orchestrator.schedulers import fanout, locks, strays
+from orchestrator.schedulers import addresses, locks, strays
 from orchestrator.state.store import SWEEP_ID, Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import jobs
@@ -38,7 +38,7 @@ def stop_lost(store: Store, sweep_id: str | None, inventory: str, voice: Voice) 
             fix="leave out --on for a sweep of this state folder; cancel a Slurm job by scancel",
         )
     with Fleet.of(cluster) as fleet, locks.held(fleet, store.root):
-        ended = strays.end(fleet, fanout.places(cluster, store.root), (sweep_id,))
+        ended = strays.end(fleet, addresses.seats(cluster, store.root), (sweep_id,))
     for node, names in ended.items():
         voice.result(f"ended on {node}: {', '.join(names)}")
     if not ended:

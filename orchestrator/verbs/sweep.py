@@ -12,11 +12,11 @@ from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, res
 def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
     from orchestrator.planning import bind
-    from orchestrator.schedulers import choice
+    from orchestrator.schedulers import addresses, choice
     from orchestrator.sweeping import in_jobs
 
     request = resolve(store, options, voice)
-    seats = choice.seats(request.cluster, store.root)
+    seats = addresses.seats(request.cluster, store.root)
     facts, images = (request.known.nodes, request.known.images) if request.known else ({}, {})
     bound = [bind.first(request.recipe, trial, seats) for trial in request.plan.trials]
     request.say_too_big(voice)

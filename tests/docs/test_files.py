@@ -25,7 +25,7 @@ ELSEWHERE = (
     "images/",
     "canary/",
     "step.sh",
-    "srun.WORD",
+    "srun.err",
 )
 
 

@@ -56,6 +56,7 @@ MAY_DIFFER = {
     r"/source": "each sweep has its own id",
     r".*/(median|mean|min|max|spread|throughput|rate_mean)": "each run has its own clock",
     r".*/(difference|speedup|efficiency|speedup_interval/.*|interval/.*)": "reckoned from those",
+    r"/ran_s|.*/measured_s": "likewise",
     r".*/trials\[\d+\]/sha256": "of a log with its own times",
     r".*/energy_\w+": "power over a time that was measured",
     r".*/machines.*": "the state of a node beside one run: load, clocks, seconds observed",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
 from orchestrator.schedulers.fanout import Fanout
 
@@ -14,5 +15,5 @@ def test_each_machine_is_a_lane(tmp_path: Path, transport: str, lanes: int) -> N
     nodes = tuple({"name": f"n{at}", "address": f"10.0.0.{at}"} for at in range(1, 4))
     defaults = {"transport": transport, "runtime": "process"}
     inventory = {"name": "three", "defaults": defaults, "nodes": nodes}
-    with Fanout.of(Cluster.model_validate(inventory), tmp_path, lambda: False) as scheduler:
+    with Fanout(Fleet.of(Cluster.model_validate(inventory)), tmp_path, lambda: False) as scheduler:
         assert scheduler.lanes == lanes

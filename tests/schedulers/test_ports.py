@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.schedulers.fanout import Fanout
@@ -30,7 +31,7 @@ def test_a_port_that_somebody_listens_at_is_passed_over(
     with (
         socket.create_server((address, 0), family=family) as listening,
         socket.create_server(("127.0.0.1", 0)) as closed,
-        Fanout.of(Cluster.model_validate(HERE), tmp_path, lambda: False) as scheduler,
+        Fanout(Fleet.of(Cluster.model_validate(HERE)), tmp_path, lambda: False) as scheduler,
     ):
         busy, free = listening.getsockname()[1], closed.getsockname()[1]
         closed.close()
@@ -72,7 +73,7 @@ def test_a_connection_that_is_lost_while_a_port_is_looked_for_is_made_anew(
     with (
         socket.create_server(("127.0.0.1", 0)) as listening,
         socket.create_server(("127.0.0.1", 0)) as closed,
-        Fanout.of(cluster, tmp_path, lambda: False) as scheduler,
+        Fanout(Fleet.of(cluster), tmp_path, lambda: False) as scheduler,
     ):
         busy, free = listening.getsockname()[1], closed.getsockname()[1]
         closed.close()

@@ -11,8 +11,7 @@ from orchestrator.fleet import Pool
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers._wait import Wait
-from orchestrator.schedulers.gangs import Gangs
+from orchestrator.schedulers.gangs import Gangs, Wait
 from orchestrator.transports.local import LocalTransport
 
 pytestmark = pytest.mark.cluster
@@ -25,16 +24,16 @@ def test_a_node_that_waits_for_its_turn_to_be_asked_is_not_silent(tmp_path: Path
     attempt = Attempt(f"s{os.getpid()}", "turn", 1, {"n1": str(tmp_path)}, 29500, (task,))
     runtimes = {"n1": ProcessRuntime(LocalTransport("n1"))}
     pool = Pool(1)
-    with Gangs(runtimes, lambda: False) as gangs:
-        try:
-            assert gangs.launch(attempt, LIMITS)
-            pool.submit(lambda: time.sleep(NODE_LOST_S + 1))
-            began = time.monotonic()
-            end = Wait(attempt, LIMITS, runtimes, pool).run(lambda _: None, lambda: False)
-            lasted_s = time.monotonic() - began
-        finally:
-            gangs.clear(attempt)
-            pool.close()
+    gangs = Gangs(runtimes, lambda: False)
+    try:
+        assert gangs.launch(attempt, LIMITS)
+        pool.submit(lambda: time.sleep(NODE_LOST_S + 1))
+        began = time.monotonic()
+        end = Wait(attempt, LIMITS, runtimes, pool).run(lambda _: None, lambda: False)
+        lasted_s = time.monotonic() - began
+    finally:
+        gangs.clear(attempt)
+        pool.close()
     assert lasted_s > NODE_LOST_S
     assert (end.reason, [task_end.why for task_end in end.ends]) == ("done", ["exited"])
 
@@ -53,11 +52,11 @@ def test_time_in_which_the_controller_stood_still_is_no_silence(tmp_path: Path) 
         return False
 
     pool = Pool(2)
-    with Gangs(runtimes, lambda: False) as gangs:
-        try:
-            assert gangs.launch(attempt, limits)
-            end = Wait(attempt, limits, runtimes, pool).run(lambda _: None, stand_still)
-        finally:
-            gangs.clear(attempt)
-            pool.close()
+    gangs = Gangs(runtimes, lambda: False)
+    try:
+        assert gangs.launch(attempt, limits)
+        end = Wait(attempt, limits, runtimes, pool).run(lambda _: None, stand_still)
+    finally:
+        gangs.clear(attempt)
+        pool.close()
     assert (end.reason, [task_end.why for task_end in end.ends]) == ("done", ["exited"])

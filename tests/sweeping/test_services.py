@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
+from orchestrator.fleet import Fleet
 from orchestrator.launchers import mpirun
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers.fanout import Fanout, places
+from orchestrator.schedulers.addresses import seats
+from orchestrator.schedulers.fanout import Fanout
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import attempts, closing
 from orchestrator.transports.local import LocalTransport
@@ -38,7 +40,7 @@ class Pair:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self._port = folder, port
         self.stop = False
-        self.scheduler = Fanout.of(CLUSTER, folder, lambda: self.stop)
+        self.scheduler = Fanout(Fleet.of(CLUSTER), folder, lambda: self.stop)
         self.attempts: list[Attempt] = []
 
     def attempt(self, script: str, service: str = "sh ./r1.sshd.sh") -> Attempt:
@@ -57,7 +59,7 @@ class Pair:
         name = f"s{os.getpid()}"
         made = Attempt(
             *(name, self.folder.name, len(self.attempts) + 1, where, self._port, (leader, other)),
-            seats=places(CLUSTER, folder),
+            seats=seats(CLUSTER, folder),
         )
         self.attempts.append(made)
         return made

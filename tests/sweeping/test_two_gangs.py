@@ -81,24 +81,24 @@ def gangs(tmp_path: Path) -> Iterator[Gangs]:
 
 def test_silent_nodes_of_one_gang_do_not_delay_the_end_of_another(gangs: Gangs) -> None:
     """More of them than threads: the other gang is told to end, and is seen to have ended."""
-    with Scheduled(gangs.runtimes, lambda: gangs.stop) as fanout:
-        lanes = [
-            threading.Thread(target=gangs.run, args=(fanout, attempt))
-            for attempt in (gangs.many, gangs.other)
-        ]
-        for lane in lanes:
-            lane.start()
-        wait_for(lambda: gangs.runs(gangs.many) and gangs.runs(gangs.other), "both gangs run")
-        for name in SILENT:
-            gangs.nodes[name].answers.clear()
-        time.sleep(0.5)
-        gangs.stop = True
-        lanes[1].join(60)
-        assert [end.why for end in gangs.ends["other"].ends] == ["stopped"]
-        assert gangs.many.trial not in gangs.ends
-        for name in SILENT:
-            gangs.nodes[name].answers.set()
-        lanes[0].join(60)
+    fanout = Scheduled(gangs.runtimes, lambda: gangs.stop)
+    lanes = [
+        threading.Thread(target=gangs.run, args=(fanout, attempt))
+        for attempt in (gangs.many, gangs.other)
+    ]
+    for lane in lanes:
+        lane.start()
+    wait_for(lambda: gangs.runs(gangs.many) and gangs.runs(gangs.other), "both gangs run")
+    for name in SILENT:
+        gangs.nodes[name].answers.clear()
+    time.sleep(0.5)
+    gangs.stop = True
+    lanes[1].join(60)
+    assert [end.why for end in gangs.ends["other"].ends] == ["stopped"]
+    assert gangs.many.trial not in gangs.ends
+    for name in SILENT:
+        gangs.nodes[name].answers.set()
+    lanes[0].join(60)
     assert gangs.ends["many"].reason == "stopped"
 
 
@@ -129,8 +129,7 @@ def test_a_peer_that_fails_after_the_first_still_says_so(gangs: Gangs, tmp_path:
     )
     folders = dict.fromkeys(("n1", "n2"), str(tmp_path / "peers"))
     attempt = Attempt(f"s{os.getpid()}", "peers", 1, folders, 29500, tasks)
-    with Scheduled(gangs.runtimes, lambda: False) as fanout:
-        gangs.run(fanout, attempt)
+    gangs.run(Scheduled(gangs.runtimes, lambda: False), attempt)
     end = gangs.ends["peers"]
     assert end.reason == "failed"
     assert [(task.why, task.status) for task in end.ends] == [("exited", 1), ("exited", 3)]

@@ -18,17 +18,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator import errors, schedulers
-from orchestrator.fleet import Answer, ask_all
+from orchestrator import errors
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Allocation, Attempt, Limits, Request
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.image import Program
-from orchestrator.model.plan import Seat, Task
+from orchestrator.model.plan import Seat
 from orchestrator.model.site import Finding
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers import Seen, choice
-from orchestrator.schedulers.gangs import Gangs
-from orchestrator.transports import Completed
+from orchestrator.schedulers import addresses, choice
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.transports.local import LocalTransport
 from tests import proc
 
@@ -38,26 +36,33 @@ NOT_NOW = 0.3  # of the requests that could be granted
 # trial of which nothing can be ended.
 
 
-class Tiny(Gangs):
+class Tiny(Scheduler):
     """The local nodes of an inventory as jobs."""
 
     def __init__(self, cluster: Cluster, stopping: Callable[[], bool]) -> None:
-        names = [node.name for node in cluster.members]
-        self._transports = {name: LocalTransport(name) for name in names}
+        self._transports = {node.name: LocalTransport(node.name) for node in cluster.members}
         super().__init__(
-            {name: ProcessRuntime(at) for name, at in self._transports.items()}, stopping
+            Fleet(cluster, self._transports),
+            seats(cluster, Path()),
+            {name: ProcessRuntime(at) for name, at in self._transports.items()},
+            stopping,
         )
-        self.lanes = int(os.environ.get("TINY_LANES", "1"))
-        self.nodes = len(cluster.members)
-        self._dice, self._seats = _dice(), seats(cluster, Path())
+        self._dice = _dice()
         self._jobs_folder = _shared() / "jobs"
         self._jobs_folder.mkdir(parents=True, exist_ok=True)
         self._mine: dict[str, tuple[set[str], int]] = {}  # nodes and port by handle
         self._attempts: dict[str, Attempt] = {}
         self._door = threading.Lock()
 
-    def __enter__(self) -> "Tiny":
-        return self
+    @property
+    def lanes(self) -> int:
+        """By the environment."""
+        return int(os.environ.get("TINY_LANES", "1"))
+
+    @property
+    def nodes(self) -> int:
+        """All of the inventory."""
+        return len(self._seats)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -68,12 +73,6 @@ class Tiny(Gangs):
             except BlockingIOError as error:
                 raise errors.StoreError("another controller is here", code="LOCKED") from error
             yield
-
-    def check(self) -> None:
-        """Nobody else can come in."""
-
-    def preflight(self, name: str, program: Program) -> None:
-        """Programs are plain files here."""
 
     def others(
         self,
@@ -152,33 +151,6 @@ class Tiny(Gangs):
                 os.kill(pid, signal.SIGKILL)
         return {self._seats[0].node: tuple(sorted({*found.values()}))} if found else {}
 
-    def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
-        """By the runtime, and the shared folder."""
-        tasks = {task.node: task for task in attempt.tasks}
-
-        def look(node: str) -> Seen:
-            log = Path(attempt.folder(tasks[node])) / f"r{tasks[node].node_rank}.log"
-            size = log.stat().st_size if log.exists() else 0
-            return Seen(self._at(tasks[node]).inspect(attempt, tasks[node]).phase, size)
-
-        return ask_all(list(tasks), look)
-
-    def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
-        """From the shared folder."""
-        return self._transports[task.node].get(f"{attempt.folder(task)}/{name}", offset, own=True)
-
-    def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """Into the shared folder."""
-        for task in attempt.tasks:
-            for name, content in files.get(task.node_rank, {}).items():
-                self._transports[task.node].put(content, f"{attempt.folder(task)}/{name}")
-
-    def remove(self, attempt: Attempt, names: Mapping[int, Collection[str]]) -> None:
-        """From the shared folder."""
-        for task in attempt.tasks:
-            for name in names.get(task.node_rank, ()):
-                (Path(attempt.folder(task)) / name).unlink(missing_ok=True)
-
     def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
         """The files of each rank whose log is here or never was; the folder with the last one."""
         folder = Path(
@@ -199,15 +171,6 @@ class Tiny(Gangs):
         folders = (_shared() / "files" / sweep / "attempts").glob("*/a*")
         return {(folder.parent.name, int(folder.name[1:])) for folder in folders}
 
-    def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """This machine, once for every node."""
-        return ask_all(
-            list(argv), lambda node: self._transports[node].run(argv[node], timeout_s=timeout_s)
-        )
-
-    def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """Every node sees this machine's files."""
-
     def _keep(self, handle: str, nodes: set[str], port: int) -> None:
         self._mine[handle] = nodes, port
         aside = self._jobs_folder / f".{handle}"
@@ -221,7 +184,7 @@ class Tiny(Gangs):
                 path.unlink()
 
 
-def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> schedulers.Scheduler:  # noqa: ARG001 - nothing is kept there
+def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Scheduler:  # noqa: ARG001 - nothing is kept there
     """Stands where ``orchestrator.schedulers.choice.reach`` stood."""
     return Tiny(cluster, stopping)
 
@@ -241,7 +204,7 @@ def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:  # noqa: ARG001 - 
 
 def install() -> None:
     """Take the place of what the program reaches nodes by."""
-    choice.reach, choice.seats = reach, seats
+    choice.reach, addresses.seats = reach, seats
 
 
 def _shared() -> Path:
