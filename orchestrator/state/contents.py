@@ -22,6 +22,8 @@ _NO_EVIDENCE = re.compile(
     r"lock|SHA256SUMS|detached-.*\.log|.*\.new|.*\.folder|r[0-9]+\.(gate|alive|clock)", re.ASCII
 )
 
+_DIGESTS: dict[tuple[int, ...], str] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Survey:
@@ -83,13 +85,17 @@ def keep_sums(sweep: Sweep) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file, in hexadecimal.
+    """Return the SHA-256 of a file, in hexadecimal; what does not change is read once a command.
 
     Raises:
         LocalError: STORE-RIGHTS.
     """
     with on_disk(path, "STORE-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        seen = os.fstat(file.fileno())
+        stamp = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+        if stamp not in _DIGESTS:
+            _DIGESTS[stamp] = hashlib.file_digest(file, "sha256").hexdigest()
+        return _DIGESTS[stamp]
 
 
 def _secret(path: str, list_given: Callable[[str, int], frozenset[str] | None]) -> str:

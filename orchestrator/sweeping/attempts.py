@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from orchestrator import errors, nodeset
 from orchestrator.console.view import Row, View
@@ -11,8 +12,8 @@ from orchestrator.deadlines import COMMAND_S
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
 from orchestrator.measuring.endings import LOST
-from orchestrator.model.attempt import Allocation, Attempt, GangEnd
-from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Outcome
+from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import Adopted, Intent
 from orchestrator.model.text import Endpoint
@@ -23,24 +24,21 @@ from orchestrator.schedulers import Scheduler
 from orchestrator.state.files import now
 from orchestrator.sweeping import closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
-from orchestrator.sweeping.outcomes import Judgement
 from orchestrator.transports import keys
 
 LONGEST_LINE = 64 << 10
 AGAIN_S = 0.2  # between two requests for nodes that are taken
 
 
-def settle(campaign: Campaign, whole: Plan, view: View) -> None:
+def settle(campaign: Campaign, view: View) -> None:
     """Settle attempts that an earlier run left open: adopt what runs, close the others.
-
-    Args:
-        whole: every trial requested of the sweep so far, not only by this command.
 
     Raises:
         LeftoverError: a process or container of theirs could not be ended.
         UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
-    left = [trial for trial in whole.trials if campaign.history(trial).open]
+    trials = campaign.sweep.record().plan.trials  # not only those that this command requests
+    left = [trial for trial in trials if campaign.history(trial).open]
 
     def deal(trial: Trial) -> None:
         for number in campaign.history(trial).open:
@@ -78,13 +76,10 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
             state, code = _watch(campaign, trial, attempt, row)
             row.ended(state, code, final=state == "valid")
     else:
-        lost = Problem("LOST", "the run that started it ended before all its tasks had started")
-        _close(
-            campaign,
-            trial,
-            attempt,
-            lambda missing: Judgement("infra-lost", (lost, *missing)),
-        )
+        words = "the run that started it ended before all its tasks had started"
+        lost = Problem(closing.LOST, words)
+        judge = partial(outcomes.describe, campaign, trial, attempt, "infra-lost")
+        _close(campaign, trial, attempt, lambda missing: judge((lost, *missing)))
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
@@ -157,6 +152,7 @@ def _begin(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     campaign.sweep.append(intent)
     campaign.history(trial).add(intent)
     row.attempt(attempt.number)
+    describe = partial(outcomes.describe, campaign, trial, attempt)
     try:
         write_service_files(campaign.scheduler, attempt)
         opened = campaign.scheduler.launch(attempt, campaign.limits)
@@ -164,19 +160,19 @@ def _begin(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
         may_pass = isinstance(error, errors.NodeError)
         words = f"node {error.where.get('node', '?')}: {error.cause}"
         lost = Problem("START" if may_pass and error.code not in ATTEMPTS else error.code, words)
-        closed = _close(campaign, trial, attempt, lambda _: Judgement("infra-lost", (lost,)))
+        closed = _close(campaign, trial, attempt, lambda _: describe("infra-lost", (lost,)))
         if may_pass:
             return closed
         raise
     if opened:
         return _watch(campaign, trial, attempt, row)
 
-    def judge(_missing: tuple[Problem, ...]) -> Judgement:
+    def judge(_missing: tuple[Problem, ...]) -> Outcome:
         if campaign.stopping:
             stopped = Problem("INTERRUPTED", "stopped before its tasks had started")
-            return Judgement("interrupted", (stopped,))
+            return describe("interrupted", (stopped,))
         words = f"not every task was ready to start{outcomes.supervisor_errors(campaign, attempt)}"
-        return Judgement("infra-lost", (Problem("START", words),))
+        return describe("infra-lost", (Problem("START", words),))
 
     return _close(campaign, trial, attempt, judge)
 
@@ -195,14 +191,15 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
             code, words = LOST[why]
             campaign.voice.line(f"{code} {silent}: {words}; other tasks were ended")
 
-    def judge(missing: tuple[Problem, ...]) -> Judgement:
+    def judge(missing: tuple[Problem, ...]) -> Outcome:
         campaign.scheduler.check()
         if gang.reason == "done" and not missing:
             return outcomes.measure(campaign, trial, attempt, gang)
-        if gang.reason == "done":
-            return Judgement("infra-lost", missing, gang)
-        state, problem = outcomes.failure(campaign, attempt, gang)
-        return Judgement(state, (problem, *missing), gang)
+        state, problems = "infra-lost", missing
+        if gang.reason != "done":
+            state, problem = outcomes.failure(campaign, attempt, gang)
+            problems = (problem, *missing)
+        return outcomes.describe(campaign, trial, attempt, state, problems, gang)
 
     return _close(campaign, trial, attempt, judge, gang)
 
@@ -211,7 +208,7 @@ def _close(
     campaign: Campaign,
     trial: Trial,
     attempt: Attempt,
-    judge: Callable[[tuple[Problem, ...]], Judgement],
+    judge: Callable[[tuple[Problem, ...]], Outcome],
     gang: GangEnd | None = None,
 ) -> tuple[str, str]:
     """Close an attempt with the outcome that ``judge`` gives; return its state and code.
@@ -219,30 +216,29 @@ def _close(
     Raises:
         UnfitError: DISK-FULL or WRITE; a node has no room for the next attempt either.
     """
-    no_room: list[errors.UnfitError] = []
+    no_room: errors.UnfitError | None = None
 
     def keep(missing: tuple[Problem, ...]) -> tuple[str, str]:
-        judgement = judge(missing)
-        if judgement.state not in ("valid", "interrupted"):
-            no_room.extend(_no_room(campaign, attempt, judgement))
-        for full in no_room:
-            problem = Problem(full.code, f"node {full.where['node']}: {full.cause}")
-            judged = (problem, *judgement.problems)
-            judgement = replace(judgement, state="infra-lost", problems=judged)
-        return outcomes.keep(campaign, trial, attempt, judgement)
+        nonlocal no_room
+        outcome = judge(missing)
+        if outcome.state not in ("valid", "interrupted"):
+            no_room = _find_full_node(campaign, attempt, outcome)
+        if no_room:
+            full = Problem(no_room.code, f"node {no_room.where['node']}: {no_room.cause}")
+            outcome = replace(outcome, state="infra-lost", problems=(full, *outcome.problems))
+        return outcomes.keep(campaign, trial, outcome)
 
     kept = closing.close_attempt(campaign.sweep, campaign.scheduler, attempt, keep, gang)
-    for full in no_room:
-        raise full
+    if no_room:
+        raise no_room
     return kept
 
 
-def _no_room(
-    campaign: Campaign, attempt: Attempt, judgement: Judgement
-) -> tuple[errors.UnfitError, ...]:
-    """Return the error for the first node that has no room, if one has none."""
-    ends = judgement.gang.ends if judgement.gang else ()
-    silent = {end.node for end in ends if end.why == "unreachable"}
+def _find_full_node(
+    campaign: Campaign, attempt: Attempt, outcome: Outcome
+) -> errors.UnfitError | None:
+    """Return the error for the first node of an attempt that has no room, if one has none."""
+    silent = {end.node for end in outcome.tasks if end.why == "unreachable"}
     cluster = campaign.recipe.cluster
     there = {node.name for node in cluster.members} - silent  # not a node of an earlier job
     asked = {
@@ -254,8 +250,8 @@ def _no_room(
         output = answer.value.stdout.decode(errors="replace") if answer.value else ""
         for found in room.parse(output):
             where = {"node": answer.node, "trial": attempt.trial}
-            return (errors.UnfitError(found.cause, code=found.code, fix=found.fix, **where),)
-    return ()
+            return errors.UnfitError(found.cause, code=found.code, fix=found.fix, **where)
+    return None
 
 
 class _RowProgress:
@@ -290,10 +286,6 @@ def write_service_files(scheduler: Scheduler, attempt: Attempt) -> None:
             trial=attempt.trial,
             fix="give the nodes of the inventory the same `folder`",
         )
-    scheduler.write(attempt, _service_files(attempt))
-
-
-def _service_files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
     leader, *others = attempt.tasks
     user = Keys(*keys.generate())
     hosts = {task.node_rank: Keys(*keys.generate()) for task in others}
@@ -305,7 +297,8 @@ def _service_files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
     for task in others:
         rank, at = task.node_rank, Endpoint(addresses[task.node_rank], port=attempt.port)
         files[rank] = mpirun.service_files(attempt.folder(task), rank, user, hosts[rank], at)
-    return {
+    by_rank = {
         task.node_rank: {name: files[task.node_rank][name].encode() for name in task.files}
         for task in attempt.tasks
     }
+    scheduler.write(attempt, by_rank)

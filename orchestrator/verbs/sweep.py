@@ -1,5 +1,6 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
+from orchestrator import errors
 from orchestrator.collecting.show import Out, present
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
@@ -10,20 +11,27 @@ from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, res
 
 
 def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
-    """Show what a sweep would start on every node; nothing is started or written; exit code."""
+    """Show what a sweep would start on every node; nothing is started or written; exit code.
+
+    Raises:
+        UnfitError: WALLTIME; no trial fits into a job's time.
+    """
     from orchestrator.planning import bind
     from orchestrator.schedulers import choice
-    from orchestrator.sweeping import in_jobs
+    from orchestrator.submitting import submit
 
     request = resolve(store, options, voice)
     seats = choice.seats(request.cluster, store.root)
     facts, images = (request.known.nodes, request.known.images) if request.known else ({}, {})
     bound = [bind.first(request.recipe, trial, seats) for trial in request.plan.trials]
-    request.say_too_big(voice)
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
     if request.cluster.in_containers and request.playbook.image.name not in images:
         voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")
-    scripts, asking = in_jobs.show(store, request, voice)
+    scripts, asking = dict[str, list[str]](), tuple[str, ...]()
+    if submit.is_needed(request.cluster):
+        _refuse_short(request)
+        text, asking = submit.show(store, request.cluster, voice, requeue=options.requeue)
+        scripts = {"scripts": [text]}
     lines = [choice.quote_lines(request.cluster, attempt, facts, asking) for attempt in bound]
     voice.plan(request.plan, bound, lines)
     pasted = {
@@ -39,14 +47,33 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
     Raises:
         Stopped, Interrupted: a signal came; nothing that was started still runs.
         LeftoverError: tasks may still run on nodes.
+        UnfitError: outside of a job of Slurm's, the image was not prepared, and no job that may be
+            preparing it lives; or WALLTIME.
     """
 
-    def elsewhere(request: Requested) -> int | None:
-        from orchestrator.sweeping import in_jobs
+    def submit_sweep(request: Requested) -> int | None:
+        """Submit the sweep and follow its job; return its exit code, or None inside a job."""
+        from orchestrator.submitting import jobs, submit
 
-        return in_jobs.submit_sweep(store, request, caller.voice)
+        if not submit.is_needed(request.cluster):
+            return None
+        _refuse_short(request)
+        try:
+            request.refuse_unprepared()
+        except errors.UnfitError:
+            if not jobs.list_alive(store, request.cluster):
+                raise
+        detach, requeue = options.detach, options.requeue
+        return submit.run(store, request.cluster, caller.voice, detach=detach, requeue=requeue)
 
     def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
         return present(opened, found, caller.voice, Out(opened.folder), names)
 
-    return run.run(store, options, caller, show, elsewhere=elsewhere)
+    return run.run(store, options, caller, show, elsewhere=submit_sweep)
+
+
+def _refuse_short(request: Requested) -> None:
+    limit_s = request.playbook.experiment.method.time_limit_s
+    shortage = request.cluster.slurm.shortage(limit_s) if request.cluster.slurm else None
+    if shortage:
+        raise errors.UnfitError(shortage[0], code="WALLTIME", fix=shortage[1])
