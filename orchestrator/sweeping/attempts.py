@@ -2,9 +2,8 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 
 from orchestrator import errors, nodeset
 from orchestrator.console.view import Row, View
@@ -12,7 +11,7 @@ from orchestrator.deadlines import COMMAND_S
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
 from orchestrator.measuring.endings import LOST
-from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Outcome
+from orchestrator.model.attempt import Allocation, Attempt, Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import Adopted, Intent
@@ -77,9 +76,10 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
             row.ended(state, code, final=state == "valid")
     else:
         words = "the run that started it ended before all its tasks had started"
-        lost = Problem(closing.LOST, words)
-        judge = partial(outcomes.describe, campaign, trial, attempt, "infra-lost")
-        _close(campaign, trial, attempt, lambda missing: judge((lost, *missing)))
+        missing = closing.end_and_copy(campaign.sweep, campaign.scheduler, attempt)
+        problems = (Problem(closing.LOST, words), *missing)
+        lost = outcomes.describe(campaign, trial, attempt, "infra-lost", problems)
+        _close(campaign, trial, attempt, lost)
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
@@ -152,29 +152,33 @@ def _begin(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     campaign.sweep.append(intent)
     campaign.history(trial).add(intent)
     row.attempt(attempt.number)
-    describe = partial(outcomes.describe, campaign, trial, attempt)
+    refused: errors.DlperfError | None = None
+    opened = False
     try:
         write_service_files(campaign.scheduler, attempt)
         opened = campaign.scheduler.launch(attempt, campaign.limits)
     except errors.DlperfError as error:
-        may_pass = isinstance(error, errors.NodeError)
-        words = f"node {error.where.get('node', '?')}: {error.cause}"
-        lost = Problem("START" if may_pass and error.code not in ATTEMPTS else error.code, words)
-        closed = _close(campaign, trial, attempt, lambda _: describe("infra-lost", (lost,)))
-        if may_pass:
-            return closed
-        raise
+        refused = error
     if opened:
         return _watch(campaign, trial, attempt, row)
-
-    def judge(_missing: tuple[Problem, ...]) -> Outcome:
-        if campaign.stopping:
-            stopped = Problem("INTERRUPTED", "stopped before its tasks had started")
-            return describe("interrupted", (stopped,))
+    closing.end_and_copy(campaign.sweep, campaign.scheduler, attempt)
+    state, may_pass = "infra-lost", isinstance(refused, errors.NodeError)
+    if refused is not None:
+        words = f"node {refused.where.get('node', '?')}: {refused.cause}"
+        problem = Problem(refused.code, words)
+        if may_pass and refused.code not in ATTEMPTS:
+            problem = Problem("START", words)
+    elif campaign.stopping:
+        state = "interrupted"
+        problem = Problem("INTERRUPTED", "stopped before its tasks had started")
+    else:
         words = f"not every task was ready to start{outcomes.supervisor_errors(campaign, attempt)}"
-        return describe("infra-lost", (Problem("START", words),))
-
-    return _close(campaign, trial, attempt, judge)
+        problem = Problem("START", words)
+    outcome = outcomes.describe(campaign, trial, attempt, state, (problem,))
+    closed = _close(campaign, trial, attempt, outcome)
+    if refused is not None and not may_pass:
+        raise refused
+    return closed
 
 
 def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
@@ -190,47 +194,35 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
         if silent := nodeset.fold(end.node for end in gang.ends if end.why == why):
             code, words = LOST[why]
             campaign.voice.line(f"{code} {silent}: {words}; other tasks were ended")
-
-    def judge(missing: tuple[Problem, ...]) -> Outcome:
-        campaign.scheduler.check()
-        if gang.reason == "done" and not missing:
-            return outcomes.measure(campaign, trial, attempt, gang)
-        state, problems = "infra-lost", missing
+    problems = closing.end_and_copy(campaign.sweep, campaign.scheduler, attempt, gang)
+    campaign.scheduler.check()
+    if gang.reason == "done" and not problems:
+        outcome = outcomes.measure(campaign, trial, attempt, gang)
+    else:
+        state = "infra-lost"
         if gang.reason != "done":
             state, problem = outcomes.failure(campaign, attempt, gang)
-            problems = (problem, *missing)
-        return outcomes.describe(campaign, trial, attempt, state, problems, gang)
+            problems = (problem, *problems)
+        outcome = outcomes.describe(campaign, trial, attempt, state, problems, gang)
+    return _close(campaign, trial, attempt, outcome)
 
-    return _close(campaign, trial, attempt, judge, gang)
 
-
-def _close(
-    campaign: Campaign,
-    trial: Trial,
-    attempt: Attempt,
-    judge: Callable[[tuple[Problem, ...]], Outcome],
-    gang: GangEnd | None = None,
-) -> tuple[str, str]:
-    """Close an attempt with the outcome that ``judge`` gives; return its state and code.
+def _close(campaign: Campaign, trial: Trial, attempt: Attempt, outcome: Outcome) -> tuple[str, str]:
+    """Keep the outcome of an attempt that has ended, clean its nodes; return its state and code.
 
     Raises:
         UnfitError: DISK-FULL or WRITE; a node has no room for the next attempt either.
     """
-    no_room: errors.UnfitError | None = None
-
-    def keep(missing: tuple[Problem, ...]) -> tuple[str, str]:
-        nonlocal no_room
-        outcome = judge(missing)
-        if outcome.state not in ("valid", "interrupted"):
-            no_room = _find_full_node(campaign, attempt, outcome)
-        if no_room:
-            full = Problem(no_room.code, f"node {no_room.where['node']}: {no_room.cause}")
-            outcome = replace(outcome, state="infra-lost", problems=(full, *outcome.problems))
-        return outcomes.keep(campaign, trial, outcome)
-
-    kept = closing.close_attempt(campaign.sweep, campaign.scheduler, attempt, keep, gang)
-    if no_room:
-        raise no_room
+    full = None
+    if outcome.state not in ("valid", "interrupted"):
+        full = _find_full_node(campaign, attempt, outcome)
+    if full:
+        problem = Problem(full.code, f"node {full.where['node']}: {full.cause}")
+        outcome = replace(outcome, state="infra-lost", problems=(problem, *outcome.problems))
+    kept = outcomes.keep(campaign, trial, outcome)
+    closing.forget_folders(campaign.sweep, campaign.scheduler, attempt)
+    if full:
+        raise full
     return kept
 
 

@@ -2,9 +2,8 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.fleet import ask_all
@@ -20,7 +19,6 @@ from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import observed_sweep
 from orchestrator.sweeping.campaign import Campaign
 
-T = TypeVar("T")
 LOST = "LOST"  # the run that started it ended before its tasks
 GATES = ("gate", "alive", "clock", "go.new")  # what a killed supervisor leaves beside its files
 SMALL = ("err", "exit", "end", "go")
@@ -28,35 +26,38 @@ OBSERVED = ("state", "gpus")
 MOST_OBSERVED_BYTES = 64 << 20  # of one file; the observer itself writes no more
 
 
-def close_attempt(
-    sweep: Sweep,
-    scheduler: Scheduler,
-    attempt: Attempt,
-    keep: Callable[[tuple[Problem, ...]], T],
-    gang: GangEnd | None = None,
-) -> T:
-    """End an attempt on all of its nodes, copy its files here, keep its outcome, clean its nodes.
+def end_and_copy(
+    sweep: Sweep, scheduler: Scheduler, attempt: Attempt, gang: GangEnd | None = None
+) -> tuple[Problem, ...]:
+    """End an attempt on all of its nodes and copy its files here, before its outcome is kept.
 
-    Private keys and gates are removed even if something fails; folders on nodes only after
-    ``keep``, and only if their logs were copied.
+    Private keys and gates are removed even if something fails.
 
     Args:
-        keep: writes the outcome; given a LOG-COPY problem per task whose files are not whole.
         gang: how its tasks ended; None if nobody watched it.
 
     Returns:
-        What ``keep`` returns.
+        A LOG-COPY problem per task whose files are not whole.
 
     Raises:
-        LeftoverError: names the tasks whose end is not proved; no outcome is kept.
+        LeftoverError: names the tasks whose end is not proved.
         StoreError: this machine cannot write the files; those on the nodes are untouched.
     """
     # A service may not have told its end, even of a gang that is done.
     ended = gang is not None and gang.reason == "done" and all(end.sha256 for end in gang.ends)
     end_attempt(scheduler, attempt, with_gates=not ended)
-    kept = keep(copy_files(sweep, scheduler, attempt, gang.ends if gang else ()))
-    _forget_folders(sweep, scheduler, attempt)
-    return kept
+    return copy_files(sweep, scheduler, attempt, gang.ends if gang else ())
+
+
+def forget_folders(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
+    """Remove the folders of an attempt that has its outcome from other machines.
+
+    A folder whose log was not copied stays: it contains the only copy. `clean` removes those of a
+    silent node later.
+    """
+    target = sweep.attempt_folder(attempt.trial, attempt.number)
+    ranks = [task.node_rank for task in attempt.tasks]
+    scheduler.forget(attempt, [rank for rank in ranks if (target / f"r{rank}.log").is_file()])
 
 
 def end_attempt(scheduler: Scheduler, attempt: Attempt, *, with_gates: bool = True) -> None:
@@ -96,12 +97,12 @@ def close_left(
         UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
     reached = scheduler.reclaim(attempt)
+    end_and_copy(sweep, scheduler, reached)
     if len(reached.tasks) == len(attempt.tasks):
-        ended = Ended(at=now(), trial=attempt.trial, attempt=attempt.number, state=state, code=code)
-        close_attempt(sweep, scheduler, reached, lambda _missing: sweep.append(ended))
-    else:
-        end_attempt(scheduler, reached)
-        copy_files(sweep, scheduler, reached, ())
+        sweep.append(
+            Ended(at=now(), trial=attempt.trial, attempt=attempt.number, state=state, code=code)
+        )
+        forget_folders(sweep, scheduler, reached)
     scheduler.release(reached.allocation)
     return reached
 
@@ -155,17 +156,7 @@ def forget_closed(campaign: Campaign) -> None:
         if name in campaign.histories and number in campaign.histories[name].closed:
             attempt = campaign.sweep.attempt(name, number)
             end_attempt(campaign.scheduler, attempt)
-            _forget_folders(campaign.sweep, campaign.scheduler, attempt)
-
-
-def _forget_folders(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
-    """Remove the attempt's folders from other machines; `clean` does it later on a silent node.
-
-    A folder whose log was not copied stays: it contains the only copy.
-    """
-    target = sweep.attempt_folder(attempt.trial, attempt.number)
-    ranks = [task.node_rank for task in attempt.tasks]
-    scheduler.forget(attempt, [rank for rank in ranks if (target / f"r{rank}.log").is_file()])
+            forget_folders(campaign.sweep, campaign.scheduler, attempt)
 
 
 def copy_files(
