@@ -1,8 +1,7 @@
 """Run the trials of a sweep, attempt by attempt; settle what an earlier run left behind."""
 
-import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from orchestrator import errors, nodeset
@@ -11,7 +10,7 @@ from orchestrator.deadlines import COMMAND_S
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
 from orchestrator.measuring.endings import LOST
-from orchestrator.model.attempt import Allocation, Attempt, Outcome
+from orchestrator.model.attempt import Attempt, Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import Adopted, Intent
@@ -95,8 +94,14 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
     try:
         with view.trial(trial.name, campaign.iterations) as row:
             while (attempt := _bind_next(campaign, trial)) is not None:
-                with _give_back(campaign, attempt.allocation):
+                try:
                     state, code = _begin(campaign, trial, attempt, row)
+                except errors.LeftoverError:
+                    raise  # it may still run on its nodes
+                except BaseException:
+                    campaign.scheduler.release(attempt.allocation)
+                    raise
+                campaign.scheduler.release(attempt.allocation)
                 again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
                 row.ended(state, code, final=not again and state != "interrupted")
                 if not again:
@@ -106,19 +111,6 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
     except BaseException:
         campaign.failed.set()
         raise
-
-
-@contextlib.contextmanager
-def _give_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
-    """Give nodes back afterwards, unless something may still run there."""
-    try:
-        yield
-    except errors.LeftoverError:
-        raise
-    except BaseException:
-        campaign.scheduler.release(allocation)
-        raise
-    campaign.scheduler.release(allocation)
 
 
 def _bind_next(campaign: Campaign, trial: Trial) -> Attempt | None:

@@ -32,9 +32,12 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         DlperfError: the gravest error of a lane; no further trial was started.
     """
     chosen, voice, most = requested.plan, campaign.voice, requested.options.max_fail
-    outcomes.say_uncounted(campaign, chosen.trials)
-    value = partial(outcomes.value, campaign)
-    done = sum(value(trial) is not None for trial in chosen.trials)
+    done = 0
+    for trial in chosen.trials:
+        kept = outcomes.load(campaign, trial)
+        done += kept.valid
+        for problem in kept.problems:
+            voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
     whole = campaign.sweep.record().plan
     voice.line(_forecast(campaign, requested, whole, done))
     failed: list[str] = []
@@ -44,12 +47,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         return on and (most is None or len(failed) < most)
 
     with _view([campaign], campaign.sweep.id, len(chosen.trials), done) as view:
-        width = 1
-        if chosen.method.pack != "none":  # let repeats rotate over the nodes
-            width = campaign.scheduler.lanes
-            campaign.rotation.begin([node.name for node in requested.cluster.members])
-            for trial in chosen.trials:
-                campaign.rotation.add(trial, outcomes.nodes(campaign, trial))
+        width = _count_lanes(campaign, requested)
 
         def say(line: str, fewer: int) -> None:
             view.fewer(fewer)
@@ -58,6 +56,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         def packing(lasted_s: Mapping[Case, float]) -> Packing:
             return Packing(chosen.method.pack, campaign.scheduler.nodes, lasted_s)
 
+        value = partial(outcomes.value, campaign)
         feed = Feed(whole, chosen.trials, value, packing, may_begin, say)
 
         def measure(trial: Trial) -> None:
@@ -71,6 +70,18 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
             f"{words.count(len(failed), 'trial')} without a valid outcome; no further one was"
             f" started (--max-fail {most})"
         )
+
+
+def _count_lanes(campaign: Campaign, requested: Requested) -> int:
+    """Return how many trials may run at once; if several, let repeats rotate over the nodes."""
+    if requested.plan.method.pack == "none":
+        return 1
+    campaign.rotation.begin([node.name for node in requested.cluster.members])
+    for trial in requested.plan.trials:
+        kept = outcomes.load(campaign, trial)
+        if kept.outcome and kept.valid:
+            campaign.rotation.add(trial, (end.node for end in kept.outcome.tasks))
+    return campaign.scheduler.lanes
 
 
 def take_turns(

@@ -18,34 +18,17 @@ from orchestrator.state.files import now
 from orchestrator.sweeping.campaign import Campaign
 
 
+def load(campaign: Campaign, trial: Trial) -> KeptOutcome:
+    """Return a trial's recorded outcome; marks of its nodes are problems of a strict sweep."""
+    kept = evidence.check_outcome(campaign.sweep, trial, campaign.history(trial))
+    marks = kept.outcome.marks if campaign.strict and kept.outcome else ()
+    return replace(kept, problems=(*kept.problems, *marks))
+
+
 def value(campaign: Campaign, trial: Trial) -> float | None:
     """Return the throughput of a trial that need not be run again, else None."""
-    kept = _load_outcome(campaign, trial)
-    done = kept.valid and not _list_marks(campaign, kept)
-    return kept.outcome.throughput if done and kept.outcome else None
-
-
-def nodes(campaign: Campaign, trial: Trial) -> tuple[str, ...]:
-    """Return the nodes of a trial's valid outcome; empty without one."""
-    kept = _load_outcome(campaign, trial)
-    return tuple(end.node for end in kept.outcome.tasks) if kept.outcome and kept.valid else ()
-
-
-def say_uncounted(campaign: Campaign, trials: Iterable[Trial]) -> None:
-    """Say which trials have an outcome that does not count, and are measured again."""
-    for trial in trials:
-        kept = _load_outcome(campaign, trial)
-        for problem in (*kept.problems, *_list_marks(campaign, kept)):
-            campaign.voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
-
-
-def _load_outcome(campaign: Campaign, trial: Trial) -> KeptOutcome:
-    return evidence.check_outcome(campaign.sweep, trial, campaign.history(trial))
-
-
-def _list_marks(campaign: Campaign, kept: KeptOutcome) -> tuple[Problem, ...]:
-    """Return the marks for which a strict sweep refuses an outcome that is valid otherwise."""
-    return kept.outcome.marks if campaign.strict and kept.outcome else ()
+    kept = load(campaign, trial)
+    return kept.outcome.throughput if kept.valid and kept.outcome else None
 
 
 def supervisor_errors(campaign: Campaign, attempt: Attempt) -> str:

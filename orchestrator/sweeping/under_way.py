@@ -110,9 +110,8 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
         UnfitError: some finding is an error; nothing was started.
     """
     cluster, image, known = requested.cluster, requested.playbook.image, requested.known
-    asking = observe.Asking(store, requested.inventory, requested.digest, None, known, (image,))
-    if not cluster.in_containers:
-        asking = replace(asking, image=image, images=())
+    program, prepared = (None, (image,)) if cluster.in_containers else (image, ())
+    asking = observe.Asking(store, requested.inventory, requested.digest, program, known, prepared)
     site, failures = observe.observe(cluster, scheduler.ask, asking)
     if failed := folded(failures):
         gravest = voice.gravest(failed)

@@ -1,6 +1,5 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
-from orchestrator import errors
 from orchestrator.collecting.show import Out, present
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
@@ -11,14 +10,10 @@ from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, res
 
 
 def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
-    """Show what a sweep would start on every node; nothing is started or written; exit code.
-
-    Raises:
-        UnfitError: WALLTIME; no trial fits into a job's time.
-    """
+    """Show what a sweep would start on every node; nothing is started or written; exit code."""
     from orchestrator.planning import bind
     from orchestrator.schedulers import choice
-    from orchestrator.submitting import submit
+    from orchestrator.sweeping import in_jobs
 
     request = resolve(store, options, voice)
     seats = choice.seats(request.cluster, store.root)
@@ -27,11 +22,7 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
     if request.cluster.in_containers and request.playbook.image.name not in images:
         voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")
-    scripts, asking = dict[str, list[str]](), tuple[str, ...]()
-    if submit.is_needed(request.cluster):
-        _refuse_short(request)
-        text, asking = submit.show(store, request.cluster, voice, requeue=options.requeue)
-        scripts = {"scripts": [text]}
+    scripts, asking = in_jobs.show(store, request, voice)
     lines = [choice.quote_lines(request.cluster, attempt, facts, asking) for attempt in bound]
     voice.plan(request.plan, bound, lines)
     pasted = {
@@ -47,33 +38,14 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
     Raises:
         Stopped, Interrupted: a signal came; nothing that was started still runs.
         LeftoverError: tasks may still run on nodes.
-        UnfitError: outside of a job of Slurm's, the image was not prepared, and no job that may be
-            preparing it lives; or WALLTIME.
     """
 
-    def submit_sweep(request: Requested) -> int | None:
-        """Submit the sweep and follow its job; return its exit code, or None inside a job."""
-        from orchestrator.submitting import jobs, submit
+    def elsewhere(request: Requested) -> int | None:
+        from orchestrator.sweeping import in_jobs
 
-        if not submit.is_needed(request.cluster):
-            return None
-        _refuse_short(request)
-        try:
-            request.refuse_unprepared()
-        except errors.UnfitError:
-            if not jobs.list_alive(store, request.cluster):
-                raise
-        detach, requeue = options.detach, options.requeue
-        return submit.run(store, request.cluster, caller.voice, detach=detach, requeue=requeue)
+        return in_jobs.submit_sweep(store, request, caller.voice)
 
     def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
         return present(opened, found, caller.voice, Out(opened.folder), names)
 
-    return run.run(store, options, caller, show, elsewhere=submit_sweep)
-
-
-def _refuse_short(request: Requested) -> None:
-    limit_s = request.playbook.experiment.method.time_limit_s
-    shortage = request.cluster.slurm.shortage(limit_s) if request.cluster.slurm else None
-    if shortage:
-        raise errors.UnfitError(shortage[0], code="WALLTIME", fix=shortage[1])
+    return run.run(store, options, caller, show, elsewhere=elsewhere)
