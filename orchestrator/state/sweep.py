@@ -206,7 +206,7 @@ class Sweep:
             StoreError, LocalError: a power cut or a full disk may leave the place empty.
         """
         target = self.log(name)
-        with ours(target), open(source, "rb") as log:
+        with ours(source), open(source, "rb") as log, ours(target):
             os.fsync(log.fileno())
             disk.make_folder(target.parent)
             try:

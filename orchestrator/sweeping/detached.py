@@ -64,7 +64,7 @@ def fork(state: Path) -> Child | Begun:
         StoreError, LocalError: there is still one process.
     """
     moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    path = _messages(state, moment)
+    path = state.resolve() / f"detached-{moment}-{os.getpid()}.log"
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(path.parent)
         messages = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -74,18 +74,13 @@ def fork(state: Path) -> Child | Begun:
     if pid:
         os.close(theirs)
         os.close(messages)
-        return Child(pid, ours, _messages(state, moment, pid), stream)
+        return Child(pid, ours, path, stream)
     os.setsid()
-    path = path.rename(_messages(state, moment))
     stream.close()
     os.close(ours)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(messages, 2)
     return Begun(theirs, path)
-
-
-def _messages(state: Path, moment: str, pid: int | None = None) -> Path:
-    return state.resolve() / f"detached-{moment}-{pid or os.getpid()}.log"
 
 
 def follow(child: Child, voice: Voice) -> int:

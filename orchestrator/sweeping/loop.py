@@ -235,13 +235,10 @@ class Feed(Iterator[Trial]):
     def _drop_settled(self) -> None:
         """Drop trials that are not needed any more, with a line per case."""
         rests = self._series.not_needed(self._values)
-        by_case: dict[Case, list[Trial]] = {}
-        for trial in self._pending:
-            if trial.name in rests:
-                by_case.setdefault(trial.case, []).append(trial)
+        dropped = [trial for trial in self._pending if trial.name in rests]
         self._pending = [trial for trial in self._pending if trial.name not in rests]
-        for case, trials in by_case.items():
-            totals = self._series.settle(case, self._values)
-            if totals is not None:
-                name = trials[0].name.rpartition("_")[0]
-                self._say(f"{name}: {settling.describe(totals)}", len(trials))
+        for case in dict.fromkeys(trial.case for trial in dropped):
+            names = [trial.name for trial in dropped if trial.case == case]
+            if totals := self._series.settle(case, self._values):
+                name = names[0].rpartition("_")[0]
+                self._say(f"{name}: {settling.describe(totals)}", len(names))
