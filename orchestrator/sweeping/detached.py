@@ -64,7 +64,11 @@ def fork(state: Path) -> Child | Begun:
         StoreError, LocalError: there is still one process.
     """
     moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    path = state.resolve() / f"detached-{moment}-{os.getpid()}.log"
+
+    def messages_of(pid: int) -> Path:
+        return state.resolve() / f"detached-{moment}-{pid}.log"
+
+    path = messages_of(os.getpid())
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(path.parent)
         messages = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -74,8 +78,9 @@ def fork(state: Path) -> Child | Begun:
     if pid:
         os.close(theirs)
         os.close(messages)
-        return Child(pid, ours, path, stream)
+        return Child(pid, ours, messages_of(pid), stream)
     os.setsid()
+    path = path.rename(messages_of(os.getpid()))
     stream.close()
     os.close(ours)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
