@@ -70,8 +70,8 @@ def compare(
         from orchestrator.sweeping import turns
         from orchestrator.sweeping.requested import Caller
 
-        options = turns.TurnOptions(first, second, inventory, nodes, repeats)
-        ended = turns.take(face.store, options, Caller(face.voice, SIGNALS))
+        caller = Caller(face.voice, SIGNALS)
+        ended = turns.take(face.store, (first, second), inventory, nodes, repeats, caller)
         first, second = (sweep.id for sweep in ended)
     from orchestrator.verbs import compare as verb
 

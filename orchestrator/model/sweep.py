@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, Field
 
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.facts import JSON
 from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
+
+# ``fromisoformat`` raises ValueError, also at an offset of 70 hours.
+Moment = Annotated[str, AfterValidator(lambda text: datetime.fromisoformat(text) and text)]
+Name = Annotated[str, Field(min_length=1)]
+Number = Annotated[int, Field(gt=0, le=1_000_000)]
+State = Annotated[str, Field(pattern="^(valid|invalid|failed|infra-lost|interrupted)$")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +37,7 @@ class SweepRecord:
     experiment: str
     cluster: str
     identity: str
-    inputs: Mapping[str, JSON]
+    inputs: Mapping[str, Any]
     inventory: Cluster
     plan: Plan
     site: Site
@@ -49,10 +57,10 @@ class Intent:
         log: of its trial, by its name in the plan.
     """
 
-    at: str
-    trial: str
-    attempt: int
-    port: int
+    at: Moment
+    trial: Name
+    attempt: Number
+    port: Annotated[int, Field(ge=0, lt=1 << 16)]
     log: str
 
 
@@ -60,9 +68,9 @@ class Intent:
 class Adopted:
     """An attempt that an earlier controller started is watched by another one."""
 
-    at: str
-    trial: str
-    attempt: int
+    at: Moment
+    trial: Name
+    attempt: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +84,10 @@ class Ended:
         outcome: sha256 of the outcome beside the log; empty where none was written.
     """
 
-    at: str
-    trial: str
-    attempt: int
-    state: str
+    at: Moment
+    trial: Name
+    attempt: Number
+    state: State
     code: str = ""
     message: str = ""
     sha256: str | None = None

@@ -171,6 +171,7 @@ class _Stream(io.RawIOBase):
 def _add(archive: tarfile.TarFile, name: str, source: Path) -> None:
     """Add a file whose bytes stay what they are meanwhile."""
     with on_disk(source, "STORE-RIGHTS", "make it readable for this user"):
+        is_shorter = False
         with open(source, "rb") as member:
             before = os.fstat(member.fileno())
             entry = tarfile.TarInfo(name)  # owner root, no time: as TarInfo begins
@@ -180,22 +181,15 @@ def _add(archive: tarfile.TarFile, name: str, source: Path) -> None:
             except OSError as error:
                 if error.errno is not None:
                     raise
-                raise _changed(source) from error  # it became shorter
+                is_shorter = True
         after = os.stat(source)
-    if _stamp(before) != _stamp(after):
-        raise _changed(source)
-
-
-def _changed(source: Path) -> errors.LocalError:
-    return errors.LocalError(
-        f"{source} changed while it was read, and nothing was written",
-        code="ARCHIVE-INCOMPLETE",
-        fix="archive it again once nothing writes there",
-    )
-
-
-def _stamp(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    stamps = [(status.st_ino, status.st_size, status.st_mtime_ns) for status in (before, after)]
+    if is_shorter or stamps[0] != stamps[1]:
+        raise errors.LocalError(
+            f"{source} changed while it was read, and nothing was written",
+            code="ARCHIVE-INCOMPLETE",
+            fix="archive it again once nothing writes there",
+        )
 
 
 def _refuse_unsafe(path: Path, member: tarfile.TarInfo, names: set[str]) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,14 +13,15 @@ from orchestrator.disk import on_disk, walk
 from orchestrator.state.files import keep
 from orchestrator.state.sweep import Sweep
 
-GIVEN = "its tasks were given it"
-UNKNOWN = "its attempt.json cannot be read, so that it may be a key"
 SUMS = "SHA256SUMS"
 """In the form of coreutils: ``sha256sum -c SHA256SUMS`` checks them too."""
 # Among them the FIFOs that a killed supervisor leaves, such as r0.gate.
 _NO_EVIDENCE = re.compile(
     r"lock|SHA256SUMS|detached-.*\.log|.*\.new|.*\.folder|r[0-9]+\.(gate|alive|clock)", re.ASCII
 )
+
+_OF_ATTEMPT = re.compile(r"attempts/([^/]+)/a([0-9]{1,6})/([^/]+)", re.ASCII)
+_DIGESTS: dict[tuple[int, ...], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +55,29 @@ def survey(sweep: Sweep) -> Survey:
             return None
         return frozenset(name for task in tasks for name in task.files)
 
+    def is_secret(path: str) -> bool | None:
+        """Return True if a task was given this file, such as a key; None if that is unknown."""
+        found = _OF_ATTEMPT.fullmatch(path)
+        if not found or found[3] == "attempt.json" or found[3].endswith(".log"):
+            return False
+        given = list_given(found[1], int(found[2]))
+        return None if given is None else found[3] in given
+
     files, left_out, missing = list[str](), list[str](), dict[str, str]()
     root = Path(os.path.realpath(sweep.folder))
     for path, real, problem in walk(sweep.folder, "STORE-RIGHTS", outside=False):
         name = path.relative_to(sweep.folder).as_posix()
         # A link to a key is a key, by whatever name.
         names = {name, real.relative_to(root).as_posix()} if not problem else {name}
-        secret = next(filter(None, (_secret(it, list_given) for it in names)), "")
+        secrets = {is_secret(it) for it in names}
         if any(_NO_EVIDENCE.fullmatch(step) for it in names for step in it.split("/")):
             left_out.append(name)
-        elif problem or secret == UNKNOWN:
-            missing[name] = problem or secret
-        elif secret:
+        elif problem:
+            missing[name] = problem
+        elif True in secrets:
             left_out.append(name)
+        elif None in secrets:
+            missing[name] = "its attempt.json cannot be read, so that it may be a key"
         else:
             files.append(name)
     return Survey(tuple(sorted(files)), tuple(left_out), missing)
@@ -83,28 +94,14 @@ def keep_sums(sweep: Sweep) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file, in hexadecimal.
+    """Return the SHA-256 of a file, in hexadecimal; what does not change is read once a command.
 
     Raises:
         LocalError: STORE-RIGHTS.
     """
     with on_disk(path, "STORE-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _secret(path: str, list_given: Callable[[str, int], frozenset[str] | None]) -> str:
-    """Say whether a task was given this file before it started: settings and keys, never results.
-
-    Returns:
-        GIVEN; UNKNOWN if the attempt's record is damaged; empty for a file that is no secret.
-    """
-    first, *steps = path.split("/")
-    if first != "attempts" or len(steps) != 3 or not re.fullmatch("a[0-9]{1,6}", steps[1]):
-        return ""
-    trial, number, name = steps
-    if name == "attempt.json" or name.endswith(".log"):
-        return ""
-    names = list_given(trial, int(number[1:]))
-    if names is None:
-        return UNKNOWN
-    return GIVEN if name in names else ""
+        seen = os.fstat(file.fileno())
+        stamp = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+        if stamp not in _DIGESTS:
+            _DIGESTS[stamp] = hashlib.file_digest(file, "sha256").hexdigest()
+        return _DIGESTS[stamp]

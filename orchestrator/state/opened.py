@@ -47,7 +47,7 @@ def opened(store: Store, name: str | None) -> Iterator[OpenedSweep]:
             fix="give the path of what `dlperf-orch archive` or `collect` wrote, or a sweep's id",
         )
     if name is None or not archives.is_one(Path(name)):
-        yield OpenedSweep(store.sweep(name) if name else store.newest(), None)
+        yield OpenedSweep(store.sweep(name), None)
         return
     with tempfile.TemporaryDirectory(prefix="dlperf-archive-") as folder:
         sweep = archives.unpack(Path(name), Path(folder))

@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,52 +52,45 @@ class Store:
         """Return the ids of all sweeps, also of those whose record cannot be read."""
         return frozenset((*(sweep.id for sweep in self.sweeps()), *self.unreadable()))
 
-    def newest(self) -> Sweep:
-        """Return the newest sweep.
-
-        Raises:
-            UsageError: there is none.
-            StoreError: its record cannot be read, or that of one that may be newer.
-        """
-        newest = next(iter(self.sweeps()), None)
-        _refuse_newer(newest, self.unreadable())
-        if newest is None:
-            raise errors.UsageError(
-                f"no sweep in {self.root}", code="NO-SWEEP", fix="run `dlperf-orch sweep PLAYBOOK`"
-            )
-        return newest
-
-    def sweep(self, name: str) -> Sweep:
-        """Find a sweep by id, path, playbook (its newest) or beginning of an id.
+    def sweep(self, name: str | None) -> Sweep:
+        """Find a sweep by id, path, playbook (its newest) or beginning of an id; None: the newest.
 
         Raises:
             UsageError: there is none, or several ids begin so.
             StoreError: its record cannot be read, or that of one that may be newer.
         """
-        if os.path.isfile(os.path.join(name, "sweep.json")):  # a name that is too long is none
+        if name and os.path.isfile(os.path.join(name, "sweep.json")):  # too long a name is none
             return Sweep.at(Path(name).resolve())
+        playbook = Path(name).stem if name and name.endswith(".yaml") else name
+
+        def is_named(sweep: Sweep) -> bool:
+            return name in (None, sweep.id) or playbook == sweep.playbook
+
         readable, unreadable = self.sweeps(), self.unreadable()
-        playbook = Path(name).stem if name.endswith(".yaml") else name
-        exact = [sweep for sweep in readable if name == sweep.id or playbook == sweep.playbook]
-        of_it = {it: why for it, why in unreadable.items() if self._at(it).playbook == playbook}
-        _refuse_newer(next(iter(exact), None), of_it)
+        newest = next(filter(is_named, readable), None)
+        made = newest.record().created[:19] if newest else ""
+        for sweep_id, error in unreadable.items():
+            named = SWEEP_ID.fullmatch(sweep_id)
+            moment = "{}-{}-{}T{}:{}:{}".format(*named.groups()[1:]) if named else ""
+            if is_named(self._at(sweep_id)) and moment >= made:
+                raise error
+        if newest is not None:
+            return newest
         ids = [*(sweep.id for sweep in readable), *unreadable]
-        fitting = [sweep.id for sweep in exact[:1]] or [
-            it for it in ids if name and it.startswith(name)
-        ]
-        if len(fitting) == 1:
-            self._at(fitting[0]).record()
-            return self._at(fitting[0])
-        if fitting:
+        fitting = [it for it in ids if name and it.startswith(name)]
+        if len(fitting) > 1:
             raise errors.UsageError(
-                f"several sweeps begin with {words.shown(name)}: {', '.join(fitting)}",
+                f"several sweeps begin with {words.shown(name or '')}: {', '.join(fitting)}",
                 code="SWEEP-AMBIGUOUS",
                 fix="give more of the id",
             )
+        for sweep_id in fitting:
+            self._at(sweep_id).record()
+            return self._at(sweep_id)
         raise errors.UsageError(
-            f"no sweep {words.shown(name)} in {self.root}",
+            f"no sweep {words.shown(name)} in {self.root}" if name else f"no sweep in {self.root}",
             code="NO-SWEEP",
-            fix="see `dlperf-orch list sweeps`",
+            fix="see `dlperf-orch list sweeps`" if name else "run `dlperf-orch sweep PLAYBOOK`",
         )
 
     def new_sweep(self, record: SweepRecord) -> Sweep:
@@ -181,15 +174,6 @@ def _damage(sweep: Sweep) -> errors.DlperfError | None:
     except errors.DlperfError as error:
         return error
     return None
-
-
-def _refuse_newer(newest: Sweep | None, unreadable: Mapping[str, errors.DlperfError]) -> None:
-    made = _age(newest)[0] if newest else ""
-    for sweep_id, error in unreadable.items():
-        named = SWEEP_ID.fullmatch(sweep_id)
-        moment = "{}-{}-{}T{}:{}:{}".format(*named.groups()[1:]) if named else ""
-        if moment >= made[:19]:
-            raise error
 
 
 def _age(sweep: Sweep) -> tuple[str, str]:

@@ -151,6 +151,19 @@ class Sweep:
             if re.fullmatch("a[1-9][0-9]{0,5}", path.name, re.ASCII) and path.is_dir()
         ]
 
+    def open_attempts(self) -> list[Attempt]:
+        """Return the attempts that were begun and have no outcome, in the order of the plan.
+
+        Raises:
+            StoreError: sweep.json, the events or attempt.json of one of them is damaged or gone.
+        """
+        histories = self.histories()
+        return [
+            self.attempt(trial.name, number)
+            for trial in self.record().plan.trials
+            for number in histories.get(trial.name, History()).open
+        ]
+
     def attempt(self, trial: str, number: int) -> Attempt:
         """Read an attempt as it was bound.
 
@@ -187,14 +200,23 @@ class Sweep:
         return self.folder / "logs" / name
 
     def keep_log(self, name: str, source: Path) -> None:
-        """Copy an attempt's log to the place of the one that counts, synced and renamed.
+        """Link an attempt's log, synced, to the place of the one that counts: it is stored once.
 
         Raises:
-            StoreError, LocalError: the place holds what it held before.
+            StoreError, LocalError: a power cut or a full disk may leave the place empty.
         """
         target = self.log(name)
-        with ours(source), open(source, "rb") as log, replacing(target, self._gate) as file:
-            shutil.copyfileobj(log, file, PIECE_BYTES)
+        with ours(source), open(source, "rb") as log, ours(target):
+            os.fsync(log.fileno())
+            disk.make_folder(target.parent)
+            try:
+                with self._gate:
+                    target.unlink(missing_ok=True)
+                    os.link(source, target)
+            except OSError:  # a file system without links; or a folder is in its place
+                with replacing(target, self._gate) as file:
+                    shutil.copyfileobj(log, file, PIECE_BYTES)
+            disk.sync_folder(target.parent)
 
     def outcome(self, name: str) -> tuple[Outcome, str] | None:
         """Read the outcome beside a log, and the sha256 of its bytes; None if there is no outcome.

@@ -1,8 +1,7 @@
 """Run the trials of a sweep, attempt by attempt; settle what an earlier run left behind."""
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from orchestrator import errors, nodeset
@@ -11,8 +10,8 @@ from orchestrator.deadlines import COMMAND_S
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
 from orchestrator.measuring.endings import LOST
-from orchestrator.model.attempt import Allocation, Attempt, GangEnd
-from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.attempt import Attempt, Outcome
+from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import Adopted, Intent
 from orchestrator.model.text import Endpoint
@@ -23,24 +22,21 @@ from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.files import now
 from orchestrator.sweeping import closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
-from orchestrator.sweeping.outcomes import Judgement
 from orchestrator.transports import keys
 
 LONGEST_LINE = 64 << 10
 AGAIN_S = 0.2  # between two requests for nodes that are taken
 
 
-def settle(campaign: Campaign, whole: Plan, view: View) -> None:
+def settle(campaign: Campaign, view: View) -> None:
     """Settle attempts that an earlier run left open: adopt what runs, close the others.
-
-    Args:
-        whole: every trial requested of the sweep so far, not only by this command.
 
     Raises:
         LeftoverError: a process or container of theirs could not be ended.
         UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
-    left = [trial for trial in whole.trials if campaign.history(trial).open]
+    trials = campaign.sweep.record().plan.trials  # not only those that this command requests
+    left = [trial for trial in trials if campaign.history(trial).open]
 
     def deal(trial: Trial) -> None:
         for number in campaign.history(trial).open:
@@ -78,13 +74,11 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
             state, code = _watch(campaign, trial, attempt, row)
             row.ended(state, code, final=state == "valid")
     else:
-        lost = Problem("LOST", "the run that started it ended before all its tasks had started")
-        _close(
-            campaign,
-            trial,
-            attempt,
-            lambda missing: Judgement("infra-lost", (lost, *missing)),
-        )
+        words = "the run that started it ended before all its tasks had started"
+        missing = closing.end_and_copy(campaign.sweep, campaign.scheduler, attempt)
+        problems = (Problem(closing.LOST, words), *missing)
+        lost = outcomes.describe(campaign, trial, attempt, "infra-lost", problems)
+        _close(campaign, trial, attempt, lost)
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
@@ -100,8 +94,14 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
     try:
         with view.trial(trial.name, campaign.iterations) as row:
             while (attempt := _bind_next(campaign, trial)) is not None:
-                with _give_back(campaign, attempt.allocation):
+                try:
                     state, code = _begin(campaign, trial, attempt, row)
+                except errors.LeftoverError:
+                    raise  # it may still run on its nodes
+                except BaseException:
+                    campaign.scheduler.release(attempt.allocation)
+                    raise
+                campaign.scheduler.release(attempt.allocation)
                 again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
                 row.ended(state, code, final=not again and state != "interrupted")
                 if not again:
@@ -111,19 +111,6 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
     except BaseException:
         campaign.failed.set()
         raise
-
-
-@contextlib.contextmanager
-def _give_back(campaign: Campaign, allocation: Allocation) -> Iterator[None]:
-    """Give nodes back afterwards, unless something may still run there."""
-    try:
-        yield
-    except errors.LeftoverError:
-        raise
-    except BaseException:
-        campaign.scheduler.release(allocation)
-        raise
-    campaign.scheduler.release(allocation)
 
 
 def _bind_next(campaign: Campaign, trial: Trial) -> Attempt | None:
@@ -157,28 +144,33 @@ def _begin(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     campaign.sweep.append(intent)
     campaign.history(trial).add(intent)
     row.attempt(attempt.number)
+    refused: errors.DlperfError | None = None
+    opened = False
     try:
         write_service_files(campaign.scheduler, attempt)
         opened = campaign.scheduler.launch(attempt, campaign.limits)
     except errors.DlperfError as error:
-        may_pass = isinstance(error, errors.NodeError)
-        words = f"node {error.where.get('node', '?')}: {error.cause}"
-        lost = Problem("START" if may_pass and error.code not in ATTEMPTS else error.code, words)
-        closed = _close(campaign, trial, attempt, lambda _: Judgement("infra-lost", (lost,)))
-        if may_pass:
-            return closed
-        raise
+        refused = error
     if opened:
         return _watch(campaign, trial, attempt, row)
-
-    def judge(_missing: tuple[Problem, ...]) -> Judgement:
-        if campaign.stopping:
-            stopped = Problem("INTERRUPTED", "stopped before its tasks had started")
-            return Judgement("interrupted", (stopped,))
+    closing.end_and_copy(campaign.sweep, campaign.scheduler, attempt)
+    state, may_pass = "infra-lost", isinstance(refused, errors.NodeError)
+    if refused is not None:
+        words = f"node {refused.where.get('node', '?')}: {refused.cause}"
+        problem = Problem(refused.code, words)
+        if may_pass and refused.code not in ATTEMPTS:
+            problem = Problem("START", words)
+    elif campaign.stopping:
+        state = "interrupted"
+        problem = Problem("INTERRUPTED", "stopped before its tasks had started")
+    else:
         words = f"not every task was ready to start{outcomes.supervisor_errors(campaign, attempt)}"
-        return Judgement("infra-lost", (Problem("START", words),))
-
-    return _close(campaign, trial, attempt, judge)
+        problem = Problem("START", words)
+    outcome = outcomes.describe(campaign, trial, attempt, state, (problem,))
+    closed = _close(campaign, trial, attempt, outcome)
+    if refused is not None and not may_pass:
+        raise refused
+    return closed
 
 
 def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
@@ -194,55 +186,43 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
         if silent := nodeset.fold(end.node for end in gang.ends if end.why == why):
             code, words = LOST[why]
             campaign.voice.line(f"{code} {silent}: {words}; other tasks were ended")
+    problems = closing.end_and_copy(campaign.sweep, campaign.scheduler, attempt, gang)
+    campaign.scheduler.check()
+    if gang.reason == "done" and not problems:
+        outcome = outcomes.measure(campaign, trial, attempt, gang)
+    else:
+        state = "infra-lost"
+        if gang.reason != "done":
+            state, problem = outcomes.failure(campaign, attempt, gang)
+            problems = (problem, *problems)
+        outcome = outcomes.describe(campaign, trial, attempt, state, problems, gang)
+    return _close(campaign, trial, attempt, outcome)
 
-    def judge(missing: tuple[Problem, ...]) -> Judgement:
-        campaign.scheduler.check()
-        if gang.reason == "done" and not missing:
-            return outcomes.measure(campaign, trial, attempt, gang)
-        if gang.reason == "done":
-            return Judgement("infra-lost", missing, gang)
-        state, problem = outcomes.failure(campaign, attempt, gang)
-        return Judgement(state, (problem, *missing), gang)
 
-    return _close(campaign, trial, attempt, judge, gang)
-
-
-def _close(
-    campaign: Campaign,
-    trial: Trial,
-    attempt: Attempt,
-    judge: Callable[[tuple[Problem, ...]], Judgement],
-    gang: GangEnd | None = None,
-) -> tuple[str, str]:
-    """Close an attempt with the outcome that ``judge`` gives; return its state and code.
+def _close(campaign: Campaign, trial: Trial, attempt: Attempt, outcome: Outcome) -> tuple[str, str]:
+    """Keep the outcome of an attempt that has ended, clean its nodes; return its state and code.
 
     Raises:
         UnfitError: DISK-FULL or WRITE; a node has no room for the next attempt either.
     """
-    no_room: list[errors.UnfitError] = []
-
-    def keep(missing: tuple[Problem, ...]) -> tuple[str, str]:
-        judgement = judge(missing)
-        if judgement.state not in ("valid", "interrupted"):
-            no_room.extend(_no_room(campaign, attempt, judgement))
-        for full in no_room:
-            problem = Problem(full.code, f"node {full.where['node']}: {full.cause}")
-            judged = (problem, *judgement.problems)
-            judgement = replace(judgement, state="infra-lost", problems=judged)
-        return outcomes.keep(campaign, trial, attempt, judgement)
-
-    kept = closing.close_attempt(campaign.sweep, campaign.scheduler, attempt, keep, gang)
-    for full in no_room:
+    full = None
+    if outcome.state not in ("valid", "interrupted"):
+        full = _find_full_node(campaign, attempt, outcome)
+    if full:
+        problem = Problem(full.code, f"node {full.where['node']}: {full.cause}")
+        outcome = replace(outcome, state="infra-lost", problems=(problem, *outcome.problems))
+    kept = outcomes.keep(campaign, trial, outcome)
+    closing.forget_folders(campaign.sweep, campaign.scheduler, attempt)
+    if full:
         raise full
     return kept
 
 
-def _no_room(
-    campaign: Campaign, attempt: Attempt, judgement: Judgement
-) -> tuple[errors.UnfitError, ...]:
-    """Return the error for the first node that has no room, if one has none."""
-    ends = judgement.gang.ends if judgement.gang else ()
-    silent = {end.node for end in ends if end.why == "unreachable"}
+def _find_full_node(
+    campaign: Campaign, attempt: Attempt, outcome: Outcome
+) -> errors.UnfitError | None:
+    """Return the error for the first node of an attempt that has no room, if one has none."""
+    silent = {end.node for end in outcome.tasks if end.why == "unreachable"}
     cluster = campaign.recipe.cluster
     there = {node.name for node in cluster.members} - silent  # not a node of an earlier job
     asked = {
@@ -254,8 +234,8 @@ def _no_room(
         output = answer.value.stdout.decode(errors="replace") if answer.value else ""
         for found in room.parse(output):
             where = {"node": answer.node, "trial": attempt.trial}
-            return (errors.UnfitError(found.cause, code=found.code, fix=found.fix, **where),)
-    return ()
+            return errors.UnfitError(found.cause, code=found.code, fix=found.fix, **where)
+    return None
 
 
 class _RowProgress:
@@ -290,10 +270,6 @@ def write_service_files(scheduler: Scheduler, attempt: Attempt) -> None:
             trial=attempt.trial,
             fix="give the nodes of the inventory the same `folder`",
         )
-    scheduler.write(attempt, _service_files(attempt))
-
-
-def _service_files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
     leader, *others = attempt.tasks
     user = Keys(*keys.generate())
     hosts = {task.node_rank: Keys(*keys.generate()) for task in others}
@@ -305,7 +281,8 @@ def _service_files(attempt: Attempt) -> dict[int, dict[str, bytes]]:
     for task in others:
         rank, at = task.node_rank, Endpoint(addresses[task.node_rank], port=attempt.port)
         files[rank] = mpirun.service_files(attempt.folder(task), rank, user, hosts[rank], at)
-    return {
+    by_rank = {
         task.node_rank: {name: files[task.node_rank][name].encode() for name in task.files}
         for task in attempt.tasks
     }
+    scheduler.write(attempt, by_rank)

@@ -76,6 +76,7 @@ class Campaign:
         next: held by the lane that requests nodes, so that wide trials do not starve.
         failed: set once a lane has failed; no attempt begins after that.
         strict: trials that the state of their nodes marks do not count.
+        less: the option that the command line must lack to resume this sweep; or empty.
         rotation: on which nodes each case ran so far.
     """
 
@@ -89,6 +90,7 @@ class Campaign:
     next: threading.Lock = field(default_factory=threading.Lock)
     failed: threading.Event = field(default_factory=threading.Event)
     strict: bool = False
+    less: str = ""
     rotation: Rotation = field(default_factory=Rotation)
 
     @property

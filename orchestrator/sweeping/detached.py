@@ -3,13 +3,11 @@
 import os
 import select
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from orchestrator import disk
@@ -29,14 +27,12 @@ class Child:
         pipe: it writes the id of its sweep there once a gang runs.
         messages: the file in the state folder that its standard error goes to.
         stream: that file, open for reading.
-        results: its standard output until a gang runs.
     """
 
     pid: int
     pipe: int
     messages: Path
     stream: BinaryIO
-    results: BinaryIO
 
 
 class Begun:
@@ -68,30 +64,28 @@ def fork(state: Path) -> Child | Begun:
         StoreError, LocalError: there is still one process.
     """
     moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    path = _messages(state, moment)
+
+    def messages_of(pid: int) -> Path:
+        return state.resolve() / f"detached-{moment}-{pid}.log"
+
+    path = messages_of(os.getpid())
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(path.parent)
         messages = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         stream = open(path, "rb")  # noqa: SIM115 - read after its name has changed
-    results = TemporaryFile()  # noqa: SIM115 - both processes go on with it
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid:
         os.close(theirs)
         os.close(messages)
-        return Child(pid, ours, _messages(state, moment, pid), stream, results)
+        return Child(pid, ours, messages_of(pid), stream)
     os.setsid()
-    path = path.rename(_messages(state, moment))
+    path = path.rename(messages_of(os.getpid()))
     stream.close()
     os.close(ours)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(results.fileno(), 1)
     os.dup2(messages, 2)
     return Begun(theirs, path)
-
-
-def _messages(state: Path, moment: str, pid: int | None = None) -> Path:
-    return state.resolve() / f"detached-{moment}-{pid or os.getpid()}.log"
 
 
 def follow(child: Child, voice: Voice) -> int:
@@ -112,15 +106,15 @@ def follow(child: Child, voice: Voice) -> int:
             os.kill(child.pid, stopped.number)
             sweep = _sweep_id(child)
     if not sweep:
-        return _reap(child)
+        code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
+        child.messages.unlink(missing_ok=True)
+        return code if code >= 0 else 128 - code  # 128 + n for signal n
     log = child.messages.parent / "sweeps" / sweep / child.messages.name
     voice.result(f"sweep {sweep} runs in the background, pid {child.pid}; its messages: {log}")
     state = f" --state {child.messages.parent}"
     for words in (f"status {sweep}", f"logs --sweep {sweep} --follow", f"stop {sweep}"):
         voice.result(f"  dlperf-orch {words}{state}")
-    document = {"sweep": sweep, "controller": child.pid, "log": str(log)}
-    voice.document({"exit_code": 0, **document})
-    return 0
+    return voice.finish({"sweep": sweep, "controller": child.pid, "log": str(log)})
 
 
 def _sweep_id(child: Child) -> str:
@@ -132,13 +126,3 @@ def _sweep_id(child: Child) -> str:
                 os.write(2, piece)
         if ready:
             return os.read(child.pipe, PIECE_BYTES).decode()
-
-
-def _reap(child: Child) -> int:
-    """Copy its standard output; return its exit code, 128 + n for signal n."""
-    code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
-    child.results.seek(0)
-    sys.stdout.write(child.results.read().decode())
-    sys.stdout.flush()
-    child.messages.unlink(missing_ok=True)
-    return code if code >= 0 else 128 - code

@@ -1,7 +1,7 @@
 """Lanes: threads that take work from one queue while the main thread waits and hears signals."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent import futures
 from typing import TypeVar
 
@@ -9,25 +9,6 @@ from orchestrator import errors
 from orchestrator.fleet import Pool
 
 T = TypeVar("T")
-
-
-class _Queue(Iterator[T]):
-    """Give each item to one lane, in order; give nothing more once it is closed."""
-
-    def __init__(self, items: Iterable[T], may_begin: Callable[[], bool]) -> None:
-        self._items, self._may_begin = iter(items), may_begin
-        self._lock = threading.Lock()
-        self._closed = False
-
-    def __next__(self) -> T:
-        with self._lock:
-            if self._closed or not self._may_begin():
-                raise StopIteration
-            return next(self._items)
-
-    def close(self) -> None:
-        """Give nothing more; never waits."""
-        self._closed = True
 
 
 def run(
@@ -50,14 +31,20 @@ def run(
     Raises:
         DlperfError: the gravest of the lanes' errors; its cause names the others.
     """
-    queue, pool = _Queue(items, may_begin), Pool(lanes)
+    pool, lock, closed = Pool(lanes), threading.Lock(), threading.Event()
+    iterator = iter(items)
 
     def lane() -> None:
         try:
-            for item in queue:
+            while True:
+                with lock:
+                    may_go_on = not closed.is_set() and may_begin()
+                    item = next(iterator, None) if may_go_on else None
+                if item is None:
+                    return
                 do(item)
         finally:
-            queue.close()
+            closed.set()
 
     failures: list[BaseException] = []
     try:
@@ -69,7 +56,7 @@ def run(
                 if not all(end.done() for end in ends):
                     say(f"{_words(error)}; what runs is finished, nothing new is started")
     finally:
-        queue.close()
+        closed.set()
         pool.close()
     if failures:
         raise _join_failures(failures)

@@ -1,8 +1,7 @@
 """Find what sweeps left on nodes; `clean` removes only what finished sweeps left."""
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
 from orchestrator import errors, nodeset, words
 from orchestrator.deadlines import REMOVE_S
@@ -18,45 +17,21 @@ from orchestrator.state.store import Store
 from orchestrator.sweeping import observed_sweep
 from orchestrator.transports import Transport
 
-# $1: the node's folder; then sweeps. Prints those that have a folder in it.
+Names = dict[str, tuple[str, ...]]
+"""What lies on a node, by its kind."""
+
+# $1: the node's folder; then sweeps. Prints those that have a folder in it, and preparations of
+# data sets that left one and run no more.
 FOLDERS = """
 cd -- "$1" 2>/dev/null || exit 0
 shift
 for id; do [ -d "$id" ] && echo "$id"; done
-true
-"""
-# $1: the node's folder. Prints preparations of data sets that left one and run no more.
-PREPARED = """
-cd -- "$1" 2>/dev/null || exit 0
 for path in prepare/*; do
     [ -d "$path" ] || continue
     grep -qsz "=dlp-data-${path#*/}-a" /proc/[0-9]*/environ || echo "$path"
 done
 true
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Leftovers:
-    """List a node's folders, containers and images that are no longer needed."""
-
-    folders: tuple[str, ...]
-    containers: tuple[str, ...]
-    images: tuple[str, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.folders or self.containers or self.images)
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """List a node's tasks, running or ended, and folders of sweeps with open attempts."""
-
-    tasks: tuple[str, ...]
-    folders: tuple[str, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.tasks or self.folders)
 
 
 def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tuple[str, str]]]:
@@ -68,21 +43,23 @@ def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tu
         Ids of the settled sweeps; by id of the others, the cause and what to do.
     """
     settled: list[str] = []
-    why = {sweep_id: _mend(error) for sweep_id, error in store.unreadable().items()}
-    for sweep in observed_sweep.sweeps_on(store, cluster.name):
-        try:
-            attempts = observed_sweep.Running.from_sweep(sweep).open_attempts()
-        except errors.DlperfError as error:
-            why[sweep.id] = _mend(error)
-            continue
-        if sweep.lock().holder():
+    unreadable, why = store.unreadable(), dict[str, tuple[str, str]]()
+    for sweep, attempts in observed_sweep.list_open(store, cluster.name):
+        if isinstance(attempts, errors.DlperfError):
+            unreadable[sweep.id] = attempts
+        elif sweep.lock().holder():
             continue  # it runs: what it has is in use
-        if not attempts:
+        elif attempts:
+            names = ", ".join(f"{attempt.trial} a{attempt.number}" for attempt in attempts)
+            fix = f"dlperf-orch stop {sweep.id}; or run that sweep again: it goes on with them"
+            why[sweep.id] = (f"{names} of sweep {sweep.id} has no outcome", fix)
+        else:
             settled.append(sweep.id)
-            continue
-        names = ", ".join(f"{attempt.trial} a{attempt.number}" for attempt in attempts)
-        fix = f"dlperf-orch stop {sweep.id}; or run that sweep again: it goes on with them"
-        why[sweep.id] = (f"{names} of sweep {sweep.id} has no outcome", fix)
+    for sweep_id, error in unreadable.items():
+        mend = "restore the file, then clean again"
+        if error.code == "STORE-VERSION":
+            mend = "clean with the dlperf-orch that wrote it"
+        why[sweep_id] = error.cause, f"{mend}; or remove by hand what is kept"
     return tuple(settled), why
 
 
@@ -99,52 +76,44 @@ def needed_images(store: Store) -> frozenset[str]:
     )
 
 
-def look(fleet: Fleet, node: Node, sweeps: Sequence[str], removable: Sequence[str]) -> Leftovers:
-    """Return what a node has of finished sweeps, and of provisionings that were killed.
+def look(
+    fleet: Fleet, node: Node, settled: Collection[str], unsettled: Collection[str]
+) -> tuple[Names, Names]:
+    """Return what a node has of finished sweeps and killed provisionings, and what is kept.
 
-    Args:
-        removable: images that may go.
-    """
-    transport = fleet.transports[node.name]
-    folders = tuple(_lines(transport, sections.STALE))
-    if not node.shares_files:
-        folders += _folders(transport, node, sweeps)
-        prepared = _lines(transport, PREPARED, node.folder)
-        folders += tuple(f"{node.folder}/{name}" for name in prepared)
-    if node.name not in fleet.engines:
-        return Leftovers(folders, (), ())
-    engine = fleet.containers[node.name]
-    tasks = [
-        container
-        for container in engine.labelled(strays.LABEL)
-        if container.labels[strays.LABEL] in sweeps
-    ]
-    # Containers of a killed provisioning; the node's lock proves that none runs.
-    probes = engine.labelled(in_containers.LABEL)
-    return Leftovers(
-        folders, tuple(task.name for task in (*tasks, *probes)), tuple(sorted(removable))
-    )
-
-
-def look_kept(fleet: Fleet, node: Node, sweep_ids: Sequence[str]) -> Kept:
-    """Return tasks and folders of sweeps with open attempts on a node.
+    Kept are folders and tasks, running or ended, of sweeps with open attempts.
 
     Raises:
         NodeError: it does not answer.
     """
-    if not sweep_ids:
-        return Kept((), ())
     transport = fleet.transports[node.name]
-    folders = () if node.shares_files else _folders(transport, node, sweep_ids)
-    return Kept(strays.find_names(fleet, node.name, sweep_ids), folders)
+    stale = _lines(transport, sections.STALE)
+    names, containers, tasks = list[str](), list[str](), tuple[str, ...]()
+    if not node.shares_files:
+        names = _lines(transport, FOLDERS, node.folder, *settled, *unsettled)
+    if unsettled:
+        tasks = strays.find_names(fleet, node.name, unsettled)
+    if node.name in fleet.engines:
+        engine = fleet.containers[node.name]
+        labelled = engine.labelled(strays.LABEL)
+        containers += [it.name for it in labelled if it.labels[strays.LABEL] in settled]
+        # Of a killed provisioning; the node's lock proves that none runs.
+        containers += [it.name for it in engine.labelled(in_containers.LABEL)]
+    folders = [f"{node.folder}/{name}" for name in names if name not in unsettled]
+    kept = tuple(f"{node.folder}/{name}" for name in names if name in unsettled)
+    return (
+        {"folders": (*stale, *folders), "containers": tuple(containers), "images": ()},
+        {"tasks": tasks, "folders": kept},
+    )
 
 
 def derived_images(
-    fleet: Fleet, node: Node, needed: frozenset[str], state: str
-) -> tuple[list[str], dict[str, str]]:
+    fleet: Fleet, node: Node, needed: frozenset[str] | None, state: str
+) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the images of ours on a node that no site needs, and those of other state folders.
 
     Args:
+        needed: None where images are not looked at.
         state: the identity of this state folder.
 
     Returns:
@@ -152,19 +121,14 @@ def derived_images(
     """
     ours: list[str] = []
     others: dict[str, str] = {}
-    if node.name in fleet.engines:
+    if needed is not None and node.name in fleet.engines:
         tagged = fleet.images[node.name].tagged(images.IMAGE_LABEL)
         for name, labels in tagged.items():
             if name not in needed and labels.get(images.STATE_LABEL) == state:
                 ours.append(name)
             elif name not in needed:
                 others[name] = words.printable(labels.get(images.OWNER_LABEL, ""))
-    return ours, others
-
-
-def _folders(transport: Transport, node: Node, sweeps: Sequence[str]) -> tuple[str, ...]:
-    names = _lines(transport, FOLDERS, node.folder, *sweeps) if sweeps else []
-    return tuple(f"{node.folder}/{name}" for name in names)
+    return tuple(sorted(ours)), others
 
 
 def _lines(transport: Transport, script: str, *arguments: str) -> list[str]:
@@ -172,31 +136,30 @@ def _lines(transport: Transport, script: str, *arguments: str) -> list[str]:
     return done.stdout.decode(errors="replace").splitlines()
 
 
-def remove(fleet: Fleet, node: Node, leftovers: Leftovers) -> None:
+def remove(fleet: Fleet, node: Node, leftovers: Names) -> None:
     """Remove leftovers from a node.
 
     Raises:
         LeftoverError: some folder could not be removed.
     """
-    for name in leftovers.containers:
+    for name in leftovers["containers"]:
         fleet.containers[node.name].remove(name)
-    for tag in leftovers.images:
+    for tag in leftovers["images"]:
         fleet.images[node.name].remove(tag)
-    if leftovers.folders:
-        done = fleet.transports[node.name].run(
-            ("rm", "-rf", "--", *leftovers.folders), timeout_s=REMOVE_S
-        )
+    if folders := leftovers["folders"]:
+        remove_folders = ("rm", "-rf", "--", *folders)
+        done = fleet.transports[node.name].run(remove_folders, timeout_s=REMOVE_S)
         if done.exit_code != 0:
             raise errors.LeftoverError(
                 done.stderr.decode(errors="replace").strip(),
                 code="LEFTOVER",
                 node=node.name,
-                fix=f"rm -rf {shlex.join(leftovers.folders)}",
+                fix=f"rm -rf {shlex.join(folders)}",
             )
 
 
 def failures(
-    why: Mapping[str, tuple[str, str]], left: Mapping[str, Kept]
+    why: Mapping[str, tuple[str, str]], left: Mapping[str, Names]
 ) -> list[errors.LeftoverError]:
     """Return an error for every sweep that has something on nodes; its cause names all of it.
 
@@ -206,27 +169,22 @@ def failures(
     """
     found: list[errors.LeftoverError] = []
     for sweep_id, (cause, fix) in why.items():
-        names = {
-            node: [*_of(sweep_id, tokens.tasks), *_of(sweep_id, tokens.folders)]
-            for node, tokens in left.items()
+        by_node = {
+            node: names
+            for node, kept in left.items()
+            if (
+                names := [
+                    *(name for name in kept["tasks"] if f"dlp-{sweep_id}-" in name),
+                    *(name for name in kept["folders"] if name.endswith(f"/{sweep_id}")),
+                ]
+            )
         }
-        words = "; ".join(f"{', '.join(kept)} on {node}" for node, kept in names.items() if kept)
-        if words:
-            where = nodeset.fold(node for node, kept in names.items() if kept)
+        if by_node:
+            words = "; ".join(f"{', '.join(names)} on {node}" for node, names in by_node.items())
+            where = nodeset.fold(by_node)
             found.append(
                 errors.LeftoverError(
                     f"{cause}; kept: {words}", code="LEFTOVER", fix=fix, node=where
                 )
             )
     return found
-
-
-def _of(sweep_id: str, names: Sequence[str]) -> list[str]:
-    return [name for name in names if f"dlp-{sweep_id}-" in name or name.endswith(f"/{sweep_id}")]
-
-
-def _mend(error: errors.DlperfError) -> tuple[str, str]:
-    mend = "restore the file, then clean again"
-    if error.code == "STORE-VERSION":
-        mend = "clean with the dlperf-orch that wrote it"
-    return error.cause, f"{mend}; or remove by hand what is kept"

@@ -1,4 +1,4 @@
-"""Run the requested trials of a sweep in the scheduler's lanes."""
+"""Run the requested trials of sweeps in the scheduler's lanes."""
 
 import contextlib
 import threading
@@ -8,57 +8,56 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
-from orchestrator import words
+from orchestrator import errors, words
 from orchestrator.collecting import evidence
+from orchestrator.console.view import View
 from orchestrator.measuring import settling
 from orchestrator.measuring.settling import Series
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.planning.packing import Packing
 from orchestrator.signals import Abandoned
-from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import attempts, closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
-from orchestrator.sweeping.requested import Requested, counted_words, nothing_left
+from orchestrator.sweeping.requested import Requested, count_trials, describe_finished
 from orchestrator.words import duration
-
-LOG_BYTES_PER_ITERATION = 120
 
 
 def run_trials(campaign: Campaign, requested: Requested) -> None:
     """Settle what is open, then run every requested trial that is needed and not valid yet.
 
     Raises:
+        Interrupted: a signal came; nothing that was started still runs.
         LeftoverError: a process or container could not be ended.
         DlperfError: the gravest error of a lane; no further trial was started.
     """
-    whole, trials = campaign.sweep.record().plan, requested.plan.trials
-    most = requested.options.max_fail
-    voice, name = campaign.voice, campaign.sweep.id
-    outcomes.say_uncounted(campaign, trials)
-    done = sum(outcomes.is_done(campaign, trial) for trial in trials)
-    _forecast(campaign, requested, done, whole)
+    chosen, voice, most = requested.plan, campaign.voice, requested.options.max_fail
+    done = 0
+    for trial in chosen.trials:
+        kept = outcomes.load(campaign, trial)
+        done += kept.valid
+        for problem in kept.problems:
+            voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
+    whole = campaign.sweep.record().plan
+    voice.line(_forecast(campaign, requested, whole, done))
     failed: list[str] = []
 
     def may_begin() -> bool:
         on = not (campaign.stopping or campaign.failed.is_set())
         return on and (most is None or len(failed) < most)
 
-    with _freeze_if_left(campaign.sweep), voice.view(name, len(trials), done) as view:
-        attempts.settle(campaign, whole, view)
-        closing.forget_closed(campaign, whole)
+    with _view([campaign], campaign.sweep.id, len(chosen.trials), done) as view:
+        width = _count_lanes(campaign, requested)
 
         def say(line: str, fewer: int) -> None:
             view.fewer(fewer)
             voice.line(f"{line}; {words.count(fewer, 'trial')} not needed")
 
-        value = partial(outcomes.value, campaign)
-        width = _lanes(campaign, requested)
-
         def packing(lasted_s: Mapping[Case, float]) -> Packing:
-            return Packing(requested.plan.method.pack, campaign.scheduler.nodes, lasted_s)
+            return Packing(chosen.method.pack, campaign.scheduler.nodes, lasted_s)
 
-        feed = Feed(whole, trials, value, packing, may_begin, say)
+        value = partial(outcomes.value, campaign)
+        feed = Feed(whole, chosen.trials, value, packing, may_begin, say)
 
         def measure(trial: Trial) -> None:
             with feed.ending(trial):
@@ -73,52 +72,97 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         )
 
 
-def _lanes(campaign: Campaign, requested: Requested) -> int:
+def _count_lanes(campaign: Campaign, requested: Requested) -> int:
     """Return how many trials may run at once; if several, let repeats rotate over the nodes."""
     if requested.plan.method.pack == "none":
         return 1
     campaign.rotation.begin([node.name for node in requested.cluster.members])
     for trial in requested.plan.trials:
-        campaign.rotation.add(trial, outcomes.nodes(campaign, trial))
+        kept = outcomes.load(campaign, trial)
+        if kept.outcome and kept.valid:
+            campaign.rotation.add(trial, (end.node for end in kept.outcome.tasks))
     return campaign.scheduler.lanes
 
 
-@contextlib.contextmanager
-def _freeze_if_left(sweep: Sweep) -> Iterator[None]:
-    """Keep lanes, whose threads go on after ``Abandoned``, from writing to the sweep.
-
-    Its lock is released then, and the tasks that may still run are listed.
-    """
-    try:
-        yield
-    except Abandoned:
-        sweep.freeze()
-        raise
-
-
-def _forecast(campaign: Campaign, requested: Requested, done: int, whole: Plan) -> None:
-    """Say how many trials will run, for how long at most, and how much disk their logs take.
+def take_turns(
+    campaigns: Sequence[Campaign], turns: Sequence[tuple[int, Trial]], names: Sequence[str]
+) -> None:
+    """Settle what is open, then run trials of several sweeps one after another.
 
     Args:
-        done: requested trials that are valid already.
-        whole: every trial of the sweep, requested by this command and those before it.
+        turns: the place of a campaign, and a trial of it; trials that need no run are skipped.
+        names: of the campaigns, for messages.
+
+    Raises:
+        Interrupted, LeftoverError, DlperfError: as ``run_trials``.
     """
-    count, cluster = len(requested.plan.trials), requested.cluster
+    voice = campaigns[0].voice
+
+    def is_needed(turn: tuple[int, Trial]) -> bool:
+        campaign, trial = campaigns[turn[0]], turn[1]
+        plan = campaign.sweep.record().plan
+        rests = evidence.not_needed(campaign.sweep, plan, campaign.histories)
+        return outcomes.value(campaign, trial) is None and trial.name not in rests
+
+    def measure(numbered: tuple[int, tuple[int, Trial]]) -> None:
+        number, (side, trial) = numbered
+        if is_needed((side, trial)):
+            voice.line(f"turn {number} of {len(turns)}: {names[side]}, {trial.name}")
+            attempts.run(campaigns[side], trial, view)
+
+    def may_begin() -> bool:
+        return not any(it.stopping or it.failed.is_set() for it in campaigns)
+
+    done = sum(not is_needed(turn) for turn in turns)
+    with _view(campaigns, " and ".join(names), len(turns), done) as view:
+        lanes.run(enumerate(turns, 1), measure, lanes=1, may_begin=may_begin, say=voice.line)
+
+
+@contextlib.contextmanager
+def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> Iterator[View]:
+    """Show trials while the block runs them, once earlier attempts and other sweeps are settled.
+
+    Raises:
+        Interrupted: a signal came meanwhile.
+    """
+    caller = campaigns[0].caller
+    try:
+        with caller.signals:
+            closing.clear_others(campaigns)
+            with caller.voice.view(title, trials, done) as view:
+                for campaign in campaigns:
+                    attempts.settle(campaign, view)
+                    closing.forget_closed(campaign)
+                yield view
+    except Abandoned:
+        # Lanes, whose threads go on, must not write once the locks are released.
+        for campaign in campaigns:
+            campaign.sweep.freeze()
+        raise
+    if caller.signals.received:
+        raise errors.Interrupted(caller.signals.received, less=campaigns[0].less)
+
+
+def _forecast(campaign: Campaign, requested: Requested, whole: Plan, done: int) -> str:
+    """Say how many trials will run, and for how long at most.
+
+    Args:
+        whole: every trial of the sweep, requested by this command and those before it.
+        done: requested trials that are valid already.
+    """
+    chosen = requested.plan
     rests = evidence.not_needed(campaign.sweep, whole, campaign.histories)
-    resting = sum(trial.name in rests for trial in requested.plan.trials)
-    left = count - done - resting
-    counted = counted_words(len(whole.trials), count, done, resting)
+    resting = sum(trial.name in rests for trial in chosen.trials)
+    left = len(chosen.trials) - done - resting
     if not left:
-        campaign.voice.line(f"{counted}, {nothing_left(whole, requested.plan)}")
-        return
-    method = requested.plan.method
-    disk = left * method.iterations * LOG_BYTES_PER_ITERATION * 2 >> 10
+        return describe_finished(whole, chosen, done)
+    method, cluster = chosen.method, requested.cluster
     at_most = "" if isinstance(method.repeats, int) else "at most "
-    campaign.voice.line(
-        f"{counted}, {at_most}{left} to run on {words.count(len(cluster.members), 'node')};"
-        f" at most {duration(left * method.time_limit_s)} by method.time_limit_s,"
-        f" about {max(disk, 1)} KiB of logs,"
-        f" at most {max(cluster.log_bytes >> 20, 1)} MiB of each task by max_log_size"
+    return (
+        f"{count_trials(whole, chosen, done, resting)}, {at_most}{left} to run on"
+        f" {words.count(len(cluster.members), 'node')}; at most"
+        f" {duration(left * method.time_limit_s)} by method.time_limit_s, logs of at most"
+        f" {max(cluster.log_bytes >> 20, 1)} MiB of each task by max_log_size"
     )
 
 
@@ -191,13 +235,10 @@ class Feed(Iterator[Trial]):
     def _drop_settled(self) -> None:
         """Drop trials that are not needed any more, with a line per case."""
         rests = self._series.not_needed(self._values)
-        by_case: dict[Case, list[Trial]] = {}
-        for trial in self._pending:
-            if trial.name in rests:
-                by_case.setdefault(trial.case, []).append(trial)
+        dropped = [trial for trial in self._pending if trial.name in rests]
         self._pending = [trial for trial in self._pending if trial.name not in rests]
-        for case, trials in by_case.items():
-            totals = self._series.settle(case, self._values)
-            if totals is not None:
-                name = trials[0].name.rpartition("_")[0]
-                self._say(f"{name}: {settling.describe(totals)}", len(trials))
+        for case in dict.fromkeys(trial.case for trial in dropped):
+            names = [trial.name for trial in dropped if trial.case == case]
+            if totals := self._series.settle(case, self._values):
+                name = names[0].rpartition("_")[0]
+                self._say(f"{name}: {settling.describe(totals)}", len(names))

@@ -1,6 +1,6 @@
 """Measure the speed of nodes: on each alone, in pairs, and on all of them together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from orchestrator import errors, nodeset, report, words
@@ -79,12 +79,10 @@ def measure(
 ) -> Speeds:
     """Run new sweeps of the playbook on the nodes of an inventory; return their reports.
 
-    All of them hold and observe the nodes once, but for halves of slow groups.
-
     Nodes alone run a case with as many GPUs as every node has. Where the playbook packs
     ``disjoint``, pairs follow, in rounds of new partners; and where it measures a bus bandwidth,
     which is the same for any number of nodes, all of them together. Groups that are slow beside the
-    pairs are halved.
+    pairs are halved; of an odd number of nodes one is in both halves.
 
     Raises:
         UsageError: NO-PACK, NO-CASE; the playbook cannot measure these nodes side by side.
@@ -92,77 +90,40 @@ def measure(
     """
     cluster = sites.narrow(user_files.cluster(inventory)[0], nodes)
     found = user_files.playbook(playbook)
-    cases = _cases(found, cluster)
+    cases, count = _cases(found, cluster), len(cluster.members)
     if not cases:
         raise _no_case(f"playbook {playbook} has", cluster)
     with HeldNodes(store, caller) as held:
-        runs = _Runs(store, inventory, nodes, playbook, caller, cases, held)
-        reports = []
-        if 1 in cases:
-            reports.append(runs.sweep(cases[1], TURNS * len(cluster.members)))
+
+        def sweep(case: Case, repeats: int, *, new: bool = True, on: Sequence[str] = ()) -> Report:
+            options = SweepOptions(
+                *(playbook, inventory, (case.placement,), repeats, new),
+                nodes=",".join(on) or nodes,
+                like=None if case in cases.values() else cases[2].placement,
+            )
+            return run.run(store, options, caller, _write_report, nodes=held)
+
+        alone = [sweep(cases[1], TURNS * count)] if 1 in cases else []
         if 2 not in cases:
-            return Speeds(tuple(reports))
-        count = len(cluster.members)
-        at_once = count // 2
+            return Speeds(tuple(alone))
         for turn in range(1, ROUNDS + 1):  # one after another, or each pair would meet itself again
-            pairs = runs.sweep(cases[2], turn * at_once, new=turn == 1)
-        together = _together(runs, count, pairs) if found.workload.unit == BANDWIDTH else ()
-        return Speeds((*reports, pairs), tuple(together))
+            pairs = sweep(cases[2], turn * (count // 2), new=turn == 1)
+        together = []
+        todo: list[tuple[int, Sequence[str]]] = [(count, ())]
+        if count == 2 or found.workload.unit != BANDWIDTH:
+            todo = []
+        for size, on in todo:
+            report = sweep(replace(cases[2], nodes=size), 2 if on else 1, on=on)
+            together.append(report)
+            groups = node_speeds.compare_groups(pairs.results[0], report.results)
+            half = (size + 1) // 2
+            todo += [(half, group.nodes) for group in groups if group.is_slow and half > 2]
+        return Speeds((*alone, pairs), tuple(together))
 
 
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """Run new sweeps of one playbook.
-
-    Args:
-        cases: of the playbook, by number of nodes.
-    """
-
-    store: Store
-    inventory: str
-    nodes: str | None
-    playbook: str
-    caller: Caller
-    cases: Mapping[int, Case]
-    held: HeldNodes
-
-    def sweep(
-        self, case: Case, repeats: int, *, new: bool = True, nodes: Sequence[str] = ()
-    ) -> Report:
-        """Run a case, on these nodes if any are named; return its report."""
-        options = SweepOptions(
-            playbook=self.playbook,
-            inventory=self.inventory,
-            cases=(case.placement,),
-            repeats=repeats,
-            new=new,
-            max_fail=None,
-            nodes=",".join(nodes) or self.nodes,
-            strict=False,
-            like=None if case in self.cases.values() else self.cases[2].placement,
-        )
-
-        def write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
-            show.write(opened, found, show.Out(opened.folder))
-            return found
-
-        return run.run(self.store, options, self.caller, write_report, nodes=self.held)
-
-
-def _together(runs: _Runs, count: int, pairs: Report) -> Iterator[Report]:
-    """Measure all nodes at once, if they are more than a pair; then the halves of slow groups.
-
-    Of an odd number of nodes one is in both halves.
-    """
-    todo: list[tuple[int, Sequence[str]]] = [(count, ())] if count > 2 else []
-    for size, nodes in todo:
-        case = replace(runs.cases[2], nodes=size)
-        report = runs.sweep(case, 2 if nodes else 1, nodes=nodes)
-        yield report
-        half = (size + 1) // 2
-        if half > 2:
-            found = node_speeds.compare_groups(pairs.results[0], report.results)
-            todo += [(half, group.nodes) for group in found if group.is_slow]
+def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
+    show.write(opened, found, show.Out(opened.folder))
+    return found
 
 
 def _cases(playbook: user_files.Playbook, cluster: Cluster) -> Mapping[int, Case]:
@@ -204,9 +165,30 @@ def _gpus(cluster: Cluster) -> int:
 def show_speeds(voice: Voice, playbook: str, speeds: Speeds) -> None:
     """Print tables of nodes and of groups of nodes, and their problems."""
     for found in speeds.nodes:
-        _show_nodes(voice, found)
-    if groups := speeds.groups:
-        _show_groups(voice, playbook, groups)
+        result, statistics = found.results[0], found.results[0].statistics
+        reached = f", median {statistics.median:.4g} {found.unit}" if statistics else ""
+        head = ("node", "trials", "speed over the median node", "")
+        title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
+        rows = [
+            (it.node, str(it.trials), f"{it.speed:.3f}", "slow" if it.is_slow else "")
+            for it in found.node_speeds
+        ]
+        voice.table(title, head, rows)
+        for mark in found.marks:
+            voice.line(f"{mark.code}: {mark.message}")
+        show.say_reasons(found, voice)
+    cells = [
+        (nodeset.fold(it.nodes), f"{it.busbw:.3g}", f"{it.share:.0%}", "slow" if it.is_slow else "")
+        for it in speeds.groups
+    ]
+    head = ("nodes together", "GB/s", "of the median of pairs", "")
+    voice.table(f"Nodes together, by {playbook}", head, cells)
+    for group in node_speeds.find_smallest_slow(speeds.groups):
+        share, least = words.apart(group.share, node_speeds.LEAST_SHARE, "%", 0)
+        voice.line(
+            f"FABRIC-SLOW: {nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
+            f" {share} of what pairs reach; needed {least}"
+        )
     for found, published in speeds.short:
         (result,) = found.results
         voice.line(
@@ -221,38 +203,3 @@ def document_speeds(speeds: Speeds) -> dict[str, object]:
         "nodes": [report.document(found) for found in speeds.nodes],
         "groups": [asdict(group) for group in speeds.groups],
     }
-
-
-def _show_groups(voice: Voice, playbook: str, groups: Sequence[Group]) -> None:
-    rows = [
-        (
-            nodeset.fold(group.nodes),
-            f"{group.busbw:.3g}",
-            f"{group.share:.0%}",
-            "slow" if group.is_slow else "",
-        )
-        for group in groups
-    ]
-    head = ("nodes together", "GB/s", "of the median of pairs", "")
-    voice.table(f"Nodes together, by {playbook}", head, rows)
-    for group in node_speeds.find_smallest_slow(groups):
-        share, least = words.apart(group.share, node_speeds.LEAST_SHARE, "%", 0)
-        voice.line(
-            f"FABRIC-SLOW: {nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
-            f" {share} of what pairs reach; needed {least}"
-        )
-
-
-def _show_nodes(voice: Voice, found: Report) -> None:
-    result = found.results[0]
-    reached = f", median {result.statistics.median:.4g} {found.unit}" if result.statistics else ""
-    rows = [
-        (it.node, str(it.trials), f"{it.speed:.3f}", "slow" if it.is_slow else "")
-        for it in found.node_speeds
-    ]
-    head = ("node", "trials", "speed over the median node", "")
-    title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
-    voice.table(title, head, rows)
-    for mark in found.marks:
-        voice.line(f"{mark.code}: {mark.message}")
-    show.say_reasons(found, voice)

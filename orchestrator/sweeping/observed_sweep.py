@@ -1,6 +1,6 @@
 """Read a sweep from its files, for commands other than its controller."""
 
-import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,16 +34,7 @@ class Running:
             UsageError: there is none.
             StoreError: its record is damaged or of another version.
         """
-        sweep = store.sweep(sweep_id) if sweep_id else store.newest()
-        return cls.from_sweep(sweep)
-
-    @classmethod
-    def from_sweep(cls, sweep: Sweep) -> "Running":
-        """Return a sweep by its record.
-
-        Raises:
-            StoreError: the record is damaged or of another version.
-        """
+        sweep = store.sweep(sweep_id)
         record = sweep.record()
         return cls(sweep, record.inventory, record.plan)
 
@@ -63,19 +54,6 @@ class Running:
             for trial in self.plan.trials
         }
 
-    def open_attempts(self) -> list[Attempt]:
-        """Return the attempts that were begun and have no outcome, in the order of the plan.
-
-        Raises:
-            StoreError: attempt.json of one of them is damaged or gone.
-        """
-        histories = self.sweep.histories()
-        return [
-            self.sweep.attempt(trial.name, number)
-            for trial in self.plan.trials
-            for number in histories.get(trial.name, History()).open
-        ]
-
     def scheduler(self) -> "Scheduler":
         """Return the scheduler of its cluster; it never stops gangs on its own."""
         from orchestrator.schedulers import choice
@@ -83,9 +61,22 @@ class Running:
         return choice.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)
 
 
-def sweeps_on(store: Store, cluster: str) -> list[Sweep]:
-    """Return this state folder's sweeps on the cluster of that name, newest first."""
-    return [sweep for sweep in store.sweeps() if sweep.record().cluster == cluster]
+def list_open(
+    store: Store, cluster: str | None
+) -> Iterator[tuple[Sweep, list[Attempt] | errors.DlperfError]]:
+    """Yield this state folder's sweeps, newest first, each with its attempts without an outcome.
+
+    In their place stands an error where they cannot be read.
+
+    Args:
+        cluster: of sweeps on this cluster only; None for all.
+    """
+    for sweep in store.sweeps():
+        if cluster in (None, sweep.record().cluster):
+            try:
+                yield sweep, sweep.open_attempts()
+            except errors.DlperfError as error:
+                yield sweep, error
 
 
 def refuse_left(store: Store, cluster: str | None = None) -> None:
@@ -109,13 +100,10 @@ def orphaned_tasks(store: Store, cluster: str | None) -> list[str]:
     Args:
         cluster: look at sweeps on this cluster only; None for all sweeps.
     """
-    left: list[str] = []
-    for sweep in sweeps_on(store, cluster) if cluster else store.sweeps():
-        with contextlib.suppress(errors.StoreError):  # the record is damaged
-            if sweep.lock().holder() is None:
-                left += [
-                    f"{attempt.token(task)} on {task.node}"
-                    for attempt in Running.from_sweep(sweep).open_attempts()
-                    for task in attempt.tasks
-                ]
-    return left
+    return [
+        f"{attempt.token(task)} on {task.node}"
+        for sweep, attempts in list_open(store, cluster)
+        if not isinstance(attempts, errors.DlperfError) and sweep.lock().holder() is None
+        for attempt in attempts
+        for task in attempt.tasks
+    ]

@@ -74,28 +74,12 @@ def results(running: Running) -> tuple[str, tuple[Result, ...]]:
     return found.unit, tuple(result for result in found.results if result.statistics)
 
 
-def row(result: Result) -> tuple[str, ...]:
-    """Return placement, batch, precision, median, and how many of the planned trials are valid."""
-    case = result.case
-    return (
-        case.placement,
-        str(case.micro_batch_size),
-        case.precision,
-        f"{result.median:.2f}",
-        f"{len(result.valid)}/{_needed(result)}",
-    )
-
-
-def document(result: Result) -> JSON:
+def document(result: Result) -> dict[str, JSON]:
     """Return a case with its median, as ``status --json`` has it."""
     return {
         "case": dict(result.case.document()),
         "median": result.median,
         "trials_valid": len(result.valid),
-        "trials_planned": _needed(result),
+        "trials_planned": sum(trial.state != NOT_NEEDED for trial in result.trials),
         "settled": result.settled,
     }
-
-
-def _needed(result: Result) -> int:
-    return sum(trial.state != NOT_NEEDED for trial in result.trials)

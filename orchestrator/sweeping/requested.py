@@ -27,8 +27,7 @@ class SweepOptions:
         cases: globs over placements, trial names and names of cases, with commas; none for all.
         repeats: instead of the playbook's, or of its max; trials are added, never taken from a
             sweep.
-        new: start a new sweep although one could be resumed.
-        max_fail: trials without a valid outcome after which no further one is started.
+        max_fail: trials without a valid outcome after which no further trial is started.
         nodes: names and globs of the nodes to use; None for all.
         strict: trials that the state of their nodes marks do not count.
         detach: return once it is under way; a job of Slurm's once it is submitted.
@@ -41,11 +40,11 @@ class SweepOptions:
 
     playbook: str
     inventory: str | None
-    cases: tuple[str, ...]
-    repeats: int | None
-    new: bool
-    max_fail: int | None
-    nodes: str | None
+    cases: tuple[str, ...] = ()
+    repeats: int | None = None
+    new: bool = False
+    max_fail: int | None = None
+    nodes: str | None = None
     strict: bool = False
     detach: bool = False
     requeue: bool = False
@@ -70,7 +69,6 @@ class Requested:
         known: the site as last provisioned; None if that was never done with this inventory.
         edited: True if that was done with another content of the inventory.
         plan: the trials to run.
-        too_big: placements that were requested and need more nodes.
     """
 
     options: SweepOptions
@@ -82,15 +80,6 @@ class Requested:
     known: Site | None
     edited: bool
     plan: Plan
-    too_big: tuple[str, ...]
-
-    def say_too_big(self, voice: Voice) -> None:
-        """Say which placements are left out."""
-        if self.too_big:
-            voice.line(
-                f"skipped, since they need more than"
-                f" {words.count(len(self.cluster.nodes), 'node')}: {', '.join(self.too_big)}"
-            )
 
     def refuse_unprepared(self) -> None:
         """Refuse an image that provisioning has not prepared.
@@ -112,7 +101,7 @@ class Requested:
 
 
 def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
-    """Read the files that the options name, and plan the trials.
+    """Read the files that the options name, and plan the trials; say which cases are left out.
 
     Raises:
         ConfigError: a file does not hold.
@@ -149,6 +138,10 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         )
     if options.nodes:
         user_files.refuse_on(playbook, cluster, {trial.case for trial in fitting})
+    wide = (trial.case.placement for trial in chosen.trials if trial not in fitting)
+    if too_big := ", ".join(dict.fromkeys(wide)):
+        nodes = words.count(len(cluster.nodes), "node")
+        voice.line(f"skipped, since they need more than {nodes}: {too_big}")
     return Requested(
         options=options,
         recipe=recipe,
@@ -159,32 +152,30 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         known=known,
         edited=edited,
         plan=chosen.only(fitting),
-        too_big=tuple(
-            dict.fromkeys(trial.case.placement for trial in chosen.trials if trial not in fitting)
-        ),
     )
 
 
-def counted_words(in_sweep: int, count: int, done: int, resting: int) -> str:
-    """Count the trials that are requested, valid already, and not needed, in words."""
-    trials = words.count(in_sweep, "trial")
-    counted = trials if count == in_sweep else f"{count} of {trials}"
-    return f"{counted}, {done} valid already" + (f", {resting} not needed" if resting else "")
-
-
-def nothing_left(whole: Plan, chosen: Plan) -> str:
+def describe_finished(whole: Plan, chosen: Plan, valid: int) -> str:
     """Say that all requested trials are done, and which options run something.
 
     Args:
         whole: every trial of the sweep.
-        chosen: the requested ones.
+        chosen: the requested trials, of which so many are valid and the others not needed.
     """
+    counted = count_trials(whole, chosen, valid, len(chosen.trials) - valid)
     cases = {trial.case for trial in chosen.trials if not trial.canary}
     more = max(trial.repeat for trial in whole.trials if trial.case in cases) + 1
     # Where the spread decides on repeats, a case that has settled needs no more of them.
     adds = f"--repeats {more} adds {words.count(len(cases), 'trial')}, "
     shown = adds if isinstance(chosen.method.repeats, int) else ""
-    return f"nothing left to run: {shown}--new starts a new sweep"
+    return f"{counted}, nothing left to run: {shown}--new starts a new sweep"
+
+
+def count_trials(whole: Plan, chosen: Plan, valid: int, resting: int) -> str:
+    """Count the trials that are requested, valid already, and not needed, in words."""
+    trials, count = words.count(len(whole.trials), "trial"), len(chosen.trials)
+    counted = trials if count == len(whole.trials) else f"{count} of {trials}"
+    return f"{counted}, {valid} valid already" + (f", {resting} not needed" if resting else "")
 
 
 def _choose_trials(recipe: Recipe, options: SweepOptions) -> Plan:

@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 from orchestrator import errors
@@ -21,117 +22,112 @@ from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import observed_sweep
 from orchestrator.sweeping.requested import Requested
 
+FILE = "ended.json"
+OF = ("events.jsonl", "sweep.json")
 
-class Opened:
-    """Hold the sweep to resume or a new one, locked, its plan written, while the context lasts."""
 
-    def __init__(self, store: Store, request: Requested, site: Site, voice: Voice) -> None:
-        self._store, self._request, self._recipe = store, request, request.recipe
-        self._site, self._voice = site, voice
+@contextlib.contextmanager
+def open_sweep(
+    store: Store, request: Requested, site: Site, voice: Voice, resumed: Sweep | None = None
+) -> Iterator[Sweep]:
+    """Hold a sweep, locked, its plan written: the one to resume, else a new one.
 
-    def __enter__(self) -> Sweep:
-        now = self._now()
-        before, opened = self._before(now.identity), None
-        if not self._request.options.new:
-            if before is not None and before.record().identity == now.identity:
-                opened = before
-                self._voice.line(f"sweep {opened.id} goes on")
-            else:
-                self._pass_over_unreadable()
-                if before is not None:
-                    self._say_difference(before, now)
-        if opened is None:
-            opened = self._store.new_sweep(now)
-            self._voice.line(f"new sweep {opened.id} in {opened.folder}")
-        with contextlib.ExitStack() as held:
-            held.enter_context(opened.lock())
-            opened.remove_unfinished()
-            self._grow(opened, now)
-            self._held = held.pop_all()
-        return opened
+    Args:
+        resumed: resume this sweep whatever the options say.
 
-    def __exit__(self, *error: object) -> None:
-        self._held.close()
+    Raises:
+        StoreError: LOCKED; or the record of a sweep that may be the one to resume is damaged.
+    """
+    recipe = request.recipe
+    inputs, digest = identity(recipe)
+    record = SweepRecord(
+        experiment=recipe.name,
+        cluster=recipe.cluster.name,
+        identity=digest,
+        inputs=inputs,
+        inventory=recipe.cluster,
+        plan=request.plan,
+        site=site,
+        commands=tuple(filter(None, (request.options.command,))),
+    )
+    if resumed is None and not request.options.new:
+        resumed = _find_resumable(store, record, voice)
+    if resumed is not None:
+        voice.line(f"sweep {resumed.id} goes on")
+    sweep = resumed or store.new_sweep(record)
+    if resumed is None:
+        voice.line(f"new sweep {sweep.id} in {sweep.folder}")
+    with sweep.lock():
+        sweep.remove_unfinished()
+        _write_plan(sweep, record, recipe)
+        yield sweep
 
-    def _pass_over_unreadable(self) -> None:
-        """Say which sweeps of this playbook are of another version.
 
-        Raises:
-            StoreError: the record of one is damaged; it may be the one to resume.
-        """
-        for sweep_id, error in self._store.unreadable().items():
-            named = SWEEP_ID.fullmatch(sweep_id)
-            if not named or named[1] != self._recipe.name:
-                continue
-            if error.code == "STORE-VERSION":
-                self._voice.line(f"{error.cause}: it is kept and cannot be resumed")
-            else:
-                raise errors.StoreError(
-                    f"sweep {sweep_id} may be the one to resume, but {error.cause}",
-                    code=error.code,
-                    fix="restore the file, or start a new sweep with --new; the logs are untouched",
-                )
+def _find_resumable(store: Store, record: SweepRecord, voice: Voice) -> Sweep | None:
+    """Return the sweep with the record's identity; else say why the newest is not resumed.
 
-    def _before(self, identity: str) -> Sweep | None:
-        """Return the sweep of that identity, else the newest of this playbook on this cluster."""
-        name, cluster = self._recipe.name, self._recipe.cluster.name
-        candidates = [
-            sweep
-            for sweep in self._store.sweeps()
-            if (sweep.record().experiment, sweep.record().cluster) == (name, cluster)
-        ]
-        same = [sweep for sweep in candidates if sweep.record().identity == identity]
-        return next(iter((*same, *candidates)), None)
-
-    def _now(self) -> SweepRecord:
-        inputs, digest = identity(self._recipe)
-        return SweepRecord(
-            experiment=self._recipe.name,
-            cluster=self._recipe.cluster.name,
-            identity=digest,
-            inputs=inputs,
-            inventory=self._recipe.cluster,
-            plan=self._request.plan,
-            site=self._site,
-            commands=tuple(filter(None, (self._request.options.command,))),
+    Raises:
+        StoreError: the record of a sweep of this playbook is damaged; it may be the one to resume.
+    """
+    name, cluster = record.experiment, record.cluster
+    candidates = [
+        sweep
+        for sweep in store.sweeps()
+        if (sweep.record().experiment, sweep.record().cluster) == (name, cluster)
+    ]
+    for sweep in candidates:
+        if sweep.record().identity == record.identity:
+            return sweep
+    for sweep_id, error in store.unreadable().items():
+        named = SWEEP_ID.fullmatch(sweep_id)
+        if not named or named[1] != name:
+            continue
+        if error.code != "STORE-VERSION":
+            raise errors.StoreError(
+                f"sweep {sweep_id} may be the one to resume, but {error.cause}",
+                code=error.code,
+                fix="restore the file, or start a new sweep with --new; the logs are untouched",
+            )
+        voice.line(f"{error.cause}: it is kept and cannot be resumed")
+    for newest in candidates[:1]:
+        voice.line(f"differs from sweep {newest.id}, which is kept:")
+        old, new = (
+            json.dumps(of.inputs, indent=1, sort_keys=True).splitlines()
+            for of in (newest.record(), record)
         )
+        for line in difflib.unified_diff(old, new, newest.id, "now", lineterm="", n=0):
+            voice.line(f"  {line}")
+    return None
 
-    def _grow(self, opened: Sweep, now: SweepRecord) -> None:
-        """Write the trials requested of the sweep, now and before, ahead of starting any."""
-        before = opened.record()
-        trials = (*before.plan.trials, *self._request.plan.trials)
-        repeats = max(trial.repeat for trial in trials if not trial.canary)
-        names = {trial.name for trial in trials}
-        whole = plan.build(plan.repeated(self._recipe, repeats))
-        requested = whole.only(tuple(trial for trial in whole.trials if trial.name in names))
-        first = before.site.nodes  # reports show what it began on, and the nodes that came later
-        later = {name: facts for name, facts in now.site.nodes.items() if name not in first}
-        site = replace(before.site, nodes={**first, **later})
-        commands = tuple(dict.fromkeys((*before.commands, *now.commands)))
-        kept = replace(now, id=before.id, created=before.created, site=site, commands=commands)
-        if any(history.open for history in opened.histories().values()):
-            kept = replace(kept, inventory=before.inventory)  # by which `stop` finds what is open
-        opened.keep_record(replace(kept, plan=requested))
 
-    def _say_difference(self, before: Sweep, now: SweepRecord) -> None:
-        self._voice.line(f"differs from sweep {before.id}, which is kept:")
-        old, new = _lines(before.record()), _lines(now)
-        for line in difflib.unified_diff(old, new, before.id, "now", lineterm="", n=0):
-            self._voice.line(f"  {line}")
+def _write_plan(sweep: Sweep, now: SweepRecord, recipe: Recipe) -> None:
+    """Write the trials requested of the sweep, now and before, ahead of starting any."""
+    before = sweep.record()
+    trials = (*before.plan.trials, *now.plan.trials)
+    repeats = max(trial.repeat for trial in trials if not trial.canary)
+    names = {trial.name for trial in trials}
+    whole = plan.build(plan.repeated(recipe, repeats))
+    # Reports show what the sweep began on, and the nodes that came later.
+    site = replace(before.site, nodes={**before.site.nodes, **now.site.nodes, **before.site.nodes})
+    is_open = any(history.open for history in sweep.histories().values())
+    sweep.keep_record(
+        replace(
+            now,
+            id=before.id,
+            created=before.created,
+            plan=whole.only(tuple(trial for trial in whole.trials if trial.name in names)),
+            site=site,
+            commands=tuple(dict.fromkeys((*before.commands, *now.commands))),
+            # By which `stop` finds what is open.
+            inventory=before.inventory if is_open else now.inventory,
+        )
+    )
 
 
 def identity(recipe: Recipe) -> tuple[dict[str, JSON], str]:
     """Return the inputs that two runs of one sweep must share, and their sha256."""
     inputs = bind.identity(recipe)
     return inputs, hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
-
-
-def _lines(record: SweepRecord) -> list[str]:
-    return json.dumps(record.inputs, indent=1, sort_keys=True).splitlines()
-
-
-FILE = "ended.json"
-OF = ("events.jsonl", "sweep.json")
 
 
 def note_end(sweep: Sweep) -> None:

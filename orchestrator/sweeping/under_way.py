@@ -1,37 +1,32 @@
-"""Hold and check the nodes of a sweep, and run its trials."""
+"""Hold and check nodes, and hold the sweeps that run on them."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from orchestrator import errors, nodeset, words
-from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.fleet import folded
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.report import Report
 from orchestrator.model.site import Finding, Site
 from orchestrator.model.text import shape
 from orchestrator.provisioning import observe
 from orchestrator.schedulers import choice
 from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.signals import Abandoned
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import closing, loop, resume
+from orchestrator.sweeping import observed_sweep, resume
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.sweeping.requested import Caller, Requested
-from orchestrator.sweeping.resume import Opened
-
-T = TypeVar("T")
 
 
 class HeldNodes(contextlib.ExitStack):
     """Hold nodes from the first sweep on them to the last, while the context lasts.
 
-    Sweeps that follow one another on the same nodes, as turns do, connect and lock once, and
-    observe the nodes once for each image.
+    Sweeps that follow one another on the same nodes connect and lock once, and observe the nodes
+    once for each image.
     """
 
     def __init__(self, store: Store, caller: Caller) -> None:
@@ -65,33 +60,47 @@ class HeldNodes(contextlib.ExitStack):
         return scheduler, self._sites[key]
 
 
-def run(
-    request: Requested, caller: Caller, nodes: HeldNodes, done: Callable[[Sweep, Report], T]
-) -> T:
-    """Run what is left and measure; return ``done``'s answer, which may still use the nodes.
+@contextlib.contextmanager
+def open_campaigns(
+    requests: Sequence[Requested],
+    caller: Caller,
+    nodes: HeldNodes,
+    earlier: Sequence[Sweep] = (),
+) -> Iterator[list[Campaign]]:
+    """Hold the sweeps of requests for the same nodes, locked, their plans written.
+
+    Args:
+        earlier: the sweep to resume for each request; without them each request's own is found.
 
     Raises:
         Interrupted: a signal came; nothing that was started still runs.
         LeftoverError: tasks may still run on nodes.
     """
-    least = min(trial.case.nodes for trial in request.plan.trials)
-    with sites.way_out(request.cluster, least) as omitted:
-        scheduler, site = nodes.reach(request)
-        store, signals = nodes.store, caller.signals
-        with Opened(store, request, site, caller.voice) as opened:
-            omitted.add(request.options.not_to_resume)
-            with signals:
-                campaign = Campaign(
-                    *(store, opened, request.recipe, site, scheduler, caller),
-                    histories=opened.histories(),
-                    strict=request.options.strict,
+    store, cluster = nodes.store, requests[0].cluster
+    less = requests[0].options.not_to_resume
+    least = min(trial.case.nodes for request in requests for trial in request.plan.trials)
+    try:
+        with sites.way_out(cluster, least) as omitted, contextlib.ExitStack() as held:
+            campaigns = []
+            for place, request in enumerate(requests):
+                scheduler, site = nodes.reach(request)
+                before = earlier[place] if earlier else None
+                sweep = held.enter_context(
+                    resume.open_sweep(store, request, site, caller.voice, before)
                 )
-                closing.clear_others(campaign)
-                loop.run_trials(campaign, request)
-            if signals.received:
-                raise errors.Interrupted(signals.received, less=request.options.not_to_resume)
-            resume.note_end(opened)
-            return done(opened, measured(opened, strict=request.options.strict))
+                campaigns.append(
+                    Campaign(
+                        *(store, sweep, request.recipe, site, scheduler, caller),
+                        histories=sweep.histories(),
+                        strict=request.options.strict,
+                        less=less,
+                    )
+                )
+            omitted.add(less)
+            yield campaigns
+    except Abandoned:
+        observed_sweep.refuse_left(store, cluster.name)
+        raise errors.Interrupted(caller.signals.received, less=less) from None
 
 
 def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
@@ -101,19 +110,39 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
         NodeError: a node does not answer.
         UnfitError: some finding is an error; nothing was started.
     """
-    cluster, playbook = requested.cluster, requested.playbook
-    observed = _observe_nodes(store, requested, scheduler, voice)
-    scheduler.preflight(playbook.image.name, requested.recipe.program)
-    if not cluster.in_containers:
-        store.keep_site(cluster.name, shape(Site).dump_json(observed, indent=1))
-        code = requested.recipe.program.code
-        scheduler.push(user_files.folder_files(playbook.image_folder), code)
-    busy = scheduler.others(
-        store.sweep_ids(), str(requested.options.inventory or requested.inventory)
+    cluster, image, known = requested.cluster, requested.playbook.image, requested.known
+    site, failures = observe.observe(
+        cluster,
+        scheduler.ask,
+        store,
+        requested.inventory,
+        requested.digest,
+        known,
+        (image,),
+        is_certain=True,
     )
-    observed = replace(observed, findings=(*busy, *observed.findings))
-    _say_findings(observed, requested.known, voice)
-    wrong = [found for found in observed.findings if found.severity == "error"]
+    if failed := folded(failures):
+        gravest = voice.gravest(failed)
+        gravest.others = tuple(failure.where.get("node", "") for failure in failures)
+        raise gravest
+    names = {"all", *(node.name for node in cluster.members)}
+    before = known.provisioned if known else ()
+    unchecked = [  # by a sweep
+        replace(finding, fix=f"{finding.fix}; then provision again")
+        for finding in before
+        if finding.node in names
+    ]
+    site = replace(site, findings=(*site.findings, *unchecked), provisioned=before)
+    scheduler.preflight(image.name, requested.recipe.program)
+    if not cluster.in_containers:
+        store.keep_site(cluster.name, shape(Site).dump_json(site, indent=1))
+        files = user_files.folder_files(requested.playbook.image_folder)
+        scheduler.push(files, requested.recipe.program.code)
+    inventory = str(requested.options.inventory or requested.inventory)
+    busy = scheduler.others(store.sweep_ids(), inventory)
+    site = replace(site, findings=(*busy, *site.findings))
+    _say_findings(site.findings, known.findings if known else (), voice)
+    wrong = [finding for finding in site.findings if finding.severity == "error"]
     if wrong:
         first = wrong[0]
         unfit = errors.UnfitError(
@@ -126,56 +155,22 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
         )
         unfit.others = tuple(finding.node for finding in wrong)
         raise unfit
-    return observed
+    return site
 
 
-def _say_findings(site: Site, earlier: Site | None, voice: Voice) -> None:
+def _say_findings(findings: Sequence[Finding], earlier: Sequence[Finding], voice: Voice) -> None:
     """Print new findings in a line each, and the codes of earlier warnings in one line."""
-    before = {(finding.code, finding.node) for finding in (earlier.findings if earlier else ())}
-    old = [
-        finding
-        for finding in site.findings
-        if finding.severity != "error" and (finding.code, finding.node) in before
-    ]
-    fresh = [finding for finding in site.findings if finding not in old]
-    for new in dict.fromkeys(replace(finding, node="") for finding in fresh):
-        nodes = nodeset.fold(finding.node for finding in fresh if replace(finding, node="") == new)
-        seen = f"{new.severity} {new.code} {nodes}: {new.seen}"
+    before = {(finding.code, finding.node) for finding in earlier}
+    fresh: dict[Finding, list[str]] = {}
+    unchanged: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.severity != "error" and (finding.code, finding.node) in before:
+            unchanged.setdefault(finding.code, []).append(finding.node)
+        else:
+            fresh.setdefault(replace(finding, node=""), []).append(finding.node)
+    for new, nodes in fresh.items():
+        seen = f"{new.severity} {new.code} {nodeset.fold(nodes)}: {new.seen}"
         voice.line(f"{seen}; needed {new.expected}. Fix: {new.fix}.")
-    codes = dict.fromkeys(finding.code for finding in old)
-    unchanged = [
-        f"{code} {nodeset.fold(finding.node for finding in old if finding.code == code)}"
-        for code in codes
-    ]
     if unchanged:
-        voice.line(f"warnings as before: {', '.join(unchanged)}")
-
-
-def _observe_nodes(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
-    site, failures = observe.observe(
-        requested.cluster,
-        scheduler.ask,
-        store,
-        requested.inventory,
-        requested.digest,
-        requested.known,
-        (requested.playbook.image,),
-        is_certain=True,
-    )
-    if failed := folded(failures):
-        gravest = voice.gravest(failed)
-        gravest.others = tuple(failure.where.get("node", "") for failure in failures)
-        raise gravest
-    before = requested.known.provisioned if requested.known else ()
-    return replace(site, findings=(*site.findings, *_provisioned(requested)), provisioned=before)
-
-
-def _provisioned(requested: Requested) -> tuple[Finding, ...]:
-    """Return the last provisioning's findings about what a sweep does not check again."""
-    names = {node.name for node in requested.cluster.members}
-    findings = requested.known.provisioned if requested.known else ()
-    return tuple(
-        replace(finding, fix=f"{finding.fix}; then provision again")
-        for finding in findings
-        if finding.node in names or finding.node == "all"
-    )
+        codes = (f"{code} {nodeset.fold(nodes)}" for code, nodes in unchanged.items())
+        voice.line(f"warnings as before: {', '.join(codes)}")

@@ -24,7 +24,7 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
             code="NO-SWEEP",
             fix="copy that file, or name a sweep of the state folder",
         )
-    sweep = store.sweep(sweep_id) if sweep_id else store.newest()
+    sweep = store.sweep(sweep_id)
     sweep.record()
     target = output or Path(f"{sweep.id}{archives.SUFFIX}")
     with sweep.lock():

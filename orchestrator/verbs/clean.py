@@ -42,33 +42,36 @@ def clean(
         settled, why = leftovers.split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
 
-        def clean_node(name: str) -> leftovers.Leftovers | None:
-            removable: list[str] = []
-            if needed is not None:
-                removable, others[name] = leftovers.derived_images(
-                    fleet, nodes[name], needed, store.identity()
-                )
-            found = leftovers.look(fleet, nodes[name], settled, removable)
-            if found and not dry_run:
+        kept: dict[str, leftovers.Names] = {}
+        state = store.identity() if with_images else ""
+
+        def clean_node(name: str) -> leftovers.Names:
+            found, open_sweeps = leftovers.look(fleet, nodes[name], settled, why)
+            if any(open_sweeps.values()):
+                kept[name] = open_sweeps
+            found["images"], others[name] = leftovers.derived_images(
+                fleet, nodes[name], needed, state
+            )
+            if any(found.values()) and not dry_run:
                 leftovers.remove(fleet, nodes[name], found)
-            return found or None
+            return found
 
         answers = ask_all(list(nodes), clean_node)
-        unsettled_answers = ask_all(
-            list(nodes), lambda name: leftovers.look_kept(fleet, nodes[name], [*why])
-        )
         gangs: Sequence[Finding] = ()
         with contextlib.suppress(errors.NodeError):  # which is among the answers
             gangs = strays.others(fleet, store.sweep_ids(), inventory or str(path))
-    kept = {answer.node: answer.value for answer in unsettled_answers if answer.value}
     failures = [answer.error for answer in answers if answer.error]
     failures += leftovers.failures(why, kept)
-    removed = {answer.node: answer.value for answer in answers if answer.value}
+    removed = {
+        answer.node: answer.value
+        for answer in answers
+        if answer.value and any(answer.value.values())
+    }
     heading = "would be removed" if dry_run else "removed"
     rows = [
         (node, kind.removesuffix("s"), name)
         for node, left in removed.items()
-        for kind, names in asdict(left).items()
+        for kind, names in left.items()
         for name in names
     ]
     voice.table(f"On {cluster.name}: {heading}", ("node", "kind", "name"), rows)
@@ -85,8 +88,8 @@ def clean(
         voice.line(f"left alone: {gang.code} {gang.node}: {gang.seen}. Fix: {gang.fix}.")
     document = {
         "dry_run": dry_run,
-        "nodes": {node: asdict(left) for node, left in removed.items()},
-        "kept": {node: asdict(left) for node, left in kept.items() if left},
+        "nodes": removed,
+        "kept": dict(sorted(kept.items())),
         "others": [asdict(gang) for gang in gangs],
         "images_of_others": {node: names for node, names in others.items() if names},
     }

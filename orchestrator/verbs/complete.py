@@ -15,7 +15,7 @@ def sweep_names(store: Store) -> list[str]:
 def trial_names(store: Store, sweep: str | None) -> list[tuple[str, str]]:
     """Return case and name of each trial of a sweep; without its name of the newest."""
     with contextlib.suppress(errors.DlperfError, OSError):
-        trials = (store.sweep(sweep) if sweep else store.newest()).record().plan.trials
+        trials = store.sweep(sweep or None).record().plan.trials
         return [(it.name_of_case or it.case.placement, it.name) for it in trials]
     return []
 

@@ -101,7 +101,18 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         voice.result(progress_now.words())
     _show_tasks(voice, look.rows)
     head = ("case", "batch", "precision", unit, "trials")
-    voice.table("Medians so far", head, [progress.row(median) for median in medians])
+    documents = [progress.document(median) for median in medians]
+    rows = [
+        (
+            it.case.placement,
+            str(it.case.micro_batch_size),
+            it.case.precision,
+            f"{it.median:.2f}",
+            f"{found['trials_valid']}/{found['trials_planned']}",
+        )
+        for it, found in zip(medians, documents, strict=True)
+    ]
+    voice.table("Medians so far", head, rows)
     document = {
         "sweep": running.sweep.id,
         "cluster": running.cluster.name,
@@ -110,7 +121,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         "trials": dict(states),
         "tasks": [asdict(row) for row in look.rows],
         "running": [progress_now.document() for progress_now in look.going],
-        "medians": [progress.document(median) for median in medians],
+        "medians": documents,
         **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
     }
     return voice.finish(document, look.failures)
@@ -160,7 +171,7 @@ def _build_command(running: Running) -> str:
 def _list_tasks(
     running: Running,
 ) -> tuple[list[_TaskRow], list[progress.Progress], list[errors.DlperfError]]:
-    open_attempts = running.open_attempts()
+    open_attempts = running.sweep.open_attempts()
     rows: list[_TaskRow] = []
     going: list[progress.Progress] = []
     failures: list[errors.DlperfError] = []
@@ -183,7 +194,7 @@ def _list_tasks(
                 else:
                     going += [progress_now] if progress_now else []
     # An attempt may have ended meanwhile; then only its outcome is true.
-    still = {(attempt.trial, attempt.number) for attempt in running.open_attempts()}
+    still = {(attempt.trial, attempt.number) for attempt in running.sweep.open_attempts()}
     rows = [row for row in rows if (row.trial, row.attempt) in still]
     going = [
         progress_now

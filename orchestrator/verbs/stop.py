@@ -76,10 +76,10 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     job = jobs.end(store, running.cluster, sweep.lock().holder(), voice)
     left: list[Attempt] = []
     # Taken only to end something, or to see whether a controller of another machine lives.
-    if running.open_attempts() or sweep.lock().holder():
+    if running.sweep.open_attempts() or sweep.lock().holder():
         with sweep.lock():
             sweep.remove_unfinished()
-            left = running.open_attempts()
+            left = running.sweep.open_attempts()
             if left:
                 _end_attempts(running, left, voice)
     if job:

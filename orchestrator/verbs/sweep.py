@@ -19,7 +19,6 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
     seats = addresses.seats(request.cluster, store.root)
     facts, images = (request.known.nodes, request.known.images) if request.known else ({}, {})
     bound = [bind.first(request.recipe, trial, seats) for trial in request.plan.trials]
-    request.say_too_big(voice)
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
     if request.cluster.in_containers and request.playbook.image.name not in images:
         voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")

@@ -154,6 +154,24 @@ def test_nothing_is_kept_in_a_sweep_after_freeze(tmp_path: Path) -> None:
     assert sweep.events() == (INTENT, ENDED)
 
 
+def test_a_log_is_stored_once(tmp_path: Path) -> None:
+    """The log that counts is its attempt's; that of a later attempt takes its place, not its bytes.
+
+    Also where a folder is in its place.
+    """
+    sweep = Store(tmp_path).new_sweep(RECORD)
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(b"Iteration: 1\n")
+    second.write_bytes(b"Iteration: 2\n")
+    for source in (first, first, second):
+        sweep.keep_log("1n1g/t.log", source)
+        assert sweep.log("1n1g/t.log").samefile(source)
+    assert first.read_bytes() == b"Iteration: 1\n"
+    sweep.log("other.log").mkdir(parents=True)
+    sweep.keep_log("other.log", first)
+    assert sweep.log("other.log").read_bytes() == first.read_bytes()
+
+
 def sweep_of(folder: Path) -> None:
     """What another process appends."""
     Sweep(folder).append(ENDED)

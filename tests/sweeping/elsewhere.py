@@ -7,8 +7,11 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, TaskEnd
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
+from orchestrator.model.problem import Problem
 from orchestrator.schedulers.fanout import Fanout
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.sweep import Sweep
+from orchestrator.sweeping import closing
 from orchestrator.transports.local import LocalTransport
 
 LOG = b"Iteration: 1\n" * 50_000  # 650 kB
@@ -40,3 +43,12 @@ def done(log: bytes) -> GangEnd:
 
 def sweep_in(state: Path) -> Sweep:
     return Sweep(state / "sweeps" / "x-20260101-000000-abcdef")
+
+
+def close(
+    sweep: Sweep, nodes: Scheduler, attempt: Attempt, gang: GangEnd | None = None
+) -> tuple[Problem, ...]:
+    """End an attempt, copy its files and let its nodes go; what is missing of the files."""
+    missing = closing.end_and_copy(sweep, nodes, attempt, gang)
+    closing.forget_folders(sweep, nodes, attempt)
+    return missing

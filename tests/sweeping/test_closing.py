@@ -17,7 +17,7 @@ from orchestrator.runtimes._files import TaskFiles
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.sweeping import closing
 from orchestrator.transports.local import LocalTransport
-from tests.sweeping.elsewhere import LOG, TASK, attempt, done, elsewhere, sweep_in
+from tests.sweeping.elsewhere import LOG, TASK, attempt, close, done, elsewhere, sweep_in
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -67,20 +67,15 @@ def kept_keys(there: Path) -> list[str]:
 def test_an_attempt_is_closed_without_its_keys(tmp_path: Path, gang: GangEnd | None) -> None:
     """Also where its log was not copied whole, and where nobody watched it."""
     there, sweep = node(tmp_path), sweep_in(tmp_path)
-    closing.close_attempt(sweep, elsewhere(), with_keys(there, tmp_path), tuple, gang)
+    close(sweep, elsewhere(), with_keys(there, tmp_path), gang)
     assert kept_keys(there) == []
     assert (there / "r0.log").exists() == (gang == done(LOG[:-1]))
 
 
 def test_an_outcome_that_cannot_be_kept_keeps_no_keys(tmp_path: Path) -> None:
-    """As on a full disk of the controller; the log stays on its node."""
-
-    def keep(_: object) -> None:
-        raise errors.StoreError("no space left", code="STORE-FULL")
-
+    """Before it is kept, as on a full disk of the controller, the log stays on its node."""
     there, sweep = node(tmp_path), sweep_in(tmp_path)
-    with pytest.raises(errors.StoreError):
-        closing.close_attempt(sweep, elsewhere(), with_keys(there, tmp_path), keep, done(LOG))
+    assert closing.end_and_copy(sweep, elsewhere(), with_keys(there, tmp_path), done(LOG)) == ()
     assert kept_keys(there) == []
     assert (there / "r0.log").read_bytes() == LOG
 

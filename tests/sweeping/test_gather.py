@@ -13,7 +13,7 @@ from orchestrator import errors
 from orchestrator.model.attempt import GangEnd, TaskEnd
 from orchestrator.runtimes._files import script
 from orchestrator.sweeping import closing
-from tests.sweeping.elsewhere import LOG, attempt, done, elsewhere, end, sweep_in
+from tests.sweeping.elsewhere import LOG, attempt, close, done, elsewhere, end, sweep_in
 from tests.waiting import wait_for
 
 
@@ -49,13 +49,13 @@ def test_a_disk_that_fills_while_logs_are_fetched_is_told_and_the_node_keeps_its
     there, sweep = node(tmp_path), sweep_in(small)
     one, nodes = attempt(sweep, there), elsewhere()
     with pytest.raises(errors.StoreError) as raised:
-        closing.close_attempt(sweep, nodes, one, tuple, done(LOG))
+        close(sweep, nodes, one, done(LOG))
     assert (raised.value.code, raised.value.exit_code) == ("STORE-FULL", 6)
     assert "node" not in raised.value.where
     assert (there / "r0.log").read_bytes() == LOG
     assert list(small.rglob("*.new")) == []
     subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True)
-    assert closing.close_attempt(sweep, nodes, one, tuple, done(LOG)) == ()
+    assert close(sweep, nodes, one, done(LOG)) == ()
     assert (sweep.attempt_folder("t", 1) / "r0.log").read_bytes() == LOG
     assert not there.exists()
 
@@ -64,7 +64,7 @@ def test_a_log_that_comes_otherwise_is_not_kept_and_stays_on_its_node(tmp_path: 
     """LOG-COPY names the node; the only copy there is outlives the attempt's end."""
     there, sweep = node(tmp_path), sweep_in(tmp_path / "state")
     one, nodes = attempt(sweep, there), elsewhere()
-    (problem,) = closing.close_attempt(sweep, nodes, one, tuple, done(LOG[:-1]))
+    (problem,) = close(sweep, nodes, one, done(LOG[:-1]))
     assert problem.code == "LOG-COPY"
     assert not (sweep.attempt_folder("t", 1) / "r0.log").exists()
     assert (there / "r0.log").read_bytes() == LOG
@@ -81,7 +81,7 @@ def test_what_is_no_log_keeps_no_folder_on_a_node(tmp_path: Path, kind: str) -> 
         (there / "r0.log").symlink_to("/dev/null/nowhere")
     one, nodes = attempt(sweep, there), elsewhere()
     lost = TaskEnd("left", 0, None, "lost", 0, "", None)
-    closing.close_attempt(sweep, nodes, one, tuple, GangEnd("lost", (lost,)))
+    close(sweep, nodes, one, GangEnd("lost", (lost,)))
     assert not there.exists()
     assert not there.parent.exists()
 
@@ -90,11 +90,10 @@ BRING = """
 import sys
 from pathlib import Path
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import closing
-from tests.sweeping.elsewhere import LOG, attempt, done, elsewhere, sweep_in
+from tests.sweeping.elsewhere import LOG, attempt, close, done, elsewhere, sweep_in
 there, sweep = Path(sys.argv[1]), sweep_in(Path(sys.argv[2]))
 one, nodes = attempt(sweep, there), elsewhere()
-assert closing.close_attempt(sweep, nodes, one, tuple, done(LOG)) == ()
+assert close(sweep, nodes, one, done(LOG)) == ()
 """
 CALL = re.compile(
     r"(?:(fsync)\(\d+<([^>]+)>|(rename)\(\".+\", \"(.+)\""

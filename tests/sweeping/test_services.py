@@ -22,7 +22,7 @@ from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import attempts, closing
 from orchestrator.transports.local import LocalTransport
 from tests.sshd import free_port
-from tests.sweeping.elsewhere import sweep_in
+from tests.sweeping.elsewhere import close, sweep_in
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
@@ -198,7 +198,7 @@ def test_a_service_that_writes_on_is_ended_before_its_log_is_copied(
     slow.write_text(f'#!/bin/sh\nsleep 0.3\nexec {shutil.which("grep")} "$@"\n')
     slow.chmod(0o700)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
-    assert closing.close_attempt(sweep, pair.scheduler, attempt, tuple, gang) == ()
+    assert close(sweep, pair.scheduler, attempt, gang) == ()
     assert _copy(sweep, attempt) == _there(attempt) != b""
 
 
@@ -208,7 +208,7 @@ def test_what_a_service_says_as_it_ends_is_copied(pair: Pair) -> None:
     attempt, sweep = pair.attempt("true", service=last), sweep_in(pair.folder / "state")
     gang = pair.wait(attempt)
     assert (gang.reason, [end.why for end in gang.ends]) == ("done", ["exited", "stopped"])
-    assert closing.close_attempt(sweep, pair.scheduler, attempt, tuple, gang) == ()
+    assert close(sweep, pair.scheduler, attempt, gang) == ()
     assert _copy(sweep, attempt) == _there(attempt)
     assert _copy(sweep, attempt).endswith(b"\n100000\n")
 

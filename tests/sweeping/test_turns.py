@@ -118,3 +118,32 @@ def test_what_cannot_take_turns_is_refused(place: Place, old: str, new: str, cau
     same = place.run("compare", "--interleave", "before", "before", "--inventory", "two")
     assert "both sides are before" in same.stderr
     assert not list(place.state.glob("sweeps/*"))
+
+
+def test_turns_on_different_nodes_are_refused(place: Place) -> None:
+    """Each playbook names an inventory of its own, and the command names none."""
+    lay(place)
+    text = (place.folder / "inventory" / "two.yaml").read_text()
+    (place.folder / "inventory" / "three.yaml").write_text(text.replace("name: two", "name: three"))
+    for name, inventory in (("before", "two"), ("after", "three")):
+        path = place.folder / "playbooks" / f"{name}.yaml"
+        path.write_text(f"inventory: {inventory}\n{path.read_text()}")
+    refused = place.must("compare", "--interleave", "before", "after", code=2)
+    assert "NO-TURNS" in refused.stderr
+    assert "two inventories" in refused.stderr
+
+
+def test_a_pair_of_an_edited_playbook_begins_anew(place: Place) -> None:
+    """What was measured before the edit stays in sweeps of its own."""
+    lay(place)
+    process = place.start(*TURNS)
+    wait_for(lambda: len(begun(place)) == 2, "two turns have begun")
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+    path = place.folder / "playbooks" / "after.yaml"
+    path.write_text(path.read_text().replace("iterations: 11", "iterations: 12"))
+    path = place.folder / "playbooks" / "before.yaml"
+    path.write_text(path.read_text().replace("iterations: 11", "iterations: 12"))
+    document = place.json(*TURNS, "--repeats", "1")
+    assert [len(case["first"]["throughputs"]) for case in document["cases"]] == [1, 1]
+    assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 4
