@@ -291,6 +291,8 @@ def private_key(node: Node) -> Any:
         return paramiko.PKey.from_path(Path(node.identity or "").expanduser())
     except (OSError, RuntimeError, ValueError, TypeError, paramiko.SSHException) as error:
         why = getattr(error, "strerror", None) or error
+        if str(node.identity).endswith(".pub") and not isinstance(error, OSError):
+            why = "it is the public one"
         named = f"cannot use the key {node.identity}: {why}"
         nothing = f"the inventory names no SSH key for {node.address}"
         raise make_error("SSH-KEY", named if node.identity else nothing, node=node.name) from error

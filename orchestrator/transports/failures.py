@@ -10,8 +10,8 @@ FIXES: Mapping[type[errors.DlperfError], Mapping[str, str]] = {
         "KNOWN-HOSTS": "",
         "SSH-AGENT": 'eval "$(ssh-agent)"; ssh-add KEY, whose public half must lie beside it as'
         " KEY.pub; or leave out `agent: true`",
-        "SSH-KEY": "set identity in the inventory to a private key of ssh-keygen's that is readable"
-        " and has no passphrase; for one that has: ssh-add it, and say `agent: true`",
+        "SSH-KEY": "set identity to a private key of ssh-keygen's that is readable and has no"
+        " passphrase; for one that has: ssh-add it, and say `agent: true`",
     },
     errors.NodeUnreachable: {
         "SSH-JUMP": "look at the jump host, and at AllowTcpForwarding and PermitOpen in its"
