@@ -1,31 +1,32 @@
 """Shared by all commands: --json, --state and --verbose, errors, and signals."""
 
-import functools
-import inspect
 import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command
 
 from orchestrator import errors
-from orchestrator.cli import examples
-from orchestrator.cli.options import DEFAULT_STATE, AlwaysJson, Json, State, Verbose
+from orchestrator.cli.commands import COMMANDS
+from orchestrator.cli.options import DEFAULT_STATE, Json, State, Verbose
 from orchestrator.signals import SIGNALS, Stopped
 
-if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answers at once
+if TYPE_CHECKING:  # loaded when a command runs: `--help` answers at once
     from orchestrator.console import Voice
     from orchestrator.state.store import Store
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 LeftoverCheck = Callable[[], None]
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_MODULES = {"list": "list_", "schema": "check"}
+_loaded: dict[str, "_Command"] = {}
 
 
 def quote_command() -> str:
@@ -33,18 +34,20 @@ def quote_command() -> str:
     return shlex.join(("dlperf-orch", *sys.argv[1:]))
 
 
-@dataclass
-class Face:
-    """The options that every command has, and its output.
+class Face(typer.Context):
+    """The context of a command: the options that every command has, and its output.
 
-    Args:
-        logged: whether remote commands are written to the debug log.
+    Attributes:
+        logs_nodes: True if remote commands are written to the debug log.
+        is_look: True if only Ctrl-C ends it, which then is no error.
+        left: called after a signal; raises LeftoverError for tasks that may still run.
     """
 
-    as_json: bool
-    state: Path
-    verbose: bool
-    logged: bool
+    as_json = False
+    state: Path = DEFAULT_STATE
+    verbose = False
+    logs_nodes = is_look = False
+    left: LeftoverCheck | None = None
 
     @cached_property
     def voice(self) -> "Voice":
@@ -58,23 +61,20 @@ class Face:
 
         return Store(self.state)
 
-    def run(self, work: Callable[[], int], left: LeftoverCheck | None = None) -> NoReturn:
-        """Run a command's work, print its error, and exit with its code.
-
-        Args:
-            left: called after a signal; raises LeftoverError for tasks that may still run.
-        """
+    def run(self, work: Callable[[], int]) -> int:
+        """Run a command's work and print its error; return its exit code."""
         try:
-            code = self._run(work)
+            return self._run(work)
         except Stopped as stopped:
-            code = stopped_code(stopped, self.as_json, left)
-        raise typer.Exit(code)
+            if self.is_look and not self.as_json and stopped.number == signal.SIGINT:
+                return stopped.exit_code
+            return stopped_code(stopped, self.as_json, self.left)
 
     def _run(self, work: Callable[[], int]) -> int:
         voice = self.voice
         try:
             SIGNALS.begin()
-            if self.logged:
+            if self.logs_nodes:
                 from orchestrator.cli import debug_log
 
                 debug_log.begin(self.state, voice.line if self.verbose else None)
@@ -95,51 +95,45 @@ class Face:
         return code
 
 
+class _Command(TyperCommand):
+    context_class = Face
+    json_only = False
+
+    def invoke(self, ctx: Any) -> NoReturn:
+        ctx.as_json = ctx.params.pop("as_json") or self.json_only
+        ctx.state = ctx.params.pop("state", DEFAULT_STATE)
+        ctx.logs_nodes = "verbose" in ctx.params
+        ctx.verbose = ctx.params.pop("verbose", False)
+        raise typer.Exit(ctx.run(partial(super().invoke, ctx)))
+
+
 def command(
-    app: typer.Typer,
-    name: str | None = None,
-    *,
-    has_state: bool = True,
-    nodes: bool = False,
-    json_only: bool = False,
-    runs_itself: bool = False,
+    name: str, *, has_state: bool = True, nodes: bool = False, json_only: bool = False
 ) -> Callable[[Made], Made]:
-    """Make a command of a function that is given a ``Face`` and its own options.
+    """Make a command of a function that takes a ``Face`` and its own options.
 
     Args:
-        has_state: whether it knows a state folder (``--state``).
-        nodes: whether it may reach nodes: it has a debug log, and ``--verbose``.
+        has_state: it has a state folder (``--state``).
+        nodes: it may reach nodes: it has a debug log, and ``--verbose``.
         json_only: its only output is JSON.
-        runs_itself: it calls ``Face.run`` itself.
     """
-    more = [_option("as_json", False, AlwaysJson if json_only else Json)]
-    more += [_option("state", DEFAULT_STATE, State)] if has_state else []
-    more += [_option("verbose", False, Verbose)] if nodes else []
+    own = {"as_json": True, "state": has_state, "verbose": nodes}
 
     def decorated(body: Made) -> Made:
-        def called(
-            as_json: bool = False, state: Path = DEFAULT_STATE, verbose: bool = False, **own: Any
-        ) -> None:
-            face = Face(as_json or json_only, state, verbose, logged=nodes)
-            if runs_itself:
-                body(face, **own)
-            face.run(lambda: body(face, **own))
-
-        _sign(called, body, more)
-        app.command(name, epilog=examples.epilog(body.__name__))(called)
+        made = _build(body, name)
+        made.json_only = json_only
+        made.params += [param for param in _build(_common, name).params if own[str(param.name)]]
+        _loaded[name] = made
         return body
 
     return decorated
 
 
-def run_look(face: Face, look: Callable[[], int]) -> int:
-    """Run a look that only Ctrl-C ends, which then is no error; its exit code."""
-    try:
-        return look()
-    except Stopped as stopped:
-        if face.voice.as_json or stopped.number != signal.SIGINT:
-            raise
-        return stopped.exit_code
+def load(name: str) -> TyperCommand:
+    """Return a command; its module is imported now."""
+    first = name.split()[0]
+    import_module(f"orchestrator.verbs.{_MODULES.get(first, first)}")
+    return _loaded[name]
 
 
 def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) -> int:
@@ -158,17 +152,17 @@ def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) ->
     return reported.exit_code
 
 
-def _option(name: str, default: object, annotation: object) -> inspect.Parameter:
-    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
+def _common(as_json: Json = False, state: State = DEFAULT_STATE, verbose: Verbose = False) -> None:
+    """Take the options of every command."""
 
 
-def _sign(
-    called: Callable[..., None], body: Callable[..., Any], more: list[inspect.Parameter]
-) -> None:
-    """Give ``called`` the signature of ``body`` without its first parameter, and with ``more``."""
-    _, *own = inspect.signature(body, eval_str=True).parameters.values()
-    functools.update_wrapper(called, body, assigned=("__module__", "__name__", "__doc__"))
-    del called.__dict__["__wrapped__"]
-    parameters = [*(parameter.replace(kind=_KEYWORD) for parameter in own), *more]
-    called.__dict__["__signature__"] = inspect.Signature(parameters)
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+def _build(function: Callable[..., Any], name: str) -> _Command:
+    sentence, *examples = COMMANDS[name]
+    head = "Examples:" if len(examples) > 1 else "Example:"
+    # After \b lines are not wrapped: a shell has to take an example as it is shown.
+    epilog = "\n".join(("\b", head, *(f"  dlperf-orch {line}" for line in examples)))
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name.split()[-1], cls=_Command, help=sentence, epilog=epilog)(function)
+    made = get_command(app)
+    assert isinstance(made, _Command)
+    return made

@@ -1,5 +1,6 @@
 """Options of several commands, their completion and checks; what they do is in ``command``."""
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestrator import errors
 from orchestrator.model.log import Rule
 
 if TYPE_CHECKING:
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
 DEFAULT_STATE = Path(".dlperf")
 _WHOLE = re.compile(r"[0-9]{1,9}")
-_SECONDS = re.compile(r"[0-9]{1,4}([.][0-9]{1,9})?")
 
 
 def _shipped(kind: "shipped.Kind") -> Callable[[], list[str]]:
@@ -34,29 +35,19 @@ def _workloads() -> list[str]:
 
 
 def _sweeps(context: typer.Context) -> list[str]:
-    from orchestrator.state.store import Store
-    from orchestrator.verbs import complete
-
-    return complete.sweep_names(Store(context.params.get("state") or DEFAULT_STATE))
-
-
-def _cases(context: typer.Context, incomplete: str) -> list[str]:
-    from orchestrator.verbs import complete
-
-    # Before a value that is still missing the parser leaves positional words where they were.
-    playbook = context.params.get("playbook") or next(iter(context.args), None)
-    return complete.case_names(playbook, incomplete)
+    # By folder name: no record is read for a TAB.
+    folder = Path(context.params.get("state") or DEFAULT_STATE)
+    return sorted(path.parent.name for path in folder.glob("sweeps/*/sweep.json"))
 
 
 def _trials(context: typer.Context) -> list[str]:
     from orchestrator.state.store import Store
-    from orchestrator.verbs import complete
 
-    store = Store(context.params.get("state") or DEFAULT_STATE)
-    names = complete.trial_names(store, context.params.get("sweep_id"))
-    # Only a trial has a log of its own; a number belongs to a case.
-    of_case = context.command.name == "explain"
-    return list(dict.fromkeys(case if of_case else trial for case, trial in names))
+    store, sweep = Store(context.params.get("state") or DEFAULT_STATE), context.params["sweep_id"]
+    with contextlib.suppress(errors.DlperfError, OSError):
+        opened = store.sweep(sweep) if sweep else store.newest()
+        return [trial.name for trial in opened.record().plan.trials]
+    return []
 
 
 def among(*names: str) -> Callable[[], list[str]]:
@@ -68,29 +59,6 @@ def _folder(named: str | Path) -> Path:
     if not str(named):  # which Path takes for the working folder
         raise typer.BadParameter("got nothing; needed a folder, such as .dlperf")
     return Path(named)
-
-
-def whole(least: int, most: int | None = None) -> Callable[[str | int], int]:
-    """Return a parser of whole numbers between these."""
-    span = f", at least {least}" if most is None else f" from {least} to {most}"
-
-    def parsed(text: str | int) -> int:
-        if not _WHOLE.fullmatch(str(text)) or not least <= int(text) <= (most or int(text)):
-            raise typer.BadParameter(f"got {text!r}; needed a whole number{span}")
-        return int(text)
-
-    return parsed
-
-
-def seconds(text: str | float) -> float:
-    """Parse the seconds to wait between two updates.
-
-    Raises:
-        BadParameter: it is no number, or none that makes sense.
-    """
-    if not _SECONDS.fullmatch(str(text)) or not 0.5 <= float(text) <= 3600:
-        raise typer.BadParameter(f"got {text!r}; needed seconds from 0.5 to 3600")
-    return float(text)
 
 
 def window(text: str | None) -> tuple[int, int] | None:
@@ -116,7 +84,7 @@ def window(text: str | None) -> tuple[int, int] | None:
 WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; default: the newest."
 PLAYBOOKS, INVENTORIES = _shipped("playbooks"), _shipped("inventory")
 IMAGES = _shipped("images")
-CASES, SWEEPS, TRIALS, WORKLOADS = _cases, _sweeps, _trials, _workloads
+SWEEPS, TRIALS, WORKLOADS = _sweeps, _trials, _workloads
 
 State = Annotated[
     Path,
@@ -132,7 +100,6 @@ Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show what is also written to the debug log.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-AlwaysJson = Annotated[bool, typer.Option("--json", help="No effect: the output is always JSON.")]
 Inventory = Annotated[
     str, typer.Argument(help="An inventory: path or name.", autocompletion=INVENTORIES)
 ]
@@ -150,7 +117,7 @@ Nodes = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 Repeats = Annotated[
-    int | None, typer.Option(parser=whole(1, 1000), metavar="N", help="Trials per case, at most.")
+    int | None, typer.Option(min=1, max=1000, metavar="N", help="Trials per case, at most.")
 ]
 Strict = Annotated[
     bool,

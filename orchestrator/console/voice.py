@@ -184,6 +184,13 @@ class Voice:
         if gone := [name for name in table.head if name not in fitting.head]:
             self.line(f"columns hidden at this width: {', '.join(gone)}; --json has everything")
 
+    def listing(
+        self, title: str, records: Sequence[Mapping[str, object]], spare: Sequence[str] = ()
+    ) -> None:
+        """Print records as a table with their keys as its head."""
+        head = [*(records[0] if records else ())]
+        self.table(title, head, [[*map(str, record.values())] for record in records], spare)
+
     def findings(self, findings: "Sequence[Finding]") -> None:
         """Print a table of findings, equal ones of several nodes in one row."""
         folded: dict[tuple[str, ...], list[str]] = {}

@@ -1,16 +1,27 @@
 """archive: write a sweep, with the evidence for its numbers, as one file."""
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors, words
-from orchestrator.console import Voice
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import Which
 from orchestrator.disk import on_disk
 from orchestrator.state import archives, contents
-from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "--out", "-o", help="The file to write; default: SWEEP-ID.tar.zst here."
+    ),
+]
 
-def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voice) -> int:
+
+@command("archive")
+def archive(face: Face, sweep_id: Which = None, output: Output = None) -> int:
     """Write a sweep into one file; exit code.
 
     Raises:
@@ -24,6 +35,7 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
             code="NO-SWEEP",
             fix="copy that file, or name a sweep of the state folder",
         )
+    store, voice = face.store, face.voice
     sweep = store.sweep(sweep_id) if sweep_id else store.newest()
     sweep.record()
     target = output or Path(f"{sweep.id}{archives.SUFFIX}")

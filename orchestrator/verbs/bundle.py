@@ -1,9 +1,13 @@
 """bundle: images and downloads as files, for nodes that no registry and no mirror reaches."""
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors, words
-from orchestrator.console import Voice
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import IMAGES, INVENTORIES
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import sites, user_files
@@ -11,19 +15,30 @@ from orchestrator.model.bundle import FILE_NAME, Bundle
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.provisioning import bundled_files, materials
 from orchestrator.state.files import now, write
-from orchestrator.state.store import Store
 
 
-def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], voice: Voice) -> int:
+@command("bundle", nodes=True)
+def bundle(
+    face: Face,
+    inventory: Annotated[
+        str, typer.Argument(help="A provisioned inventory.", autocompletion=INVENTORIES)
+    ],
+    folder: Annotated[Path, typer.Argument(help="Where the bundle is written.")],
+    image: Annotated[
+        list[str] | None,
+        typer.Option(help="Default: all that are provisioned.", autocompletion=IMAGES),
+    ] = None,
+) -> int:
     """Write provisioned images and their downloads into a folder; exit code.
 
     Raises:
         UnfitError: IMAGE-NOT-PROVISIONED.
         NodeError, ImageError: a node could not give an image; no bundle.json is written.
     """
+    store, voice = face.store, face.voice
     cluster, path = user_files.cluster(inventory)
     site = sites.of(store, cluster)
-    records = _find_records(site, names, inventory)
+    records = _find_records(site, image or [], inventory)
     lock = materials.lock(path)
     kept = Downloads(store.root / "downloads", lambda *_: None)
     with Fleet.of(cluster) as fleet:
@@ -44,7 +59,7 @@ def bundle(store: Store, inventory: str, folder: Path, names: tuple[str, ...], v
     return voice.finish({"folder": str(folder), "bundle": made.model_dump(mode="json")})
 
 
-def _find_records(site: Site | None, names: tuple[str, ...], inventory: str) -> list[ImageRecord]:
+def _find_records(site: Site | None, names: list[str], inventory: str) -> list[ImageRecord]:
     records = site.images if site else {}
     if not records:
         raise errors.UnfitError(

@@ -1,12 +1,17 @@
 """check and schema: validate files without changing anything; JSON Schemas for editors."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors, words
-from orchestrator.console import Voice
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import among
 from orchestrator.documents import Document, Where
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.inputs import json_schema, user_files
@@ -26,19 +31,20 @@ NOT_ASKED = (
 MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
 
 
-def check(paths: list[str], voice: Voice) -> int:
+@command("check", has_state=False)
+def check(
+    face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Or names.")]
+) -> int:
     """Validate every file; exit code.
-
-    Args:
-        paths: files, or names, which other commands look up.
 
     Raises:
         ConfigError: with the problems of all files.
     """
+    voice = face.voice
     mistakes: list[errors.Mistake] = []
     kinds: dict[str, str] = {}
     valid: dict[str, Cluster | Playbook | Image] = {}
-    for path in (str(path) for word in paths for path in _find_files(word)):
+    for path in (str(path) for word in files for path in _find_files(word)):
         try:
             kinds[path], valid[path] = _check(Path(path))
         except errors.ConfigError as error:
@@ -55,7 +61,16 @@ def check(paths: list[str], voice: Voice) -> int:
     return voice.finish({"files": kinds})
 
 
-def schema(kind: str) -> str:
+@command("schema", has_state=False)
+def schema(
+    _face: Face,
+    kind: Annotated[str, typer.Argument(metavar="|".join(SCHEMAS), autocompletion=among(*SCHEMAS))],
+) -> int:
+    sys.stdout.write(build_schema(kind))
+    return 0
+
+
+def build_schema(kind: str) -> str:
     """Return the JSON Schema of a kind of file, as text.
 
     Raises:

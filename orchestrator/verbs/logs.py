@@ -4,9 +4,14 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors
-from orchestrator.console import Voice, harmless
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import SWEEPS, TRIALS, WHICH
+from orchestrator.console import harmless
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.sweep import History
 from orchestrator.sweeping.observed_sweep import Running
@@ -15,22 +20,30 @@ AGAIN_S = 0.5
 PIECE_BYTES = 1 << 20
 
 
+@command("logs", nodes=True)
 def logs(
-    running: Running,
-    trial: str | None,
-    number: int | None,
-    rank: int,
-    voice: Voice,
-    *,
-    grep: str | None,
-    follow: bool,
+    face: Face,
+    trial: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TRIAL", help="Its name, or the beginning of it.", autocompletion=TRIALS
+        ),
+    ] = None,
+    sweep_id: Annotated[
+        str | None, typer.Option("--sweep", help=WHICH, autocompletion=SWEEPS)
+    ] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Default: the newest.")
+    ] = None,
+    rank: Annotated[int, typer.Option(min=0, metavar="N", help="Whose log, by node_rank.")] = 0,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep printing until it ends.")
+    ] = False,
+    grep: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only lines that this pattern fits.")
+    ] = None,
 ) -> int:
-    """Print a raw log, and with ``follow`` what is added until its attempt ends; exit code.
-
-    Args:
-        trial: its name or the beginning of it; None for the trial that runs, else the last one.
-        number: of the attempt; None for the last one.
-        grep: a regular expression; only lines that it fits are printed.
+    """Print a raw log, and with ``--follow`` what is added until its attempt ends; exit code.
 
     Raises:
         UsageError: NO-PATTERN, NO-TRIAL or NO-LOG.
@@ -43,14 +56,24 @@ def logs(
             code="NO-PATTERN",
             fix="quote it for your shell; signs such as ( and [ need a backslash before them",
         ) from error
-    attempt = _find_attempt(running, trial, number, rank)
-    pieces = _read_pieces(running, attempt, rank, follow)
+    running = Running.of(face.store, sweep_id)
+    chosen = _find_attempt(running, trial, attempt, rank)
+    pieces = _read_pieces(running, chosen, rank, follow)
     if pattern is not None:
         pieces = _filter_lines(pieces, pattern)
-    if voice.as_json:
+    if face.as_json:
         text = b"".join(pieces).decode(errors="replace")
-        where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": rank}
-        return voice.finish({**where, "log": text})
+        where = {"trial": chosen.trial, "attempt": chosen.number, "node_rank": rank}
+        return face.voice.finish({**where, "log": text})
+    face.is_look = True
+    written = _print(pieces)
+    if pattern is not None and not written:
+        whose = f"{chosen.trial} a{chosen.number}, rank {rank}"
+        face.voice.line(f"no line of the log of {whose} fits {grep!r}")
+    return 0
+
+
+def _print(pieces: Iterable[bytes]) -> int:
     is_terminal, written = sys.stdout.isatty(), 0
     for piece in pieces:
         if is_terminal:  # which control sequences of a log must not reach
@@ -59,10 +82,7 @@ def logs(
             sys.stdout.buffer.write(piece)
         sys.stdout.flush()
         written += len(piece)
-    if pattern is not None and not written:
-        whose = f"{attempt.trial} a{attempt.number}, rank {rank}"
-        voice.line(f"no line of the log of {whose} fits {grep!r}")
-    return 0
+    return written
 
 
 def _filter_lines(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:

@@ -4,8 +4,13 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors, nodeset, words
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import Which
 from orchestrator.console import Voice
 from orchestrator.fleet import Answer
 from orchestrator.model.attempt import Attempt
@@ -61,8 +66,23 @@ class _Look:
         return self.holder is None and all(row.phase in OVER for row in self.rows)
 
 
-def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
+@command("status", nodes=True)
+def status(
+    face: Face,
+    sweep_id: Which = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show it again until nothing of it runs.")
+    ] = False,
+    every: Annotated[
+        float,
+        typer.Option(min=0.5, max=3600, metavar="S", help="Seconds between looks, with --watch."),
+    ] = 5.0,
+) -> int:
     """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
+    store, voice = face.store, face.voice
+    if watch:
+        face.is_look = True
+        return _watch(store, sweep_id, voice, every)
     queued = jobs.list_waiting(store) if sweep_id is None and not store.sweeps() else []
     for job in queued:  # which are to make the first sweep, and of which Slurm has begun none
         voice.result(job.summary)
@@ -71,7 +91,7 @@ def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
     return _print(store, _Look.at(Running.of(store, sweep_id)), voice)
 
 
-def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -> int:
+def _watch(store: Store, sweep_id: str | None, voice: Voice, every_s: float) -> int:
     """Show the same again and again until no controller and no task is left; exit code.
 
     With ``as_json`` nothing is shown before the last look, which is the document.

@@ -1,15 +1,116 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from orchestrator import errors
+from orchestrator.cli.command import Face, command, quote_command
+from orchestrator.cli.options import INVENTORIES, PLAYBOOKS, DryRun, Nodes, Repeats, Strict
 from orchestrator.collecting.show import Out, present
 from orchestrator.console import Voice
+from orchestrator.inputs import sites, user_files
 from orchestrator.model.report import Report
+from orchestrator.signals import SIGNALS
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import run
+from orchestrator.submitting import submit
+from orchestrator.sweeping import detached, observed_sweep, run
 from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
 
 
-def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
+@command("sweep", nodes=True)
+def sweep(
+    face: Face,
+    playbook: Annotated[
+        str, typer.Argument(help="A playbook: path or name.", autocompletion=PLAYBOOKS)
+    ],
+    inventory: Annotated[
+        str | None,
+        typer.Option(
+            help="Default: the playbook's, else the last one found fit.",
+            autocompletion=INVENTORIES,
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these cases: globs such as 2x*; repeatable, or with commas."),
+    ] = None,
+    repeats: Repeats = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="Start a new sweep instead of resuming.")
+    ] = False,
+    max_fail: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Start no trial after this many without a valid outcome."
+        ),
+    ] = None,
+    nodes: Nodes = None,
+    strict: Strict = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Continue in the background once a trial runs.")
+    ] = False,
+    requeue: Annotated[
+        bool,
+        typer.Option("--requeue", help="With Slurm: queue the job again when its time is over."),
+    ] = False,
+) -> int:
+    """Run every chosen trial that has no valid outcome yet, then collect; exit code.
+
+    Raises:
+        Stopped, Interrupted: a signal came; nothing that was started still runs.
+        LeftoverError: tasks may still run on nodes.
+    """
+    store, voice = face.store, face.voice
+    face.left = partial(observed_sweep.refuse_left, store)
+    begun: Callable[[Sweep], None] = lambda _sweep: None  # noqa: E731
+    if detach and not dry_run and not _is_queued(store, playbook, inventory):
+        process = detached.fork(face.state)
+        if isinstance(process, detached.Child):
+            face.left = None
+            return detached.follow(process, voice)
+        begun = process
+    options = SweepOptions(
+        playbook,
+        inventory,
+        tuple(case or ()),
+        repeats,
+        new and not submit.is_again(),  # a requeued job continues the sweep that it began
+        max_fail,
+        nodes,
+        strict,
+        detach,
+        requeue,
+        command=quote_command(),
+    )
+    if dry_run:
+        return _show_plan(store, options, voice)
+
+    def elsewhere(request: Requested) -> int | None:
+        from orchestrator.sweeping import in_jobs
+
+        return in_jobs.submit_sweep(store, request, voice)
+
+    def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
+        return present(opened, found, voice, Out(opened.folder), names)
+
+    return run.run(store, options, Caller(voice, SIGNALS, begun), show, elsewhere=elsewhere)
+
+
+def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
+    """Return True if the sweep submits itself to Slurm; invalid files are reported later."""
+    try:
+        own = user_files.playbook(playbook).experiment.inventory
+        return submit.is_needed(sites.inventory(store, inventory, own, Voice(as_json=True))[0])
+    except errors.DlperfError:
+        return False
+
+
+def _show_plan(store: Store, options: SweepOptions, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
     from orchestrator.planning import bind
     from orchestrator.schedulers import choice
@@ -31,22 +132,3 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
         for attempt, by_node in zip(bound, lines, strict=True)
     }
     return voice.finish({"plan": bind.describe(request.plan, bound), "lines": pasted, **scripts})
-
-
-def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
-    """Run every chosen trial that has no valid outcome yet, then collect; exit code.
-
-    Raises:
-        Stopped, Interrupted: a signal came; nothing that was started still runs.
-        LeftoverError: tasks may still run on nodes.
-    """
-
-    def elsewhere(request: Requested) -> int | None:
-        from orchestrator.sweeping import in_jobs
-
-        return in_jobs.submit_sweep(store, request, caller.voice)
-
-    def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
-        return present(opened, found, caller.voice, Out(opened.folder), names)
-
-    return run.run(store, options, caller, show, elsewhere=elsewhere)

@@ -4,9 +4,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
 
 from orchestrator import errors
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import Inventory
 from orchestrator.console import Voice
 from orchestrator.fleet import ask_all
 from orchestrator.inputs import user_files
@@ -39,15 +43,19 @@ class _Offer:
         }
 
 
-def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
+@command("trust", nodes=True)
+def trust(
+    face: Face,
+    inventory: Inventory,
+    fingerprint: Annotated[
+        list[str] | None, typer.Option(help="Trust keys with this fingerprint, SHA256:...")
+    ] = None,
+) -> int:
     """Show every host key, add the confirmed ones to known_hosts; exit code.
 
     A key that has changed is never added: its old line has to be removed by hand.
-
-    Args:
-        fingerprints: keys that are confirmed without a question; else the answer is read from
-            standard input.
     """
+    voice, fingerprints = face.voice, fingerprint or ()
     cluster, _ = user_files.cluster(inventory)
     open_files.suffice(len(cluster.members))
     targets = [SshTarget.of(node) for node in cluster.members if node.transport == "ssh"]
