@@ -90,8 +90,6 @@ class Face(typer.Context):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 141
-        finally:
-            voice.rested()
         return code
 
 

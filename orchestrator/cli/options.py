@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from orchestrator.files import shipped
 
 DEFAULT_STATE = Path(".dlperf")
-_WHOLE = re.compile(r"[0-9]{1,9}")
+_WINDOW = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
 
 
 def _shipped(kind: "shipped.Kind") -> Callable[[], list[str]]:
@@ -50,11 +50,6 @@ def _trials(context: typer.Context) -> list[str]:
     return []
 
 
-def among(*names: str) -> Callable[[], list[str]]:
-    """Return the completion of an argument that is one of these."""
-    return lambda: list(names)
-
-
 def _folder(named: str | Path) -> Path:
     if not str(named):  # which Path takes for the working folder
         raise typer.BadParameter("got nothing; needed a folder, such as .dlperf")
@@ -69,16 +64,11 @@ def window(text: str | None) -> tuple[int, int] | None:
     """
     if text is None:
         return None
-    first, colon, last = text.partition(":")
-    if not (colon and all(_WHOLE.fullmatch(word) for word in (first, last))):
-        raise typer.BadParameter(
-            f"got {text!r}; needed first:last, such as 20:120", param_hint="--window"
-        )
-    if not int(first) < int(last):
-        raise typer.BadParameter(
-            f"got {text!r}; needed the first iteration before the last", param_hint="--window"
-        )
-    return int(first), int(last)
+    found = _WINDOW.fullmatch(text)
+    if not found or int(found[1]) >= int(found[2]):
+        needed = "first:last iteration with the first before the last, such as 20:120"
+        raise typer.BadParameter(f"got {text!r}; needed {needed}", param_hint="--window")
+    return int(found[1]), int(found[2])
 
 
 WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; default: the newest."
@@ -133,19 +123,15 @@ LogRule = Annotated[Rule | None, typer.Option(help="How throughput is taken from
 
 
 def needs(partner: str, given: bool, **options: object) -> None:
-    """Refuse options that mean nothing without another.
-
-    Args:
-        partner: that other one, as it is typed.
-        given: whether it was.
-        options: their values, by their names in Python; nothing, or false, where not given.
+    """Refuse options, by their names in Python, that mean nothing without another.
 
     Raises:
         BadParameter: naming the first of them.
     """
-    alone = [name for name, value in options.items() if value and not given]
-    if alone:
-        raise typer.BadParameter(f"--{alone[0].replace('_', '-')} means nothing without {partner}")
+    for name, value in options.items():
+        if value and not given:
+            named = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{named} means nothing without {partner}")
 
 
 def reading(

@@ -43,7 +43,6 @@ def bundle(
     kept = Downloads(store.root / "downloads", lambda *_: None)
     with Fleet.of(cluster) as fleet:
         parts = [bundled_files.image(fleet, record, folder, voice) for record in records]
-    voice.rested()
     # A base's archive is not among them: its layers are in the image that was built from it.
     urls = dict.fromkeys(
         url for record in records for url in user_files.image(record.name)[0].parts

@@ -41,9 +41,8 @@ def check(face: Face, name: DataSet, inventory: FitInventory = None, nodes: Node
         Fleet.of(request.cluster) as fleet,
         locks.held(fleet, store.root),
     ):
-        voice.working(f"data set {name}: looking at it on {nodeset.fold(names)}")
+        voice.line(f"data set {name}: looking at it on {nodeset.fold(names)}")
         observed = held.holdings(fleet, request.dataset, names)
-        voice.rested()
     return show.holdings(voice, request, observed)
 
 

@@ -2,25 +2,21 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Literal
 
 from orchestrator import errors, workloads
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import among
 from orchestrator.collecting import sweep_list
 from orchestrator.console import Voice
 from orchestrator.files import shipped
 
-KINDS = ("playbooks", "workloads", "images", "inventories", "sweeps")
 SWEEPS = ("sweep", "cluster", "created", "trials", "valid", "medians as last collected")
 
 
 @command("list")
 def list_all(
     face: Face,
-    kind: Annotated[str, typer.Argument(metavar="|".join(KINDS), autocompletion=among(*KINDS))],
+    kind: Literal["playbooks", "workloads", "images", "inventories", "sweeps"],
 ) -> int:
     """Show everything of a kind; exit code."""
     voice = face.voice
@@ -36,16 +32,12 @@ def list_all(
         elif kind == "inventories":
             files = sorted(shipped.names("inventory").items())
             rows = [{"name": name, "file": str(path)} for name, path in files]
-        elif kind in ("playbooks", "images"):
-            files = sorted(shipped.names("playbooks" if kind == "playbooks" else "images").items())
+        else:
+            files = sorted(shipped.names(kind).items())
             rows = [
                 {"name": name, "description": _read_description(path), "file": str(path)}
                 for name, path in files
             ]
-        else:
-            raise errors.UsageError(
-                f"there are no {kind!r} to list", code="NO-KIND", fix=f"one of {', '.join(KINDS)}"
-            )
         voice.listing(kind, rows, spare=("file",))
     if not rows:
         voice.result(f"no {kind}")

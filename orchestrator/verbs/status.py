@@ -23,7 +23,6 @@ from orchestrator.sweeping import progress
 from orchestrator.sweeping.observed_sweep import Running
 
 OVER = ("absent", "ended", "lost")  # phases of tasks that do not go on
-MOST_ROWS = 32  # of tasks; more are folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,23 +136,15 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
 
 
 def _show_tasks(voice: Voice, rows: Sequence[_TaskRow]) -> None:
-    """Show each task; of very many those of one attempt that are equally far are one row."""
-    if len(rows) <= MOST_ROWS:
-        head = ("trial", "attempt", "node", "rank", "phase", "log", "name")
-        cells = [
-            [
-                str(value)
-                for value in {**asdict(row), "log_bytes": words.size(row.log_bytes)}.values()
-            ]
-            for row in rows
-        ]
-        voice.table("Tasks", head, cells, spare=("name",))
-        return
-    alike: dict[tuple[str, str, str], list[str]] = {}
+    """Show a line for the tasks of an attempt that are equally far; --json has each."""
+    alike: dict[tuple[str, str, str], list[_TaskRow]] = {}
     for row in rows:
-        alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row.node)
-    folded = [(*key, str(len(nodes)), nodeset.fold(nodes)) for key, nodes in alike.items()]
-    voice.table("Tasks", ("trial", "attempt", "phase", "tasks", "nodes"), folded)
+        alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row)
+    folded = [
+        (*key, nodeset.fold(it.node for it in tasks), words.size(sum(it.log_bytes for it in tasks)))
+        for key, tasks in alike.items()
+    ]
+    voice.table("Tasks", ("trial", "attempt", "phase", "nodes", "logs"), folded)
 
 
 def _describe_rest(running: Running, states: Mapping[str, str]) -> str:
@@ -197,20 +188,14 @@ def _list_tasks(
             sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
             if attempt.log_rank in sizes:
                 try:
-                    progress_now = progress.of(running, scheduler, attempt, sizes[attempt.log_rank])
+                    found = progress.of(running, scheduler, attempt, sizes[attempt.log_rank])
+                    going += [found] if found else []
                 except errors.NodeError as error:  # it answered just before
                     failures.append(error)
-                else:
-                    going += [progress_now] if progress_now else []
     # An attempt may have ended meanwhile; then only its outcome is true.
     still = {(attempt.trial, attempt.number) for attempt in running.open_attempts()}
     rows = [row for row in rows if (row.trial, row.attempt) in still]
-    going = [
-        progress_now
-        for progress_now in going
-        if (progress_now.trial, progress_now.attempt) in still
-    ]
-    return rows, going, failures
+    return rows, [it for it in going if (it.trial, it.attempt) in still], failures
 
 
 def _describe_task(attempt: Attempt, answer: Answer[Seen]) -> _TaskRow:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator import errors
+from orchestrator import errors, nodeset, words
 from orchestrator.cli.command import Face, command, quote_command
 from orchestrator.cli.options import INVENTORIES, PLAYBOOKS, DryRun, Nodes, Repeats, Strict
 from orchestrator.collecting.show import Out, present
@@ -126,9 +126,22 @@ def _show_plan(store: Store, options: SweepOptions, voice: Voice) -> int:
         voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")
     scripts, asking = in_jobs.show(store, request, voice)
     lines = [choice.quote_lines(request.cluster, attempt, facts, asking) for attempt in bound]
-    voice.plan(request.plan, bound, lines)
+    plan = request.plan
+    voice.result(f"playbook {plan.experiment} on cluster {plan.cluster}")
+    locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
+    voice.result(f"workload {plan.workload}, image {plan.image} ({locked})")
+    method = plan.method.model_dump(exclude_none=True)
+    shown = {key: list(v) if isinstance(v, tuple) else v for key, v in method.items()}
+    settings = ", ".join(f"{key}: {value}" for key, value in shown.items())
+    voice.result(f"{words.count(len(plan.trials), 'trial')}; {settings}")
+    for trial, attempt, by_node in zip(plan.trials, bound, lines, strict=True):
+        voice.result(f"\ntrial {trial.name} -> logs/{trial.log}")
+        for names, text in nodeset.fold_lines(by_node):
+            voice.result(f"  on {names}{text}")
+        if files := nodeset.fold(file for task in attempt.tasks for file in task.files):
+            voice.result(f"  a sweep writes these files first: {files}")
     pasted = {
-        attempt.trial: {node: " ".join(words) for node, words in by_node.items()}
+        attempt.trial: {node: " ".join(argv) for node, argv in by_node.items()}
         for attempt, by_node in zip(bound, lines, strict=True)
     }
-    return voice.finish({"plan": bind.describe(request.plan, bound), "lines": pasted, **scripts})
+    return voice.finish({"plan": bind.describe(plan, bound), "lines": pasted, **scripts})

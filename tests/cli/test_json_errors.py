@@ -136,7 +136,7 @@ def test_inspect_takes_json_too(place: Place, kind: str) -> None:
 
 def test_schema_takes_json_too(place: Place) -> None:
     """A schema is JSON; with `--json` its errors are too."""
-    assert refused(place, "schema", "nothing")["code"] == "NO-SCHEMA"
+    assert refused(place, "schema", "nothing")["code"] == "USAGE"
     plain = place.run("schema", "playbook").stdout
     assert place.run("schema", "playbook", "--json").stdout == plain
     assert json.loads(plain)["title"] == "dlperf-orch playbook"

@@ -149,13 +149,6 @@ def test_shipped_schema_is_current(kind: str) -> None:
     assert shipped(kind).read_text() == check.build_schema(kind)
 
 
-def test_unknown_schema_is_refused() -> None:
-    """The kinds that there are stand in the message."""
-    with pytest.raises(errors.UsageError, match="one of inventory, playbook") as caught:
-        check.build_schema("image")
-    assert caught.value.exit_code == 2
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_shipped_file_names_its_schema_and_passes_it(path: Path) -> None:
     """An editor that reads the first line finds the schema, and has nothing to complain about."""
