@@ -13,9 +13,14 @@ import typer
 from typer.core import TyperGroup
 
 from orchestrator import __version__, errors
-from orchestrator.cli.command import load, stopped_code
-from orchestrator.cli.commands import COMMANDS, GROUPS
-from orchestrator.console import output
+from orchestrator.cli.command import (
+    COMMANDS,
+    GROUPS,
+    close_output,
+    load,
+    refuse_output,
+    stopped_code,
+)
 from orchestrator.signals import SIGNALS, Stopped
 
 _OF_THE_PARSER = re.compile("^Invalid value(: | for )|(?<=: )Value error, ")
@@ -60,7 +65,7 @@ def start(
 
 
 _groups = {name: typer.Typer(cls=Group, help=text) for name, text in GROUPS.items()}
-for path, (sentence, *_) in COMMANDS.items():
+for path, sentence in COMMANDS.items():
     *group, own = path.split()
     (_groups[group[0]] if group else app).command(own, help=sentence)(lambda: None)
 for name, one in _groups.items():
@@ -71,9 +76,14 @@ def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
     SIGNALS.take()
     try:
-        output.guard()
-        SIGNALS.end(app(standalone_mode=False))
-    except errors.LocalError as error:  # of `--help`; commands print theirs
+        if sys.stdout is None:
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
+            raise refuse_output("it is closed")
+        try:
+            SIGNALS.end(app(standalone_mode=False))
+        except OSError as error:  # of `--help`
+            sys.exit(close_output(error))
+    except errors.LocalError as error:
         _end(error)
     except Stopped as stopped:
         sys.exit(stopped_code(stopped, _wants_json(), None))

@@ -1,10 +1,11 @@
-"""Shared by all commands: --json, --state and --verbose, errors, and signals."""
+"""The names of all commands, and what they share: --json, --state, -v, errors and signals."""
 
+import errno
 import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,6 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from orchestrator import errors
-from orchestrator.cli.commands import COMMANDS
 from orchestrator.cli.options import DEFAULT_STATE, Json, State, Verbose
 from orchestrator.signals import SIGNALS, Stopped
 
@@ -23,9 +23,41 @@ if TYPE_CHECKING:  # loaded when a command runs: `--help` answers at once
     from orchestrator.console import Voice
     from orchestrator.state.store import Store
 
+COMMANDS: Mapping[str, str] = {
+    "init": "Ask machines what they have, and write an inventory of them.",
+    "provision": "Prepare images on nodes, and check that they are fit.",
+    "sweep": "Run every trial that has no valid outcome yet, then collect.",
+    "status": "Show what a sweep has done and what of it runs where.",
+    "logs": "Print a trial's raw log. Default: the trial that runs, else the last one.",
+    "stop": "End a sweep and everything that it started. Nothing else is ended.",
+    "collect": "Turn logs into medians, speedups, tables and reports.",
+    "archive": "Write a sweep with all its logs and records into one file.",
+    "verify": "Derive every number again from raw logs. What differs is named.",
+    "explain": "Show how a case's number came to be. Trials, log lines, formula, nodes, command.",
+    "compare": "Compare two sweeps. Different, the same, or too few trials to tell.",
+    "clean": "Remove what finished sweeps left on nodes. Only those of this state folder.",
+    "trust": "Show nodes' host keys, and trust them after a yes. They are added to known_hosts.",
+    "bundle": "Write images and downloads into a folder, for `provision --bundle`.",
+    "published": "List published results of these benchmarks, with their sources.",
+    "check": "Check inventories, playbooks and image files. Nothing is reached or changed.",
+    "schema": "Print the JSON Schema of a kind of file, for editors.",
+    "list": "List what is here and what is shipped.",
+    "data check": "Check that a data set is complete and the same on every node.",
+    "data prepare": "Prepare a data set on nodes that lack it. Nothing is overwritten.",
+    "inspect topology": "Read `nvidia-smi topo -m`.",
+    "inspect ibstat": "Read `ibstat`.",
+    "inspect gpu": "Read `nvidia-smi -q -x`.",
+    "inspect log": "Read a training log.",
+}
+GROUPS: Mapping[str, str] = {
+    "data": "Check data sets on the nodes, and prepare them there.",
+    "inspect": "Parse a recorded output, and print it as JSON.",
+}
 Made = TypeVar("Made", bound=Callable[..., Any])
 LeftoverCheck = Callable[[], None]
 _MODULES = {"list": "list_", "schema": "check"}
+_ON_TERMINAL = sys.stdout is not None and sys.stdout.isatty()
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 _loaded: dict[str, "_Command"] = {}
 
 
@@ -63,14 +95,6 @@ class Face(typer.Context):
 
     def run(self, work: Callable[[], int]) -> int:
         """Run a command's work and print its error; return its exit code."""
-        try:
-            return self._run(work)
-        except Stopped as stopped:
-            if self.is_look and not self.as_json and stopped.number == signal.SIGINT:
-                return stopped.exit_code
-            return stopped_code(stopped, self.as_json, self.left)
-
-    def _run(self, work: Callable[[], int]) -> int:
         voice = self.voice
         try:
             SIGNALS.begin()
@@ -85,11 +109,12 @@ class Face(typer.Context):
             SIGNALS.leave()
             voice.error(error)
             code = error.exit_code
+        except Stopped as stopped:
+            if self.is_look and not self.as_json and stopped.number == signal.SIGINT:
+                return stopped.exit_code
+            code = stopped_code(stopped, self.as_json, self.left)
         except OSError as error:
-            if not voice.is_unheard(error):
-                raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 141
+            code = close_output(error)
         return code
 
 
@@ -106,11 +131,16 @@ class _Command(TyperCommand):
 
 
 def command(
-    name: str, *, has_state: bool = True, nodes: bool = False, json_only: bool = False
+    name: str,
+    *examples: str,
+    has_state: bool = True,
+    nodes: bool = False,
+    json_only: bool = False,
 ) -> Callable[[Made], Made]:
     """Make a command of a function that takes a ``Face`` and its own options.
 
     Args:
+        examples: command lines, which end its help.
         has_state: it has a state folder (``--state``).
         nodes: it may reach nodes: it has a debug log, and ``--verbose``.
         json_only: its only output is JSON.
@@ -118,9 +148,9 @@ def command(
     own = {"as_json": True, "state": has_state, "verbose": nodes}
 
     def decorated(body: Made) -> Made:
-        made = _build(body, name)
+        made = _build(body, name, examples)
         made.json_only = json_only
-        made.params += [param for param in _build(_common, name).params if own[str(param.name)]]
+        made.params += [param for param in _build(_common, name, ()).params if own[str(param.name)]]
         _loaded[name] = made
         return body
 
@@ -150,17 +180,42 @@ def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) ->
     return reported.exit_code
 
 
+def close_output(error: OSError) -> int:
+    """Return the exit code after standard output has lost its reader or its terminal.
+
+    Raises:
+        LocalError: STDOUT; it cannot be written.
+        OSError: it is another failure.
+    """
+    hung_up = error.errno == errno.EIO and _ON_TERMINAL and not sys.stdout.isatty()
+    unheard = isinstance(error, BrokenPipeError) or hung_up
+    if not unheard and (error.errno not in _FULL or error.filename):
+        raise error
+    # What is still buffered would fail again at the end of the interpreter.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if unheard:
+        return 141
+    raise refuse_output(str(error.strerror)) from error
+
+
+def refuse_output(why: str) -> errors.LocalError:
+    return errors.LocalError(
+        f"standard output cannot be written: {why}",
+        code="STDOUT",
+        fix="write it elsewhere; what the command did otherwise is done",
+    )
+
+
 def _common(as_json: Json = False, state: State = DEFAULT_STATE, verbose: Verbose = False) -> None:
     """Take the options of every command."""
 
 
-def _build(function: Callable[..., Any], name: str) -> _Command:
-    sentence, *examples = COMMANDS[name]
+def _build(function: Callable[..., Any], name: str, examples: Sequence[str]) -> _Command:
     head = "Examples:" if len(examples) > 1 else "Example:"
     # After \b lines are not wrapped: a shell has to take an example as it is shown.
     epilog = "\n".join(("\b", head, *(f"  dlperf-orch {line}" for line in examples)))
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name.split()[-1], cls=_Command, help=sentence, epilog=epilog)(function)
+    app.command(name.split()[-1], cls=_Command, help=COMMANDS[name], epilog=epilog)(function)
     made = get_command(app)
     assert isinstance(made, _Command)
     return made

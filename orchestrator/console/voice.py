@@ -1,6 +1,5 @@
 """Speaking to a person, or to a program that asked for JSON: lines, results, tables, errors."""
 
-import errno
 import json
 import re
 import sys
@@ -37,7 +36,6 @@ class Voice:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self._worked = time.monotonic()
-        self._on_terminal = sys.stdout.isatty()
 
     @cached_property
     def _out(self) -> "Stream":
@@ -55,11 +53,6 @@ class Voice:
     def _width(self) -> int:
         """Characters in a line of the terminal; a file or a pipe has no width to fold to."""
         return self._out.width if self._out.is_terminal else sys.maxsize
-
-    def is_unheard(self, error: OSError) -> bool:
-        """Return True if the error means that standard output lost its reader or terminal."""
-        hung_up = error.errno == errno.EIO and self._on_terminal and not sys.stdout.isatty()
-        return isinstance(error, BrokenPipeError) or hung_up
 
     def line(self, text: str) -> None:
         """Print one line on standard error."""

@@ -20,7 +20,7 @@ Output = Annotated[
 ]
 
 
-@command("archive")
+@command("archive", "archive smoke --output smoke.tar.zst")
 def archive(face: Face, sweep_id: Which = None, output: Output = None) -> int:
     """Write a sweep into one file; exit code.
 

@@ -30,7 +30,7 @@ NOT_ASKED = (
 MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
 
 
-@command("check", has_state=False)
+@command("check", "check inventory/mine.yaml playbooks/today.yaml", has_state=False)
 def check(
     face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Or names.")]
 ) -> int:
@@ -60,7 +60,7 @@ def check(
     return voice.finish({"files": kinds})
 
 
-@command("schema", has_state=False)
+@command("schema", "schema playbook > playbook.schema.json", has_state=False)
 def schema(_face: Face, kind: Literal["inventory", "playbook"]) -> int:
     sys.stdout.write(build_schema(kind))
     return 0

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from orchestrator.report import Language
 
 
-@command("collect")
+@command(
+    "collect",
+    "collect --lang zh --out report-zh",
+    "collect --logs old --workload ngc_pytorch_rn50 --window 20:120",
+)
 def collect(
     face: Face,
     sweep_id: WhichFile = None,

@@ -31,7 +31,11 @@ def percent(text: str) -> float:
     return float(found[1]) / 100
 
 
-@command("compare")
+@command(
+    "compare",
+    "compare before.tar.zst after.tar.zst --fail-if-slower 3%",
+    "compare today published:ngc-pytorch",
+)
 def compare(
     face: Face,
     first: Annotated[str, typer.Argument(metavar="A", help=Side, autocompletion=SWEEPS)],

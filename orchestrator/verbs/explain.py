@@ -11,7 +11,7 @@ from orchestrator.collecting.folder import escape_path, report_on
 from orchestrator.state.opened import opened
 
 
-@command("explain")
+@command("explain", "explain 2x2", "explain 4n8g/amp/256 rn50-amp")
 def explain(
     face: Face,
     case: Annotated[

@@ -13,7 +13,7 @@ from orchestrator.files import shipped
 SWEEPS = ("sweep", "cluster", "created", "trials", "valid", "medians as last collected")
 
 
-@command("list")
+@command("list", "list playbooks", "list sweeps")
 def list_all(
     face: Face,
     kind: Literal["playbooks", "workloads", "images", "inventories", "sweeps"],

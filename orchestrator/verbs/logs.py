@@ -1,9 +1,8 @@
 """logs: a trial's raw log, from here or from the node where it is being written."""
 
-import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -20,7 +19,7 @@ AGAIN_S = 0.5
 PIECE_BYTES = 1 << 20
 
 
-@command("logs", nodes=True)
+@command("logs", "logs --follow", "logs 2n2g --rank 1", nodes=True)
 def logs(
     face: Face,
     trial: Annotated[
@@ -39,59 +38,28 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep printing until it ends.")
     ] = False,
-    grep: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Only lines that this pattern fits.")
-    ] = None,
 ) -> int:
     """Print a raw log, and with ``--follow`` what is added until its attempt ends; exit code.
 
     Raises:
-        UsageError: NO-PATTERN, NO-TRIAL or NO-LOG.
+        UsageError: NO-TRIAL or NO-LOG.
     """
-    try:
-        pattern = None if grep is None else re.compile(grep.encode())
-    except re.error as error:
-        raise errors.UsageError(
-            f"{grep!r} is no regular expression: {error}",
-            code="NO-PATTERN",
-            fix="quote it for your shell; signs such as ( and [ need a backslash before them",
-        ) from error
     running = Running.of(face.store, sweep_id)
     chosen = _find_attempt(running, trial, attempt, rank)
     pieces = _read_pieces(running, chosen, rank, follow)
-    if pattern is not None:
-        pieces = _filter_lines(pieces, pattern)
     if face.as_json:
         text = b"".join(pieces).decode(errors="replace")
         where = {"trial": chosen.trial, "attempt": chosen.number, "node_rank": rank}
         return face.voice.finish({**where, "log": text})
     face.is_look = True
-    written = _print(pieces)
-    if pattern is not None and not written:
-        whose = f"{chosen.trial} a{chosen.number}, rank {rank}"
-        face.voice.line(f"no line of the log of {whose} fits {grep!r}")
-    return 0
-
-
-def _print(pieces: Iterable[bytes]) -> int:
-    is_terminal, written = sys.stdout.isatty(), 0
+    is_terminal = sys.stdout.isatty()
     for piece in pieces:
         if is_terminal:  # which control sequences of a log must not reach
             sys.stdout.write(harmless(piece.decode(errors="replace")))
         else:
             sys.stdout.buffer.write(piece)
         sys.stdout.flush()
-        written += len(piece)
-    return written
-
-
-def _filter_lines(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        yield b"".join(line + b"\n" for line in lines if pattern.search(line))
-    if rest and pattern.search(rest):
-        yield rest
+    return 0
 
 
 def _find_attempt(running: Running, name: str | None, number: int | None, rank: int) -> Attempt:

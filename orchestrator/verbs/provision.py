@@ -49,7 +49,7 @@ class _Request:
     previous: Site | None
 
 
-@command("provision", nodes=True)
+@command("provision", "provision mine --lock", "provision local --dry-run", nodes=True)
 def provision(
     face: Face,
     inventory: Inventory,

@@ -21,7 +21,12 @@ from orchestrator.sweeping import detached, observed_sweep, run
 from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
 
 
-@command("sweep", nodes=True)
+@command(
+    "sweep",
+    "sweep smoke --inventory local --dry-run",
+    "sweep today --inventory mine --case '1x1,2x*' --repeats 1",
+    nodes=True,
+)
 def sweep(
     face: Face,
     playbook: Annotated[

@@ -43,7 +43,7 @@ class _Offer:
         }
 
 
-@command("trust", nodes=True)
+@command("trust", "trust mine", nodes=True)
 def trust(
     face: Face,
     inventory: Inventory,
@@ -103,11 +103,7 @@ def _look(targets: Mapping[str, SshTarget], name: str) -> _Offer:
 
 def _decide(offers: Sequence[_Offer], voice: Voice, fingerprints: Sequence[str]) -> list[_Offer]:
     """Show the keys, and add the new ones to known_hosts that are vouched for."""
-    rows = [
-        (offer.target.name, offer.name, offer.key.kind, offer.key.fingerprint, offer.state)
-        for offer in offers
-    ]
-    voice.table("Host keys", ("node", "known as", "kind", "fingerprint", "state"), rows)
+    voice.listing("Host keys", [offer.document() for offer in offers], spare=("known_hosts",))
     new = [offer for offer in offers if offer.state == "new"]
     vouched = set(fingerprints)
     if new and not fingerprints:

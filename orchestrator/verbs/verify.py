@@ -30,7 +30,7 @@ LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE", "LOG-CHANGED", "OUTCOME-CHANGE
 """Problems that other trials or later edits cause, so that a trial's own outcome lacks them."""
 
 
-@command("verify")
+@command("verify", "verify", "verify smoke.tar.zst")
 def verify(face: Face, sweep_id: WhichFile = None) -> int:
     """Compare a sweep or an archive with its own raw logs and show the differences; exit code.
 
