@@ -86,39 +86,25 @@ State = Annotated[
         help="State folder: sweeps, logs, results.",
     ),
 ]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show what is also written to the debug log.")
-]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the debug log's lines.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-Inventory = Annotated[
-    str, typer.Argument(help="An inventory: path or name.", autocompletion=INVENTORIES)
-]
+Inventory = Annotated[str, typer.Argument(help="Path or name.", autocompletion=INVENTORIES)]
 FitInventory = Annotated[
-    str | None,
-    typer.Option(help="Default: the last one found fit.", autocompletion=INVENTORIES),
+    str | None, typer.Option(help="Default: the last one fit.", autocompletion=INVENTORIES)
 ]
 WHICH_FILE = "A sweep's id or its beginning, folder, playbook or archive; default: the newest."
 Which = Annotated[str | None, typer.Argument(metavar="SWEEP", help=WHICH, autocompletion=SWEEPS)]
 WhichFile = Annotated[
     str | None, typer.Argument(metavar="SWEEP", help=WHICH_FILE, autocompletion=SWEEPS)
 ]
-Nodes = Annotated[
-    str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
-]
+Nodes = Annotated[str | None, typer.Option(help="Only these: names, globs, !NAME for all but one.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
-Repeats = Annotated[
-    int | None, typer.Option(min=1, max=1000, metavar="N", help="Trials per case, at most.")
-]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Do not count trials that the state of a node marks."),
-]
+Repeats = Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Per case.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Leave out trials on marked nodes.")]
 DataSet = Annotated[str, typer.Argument(help="Its name in inventories, such as imagenet.")]
 Window = Annotated[str | None, typer.Option("--window", help="first:last iteration.")]
 Logs = Annotated[Path | None, typer.Option(help="A folder of logs, without a sweep.")]
-LogWorkload = Annotated[
-    str | None, typer.Option(help="What wrote those logs.", autocompletion=WORKLOADS)
-]
+LogWorkload = Annotated[str | None, typer.Option(help="Their writer.", autocompletion=WORKLOADS)]
 LogRule = Annotated[Rule | None, typer.Option(help="How throughput is taken from logs.")]
 
 

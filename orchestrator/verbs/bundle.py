@@ -7,7 +7,7 @@ import typer
 
 from orchestrator import errors, words
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import IMAGES, INVENTORIES
+from orchestrator.cli.options import IMAGES, Inventory
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import sites, user_files
@@ -20,9 +20,7 @@ from orchestrator.state.files import now, write
 @command("bundle", "bundle mine /media/stick/mine", nodes=True)
 def bundle(
     face: Face,
-    inventory: Annotated[
-        str, typer.Argument(help="A provisioned inventory.", autocompletion=INVENTORIES)
-    ],
+    inventory: Inventory,
     folder: Annotated[Path, typer.Argument(help="Where the bundle is written.")],
     image: Annotated[
         list[str] | None,

@@ -21,9 +21,7 @@ from orchestrator.sweeping import leftovers
 def clean(
     face: Face,
     inventory: FitInventory = None,
-    images: Annotated[
-        bool, typer.Option("--images", help="Also remove derived images that no site uses.")
-    ] = False,
+    images: Annotated[bool, typer.Option("--images", help="Unused derived images too.")] = False,
     dry_run: DryRun = False,
 ) -> int:
     """Remove attempt folders and containers of this state folder's finished sweeps; exit code.

@@ -37,12 +37,9 @@ def collect(
     workload: LogWorkload = None,
     between: Window = None,
     rule: LogRule = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the reports here; of a sweep, instead of into it.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write reports into.")] = None,
     language: Annotated[
-        Literal["en", "zh"] | None,
-        typer.Option("--lang", help="zh writes report.zh.html beside report.html; default: en."),
+        Literal["en", "zh"] | None, typer.Option("--lang", help="Of report.html; default: en.")
     ] = None,
     strict: Strict = False,
 ) -> int:

@@ -39,32 +39,19 @@ def percent(text: str) -> float:
 def compare(
     face: Face,
     first: Annotated[str, typer.Argument(metavar="A", help=Side, autocompletion=SWEEPS)],
-    second: Annotated[
-        str, typer.Argument(metavar="B", help="What is compared with A.", autocompletion=SWEEPS)
-    ],
+    second: Annotated[str, typer.Argument(metavar="B", help=Side, autocompletion=SWEEPS)],
     bound: Annotated[
         float | None,
-        typer.Option(
-            parser=percent,
-            metavar="PERCENT",
-            help="Differences up to this are noise; default: learnt from earlier sweeps, else 1%.",
-        ),
+        typer.Option(parser=percent, metavar="PERCENT", help="Noise; default: learnt, else 1%."),
     ] = None,
     fail_if_slower: Annotated[
         float | None,
-        typer.Option(
-            parser=percent,
-            metavar="PERCENT",
-            help="Exit 3 if a case of B is slower by more than this, 5 if that cannot be told.",
-        ),
+        typer.Option(parser=percent, metavar="PERCENT", help="Exit 3 if B is slower by more."),
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a page of Markdown here.")] = None,
     interleave: Annotated[
-        bool,
-        typer.Option(
-            "--interleave", help="First run playbooks A and B, or PLAYBOOK=IMAGE, in turns."
-        ),
+        bool, typer.Option("--interleave", help="First run A and B, or PLAYBOOK=IMAGE, in turns.")
     ] = False,
     inventory: Annotated[
         str | None, typer.Option(help="With --interleave: where.", autocompletion=INVENTORIES)

@@ -52,11 +52,9 @@ def prepare(
     name: DataSet,
     inventory: FitInventory = None,
     source: Annotated[
-        str | None, typer.Option("--from", help="Folder of the sources, on every node.")
+        str | None, typer.Option("--from", help="Folder of sources on nodes.")
     ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="File here: classes of ImageNet's validation images.")
-    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="File here with ImageNet's classes.")] = None,
     nodes: Nodes = None,
     dry_run: DryRun = False,
 ) -> int:

@@ -16,9 +16,7 @@ def explain(
     face: Face,
     case: Annotated[
         str,
-        typer.Argument(
-            metavar="CASE", help="As reports call it, such as 4x8, 4n8g/amp/256, or a trial's name."
-        ),
+        typer.Argument(metavar="CASE", help="Such as 4x8, 4n8g/amp/256, or a trial's name."),
     ],
     sweep_id: WhichFile = None,
     logs: Logs = None,

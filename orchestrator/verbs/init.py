@@ -40,23 +40,18 @@ def init(
     ] = None,
     hostfile: Annotated[Path | None, typer.Option(help="A hostfile of OpenMPI.")] = None,
     ansible: Annotated[
-        Path | None, typer.Option(help="Output of `ansible-inventory --list`, or INI.")
+        Path | None, typer.Option(help="`ansible-inventory --list`, or INI.")
     ] = None,
     scontrol: Annotated[
         str | None, typer.Option(metavar="FILE|-", help="Output of `scontrol show nodes`.")
     ] = None,
     slurm: Annotated[
-        str | None,
-        typer.Option(metavar="PARTITION", help="Ask one node of it by srun; on a login node."),
+        str | None, typer.Option(metavar="PARTITION", help="Ask one node of it by srun.")
     ] = None,
     account: Annotated[str | None, typer.Option(help="With --slurm: who is charged.")] = None,
     nodes: Nodes = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write here; default: print it.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the file; what it was is kept beside it.")
-    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: print it.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace it; keep the old file.")] = False,
     name: Annotated[str | None, typer.Option(help="Of the cluster; default: the file's.")] = None,
     user: Annotated[str | None, typer.Option(help="Who logs in; default: you.")] = None,
     port: Annotated[

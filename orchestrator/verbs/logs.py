@@ -24,20 +24,16 @@ def logs(
     face: Face,
     trial: Annotated[
         str | None,
-        typer.Argument(
-            metavar="TRIAL", help="Its name, or the beginning of it.", autocompletion=TRIALS
-        ),
+        typer.Argument(metavar="TRIAL", help="Or how it begins.", autocompletion=TRIALS),
     ] = None,
     sweep_id: Annotated[
         str | None, typer.Option("--sweep", help=WHICH, autocompletion=SWEEPS)
     ] = None,
     attempt: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Default: the newest.")
+        int | None, typer.Option(min=1, metavar="N", help="Default: newest.")
     ] = None,
     rank: Annotated[int, typer.Option(min=0, metavar="N", help="Whose log, by node_rank.")] = 0,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Keep printing until it ends.")
-    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print until it ends.")] = False,
 ) -> int:
     """Print a raw log, and with ``--follow`` what is added until its attempt ends; exit code.
 

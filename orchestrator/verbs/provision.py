@@ -54,31 +54,21 @@ def provision(
     face: Face,
     inventory: Inventory,
     dry_run: DryRun = False,
-    lock: Annotated[
-        bool, typer.Option("--lock", help="Resolve digests and checksums; write the lock file.")
-    ] = False,
+    lock: Annotated[bool, typer.Option("--lock", help="Write the lock file anew.")] = False,
     image: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Prepare this image; default: those of the inventory.", autocompletion=IMAGES
-        ),
+        typer.Option(help="Default: those of the inventory.", autocompletion=IMAGES),
     ] = None,
     bundle: Annotated[
-        Path | None, typer.Option(help="Take images and downloads from this folder.")
+        Path | None, typer.Option(help="Take images and downloads from here.")
     ] = None,
     recount: Annotated[
-        bool, typer.Option("--recount", help="Count files of data sets again.")
+        bool, typer.Option("--recount", help="Count data sets' files again.")
     ] = False,
-    measure: Annotated[
-        bool,
-        typer.Option("--measure", help="Then measure the speed of nodes alone, in pairs and all."),
-    ] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Then measure nodes' speed.")] = False,
     by: Annotated[
         list[str] | None,
-        typer.Option(
-            help="With --measure: a playbook that packs; default: node-speed and all-reduce.",
-            autocompletion=PLAYBOOKS,
-        ),
+        typer.Option(help="With --measure: a playbook that packs.", autocompletion=PLAYBOOKS),
     ] = None,
     nodes: Nodes = None,
 ) -> int:

@@ -70,7 +70,7 @@ def status(
     face: Face,
     sweep_id: Which = None,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Show it again until nothing of it runs.")
+        bool, typer.Option("--watch", "-w", help="Repeat until nothing runs.")
     ] = False,
     every: Annotated[
         float,

@@ -31,10 +31,7 @@ def stop(
     sweep_id: Which = None,
     on: Annotated[
         str | None,
-        typer.Option(
-            help="End a sweep whose state folder is lost, on these nodes.",
-            autocompletion=INVENTORIES,
-        ),
+        typer.Option(help="Where, if its state folder is lost.", autocompletion=INVENTORIES),
     ] = None,
 ) -> int:
     """End the controller, then the tasks that it left; exit code.

@@ -35,34 +35,22 @@ def sweep(
     inventory: Annotated[
         str | None,
         typer.Option(
-            help="Default: the playbook's, else the last one found fit.",
-            autocompletion=INVENTORIES,
+            help="Default: the playbook's, else the last fit.", autocompletion=INVENTORIES
         ),
     ] = None,
     dry_run: DryRun = False,
     case: Annotated[
-        list[str] | None,
-        typer.Option(help="Only these cases: globs such as 2x*; repeatable, or with commas."),
+        list[str] | None, typer.Option(help="Only these: globs such as 2x*, with commas.")
     ] = None,
     repeats: Repeats = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="Start a new sweep instead of resuming.")
-    ] = False,
+    new: Annotated[bool, typer.Option("--new", help="Start a new sweep; do not resume.")] = False,
     max_fail: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Start no trial after this many without a valid outcome."
-        ),
+        int | None, typer.Option(min=1, metavar="N", help="Stop after N trials that are not valid.")
     ] = None,
     nodes: Nodes = None,
     strict: Strict = False,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Continue in the background once a trial runs.")
-    ] = False,
-    requeue: Annotated[
-        bool,
-        typer.Option("--requeue", help="With Slurm: queue the job again when its time is over."),
-    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Go on in the background.")] = False,
+    requeue: Annotated[bool, typer.Option("--requeue", help="Requeue a timed-out job.")] = False,
 ) -> int:
     """Run every chosen trial that has no valid outcome yet, then collect; exit code.
 
