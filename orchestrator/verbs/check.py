@@ -27,7 +27,6 @@ NOT_ASKED = (
     "not asked: whether nodes answer, have the images and data sets, and the hardware that the"
     " inventory states; `dlperf-orch provision` asks them"
 )
-MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
 
 
 @command("check", "check inventory/mine.yaml playbooks/today.yaml", has_state=False)
@@ -136,17 +135,11 @@ def _find_kind(document: Document) -> str:
         ConfigError: it may be nothing, or several.
     """
     keys = set(document.data) if isinstance(document.data, dict) else set()
-    kinds = {KINDS[key] for key in keys if key in KINDS}
+    kinds = {KINDS[key] for key in keys if key in KINDS} or {
+        kind for name, kind in KINDS.items() if any(words.did_you_mean(key, [name]) for key in keys)
+    }
     if len(kinds) == 1:
         return kinds.pop()
-    similar = [
-        (len(keys & fields), kind)
-        for name, kind in KINDS.items()
-        if (fields := set(MODELS[kind].model_fields))
-        and any(words.did_you_mean(key, [name]) for key in keys - fields)
-    ]
-    if similar and not kinds:
-        return max(similar)[1]
     text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
     unclear = document.mistake((), f"{text} (playbook) or base (image)")
     raise errors.ConfigError([unclear])

@@ -11,8 +11,7 @@ from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes, Repeats, needs
 from orchestrator.collecting import sides
 from orchestrator.comparing import forms
-from orchestrator.comparing.comparison import Comparison, compare_sides
-from orchestrator.console import Voice
+from orchestrator.comparing.comparison import compare_sides
 from orchestrator.signals import SIGNALS
 
 _PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)%?")
@@ -81,7 +80,14 @@ def compare(
             code="NOT-COMPARABLE",
             fix="compare sweeps of the same cases: `dlperf-orch collect` shows those of each",
         )
-    show(comparison, voice)
+    for line in forms.describe_sides(comparison):
+        voice.result(line)
+    title = f"{words.count(len(comparison.rows), 'case')}, {comparison.first.unit}; {forms.HIGHER}"
+    voice.table(title, forms.HEAD, forms.build_rows(comparison), spare=forms.SPARE)
+    for text in forms.list_remarks(comparison):
+        voice.result(text)
+    if comparison.gate:
+        voice.result(comparison.gate)
     if markdown:
         _write("--markdown", markdown, forms.render_markdown(comparison))
     if junit:
@@ -93,15 +99,3 @@ def compare(
 def _write(option: str, path: Path, text: str) -> None:
     with disk.on_disk(path, fix=f"choose another {option}"), disk.replacing(path) as file:
         file.write(text.encode())
-
-
-def show(comparison: Comparison, voice: Voice) -> None:
-    """Print a comparison as a table with its remarks."""
-    for line in forms.describe_sides(comparison):
-        voice.result(line)
-    title = f"{words.count(len(comparison.rows), 'case')}, {comparison.first.unit}; {forms.HIGHER}"
-    voice.table(title, forms.HEAD, forms.build_rows(comparison), spare=forms.SPARE)
-    for text in forms.list_remarks(comparison):
-        voice.result(text)
-    if comparison.gate:
-        voice.result(comparison.gate)

@@ -244,11 +244,9 @@ def _use_hostnames(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
 
 def _keep_replaced(text: str, out: Path) -> Path | None:
     """Keep the file that is replaced, with all edits, and return where; None without one."""
-    if not out.is_file():
-        return None
     with disk.on_disk(out, fix="give another -o"):
-        before = out.read_bytes()
-        if before == text.encode():
+        before = out.read_bytes() if out.is_file() else b""
+        if before in (b"", text.encode()):
             return None
         names = (out.with_name(f"{out.name}.before-{number}") for number in count(1))
         kept = next(path for path in names if not path.exists())

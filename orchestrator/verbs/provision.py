@@ -1,7 +1,6 @@
 """provision: are these nodes fit to measure? Prepare their images, ask, and check the answers."""
 
 from collections.abc import Mapping, Sequence
-from concurrent import futures
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from orchestrator.checks import provisioned
 from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import IMAGES, PLAYBOOKS, DryRun, Inventory, Nodes, needs
 from orchestrator.console import Voice
-from orchestrator.fleet import Fleet, Pool, folded
+from orchestrator.fleet import Fleet, folded
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Site
@@ -164,6 +163,7 @@ def _prepare(
 ) -> tuple[Site, dict[str, Sequence[Action]], list[errors.DlperfError]]:
     """Prepare images and look into containers; facts and findings before a failure are kept."""
     done: dict[str, Sequence[Action]] = {}
+    failures: list[errors.DlperfError] = []
     try:
         with locks.held(fleet, store.root):
             gangs = strays.others(fleet, store.sweep_ids(), str(request.inventory))
@@ -177,38 +177,17 @@ def _prepare(
                 credentials = secrets.credentials(request.cluster.registry)
                 preparing = materials.begin(store, fleet, options, voice, credentials)
                 site, done = apply.prepare_images(preparing, request.previous, site)
-            site, failures = _look_inside(fleet, request, site, voice, recount=recount)
+            seen = request.images.names if fleet.engines and not request.cluster.from_files else ()
+            inside = in_containers.findings(fleet, site.images, site.nodes, seen) if seen else []
+            site = site.with_provisioned(*inside)
+            findings, data = between_nodes.check_nodes(fleet, voice, site.nodes, recount=recount)
+            site = replace(site.with_provisioned(*findings), data=data)
     except (errors.NodeError, errors.UnfitError) as error:
         failures = [error]
         if isinstance(error, errors.UnfitError):
             unprepared = provisioned.report_unprepared(error)
             site = replace(site, findings=(*site.findings, unprepared))
     return site, done, failures
-
-
-def _look_inside(
-    fleet: Fleet, request: _Request, site: Site, voice: Voice, *, recount: bool
-) -> tuple[Site, list[errors.DlperfError]]:
-    """Add what containers see, and meanwhile what holds between nodes, to the site.
-
-    The latter is missing if a node stopped answering, whose error is returned too.
-    """
-    pool = Pool(1)
-    facts = site.nodes
-    looking = pool.submit(lambda: between_nodes.check_nodes(fleet, voice, facts, recount=recount))
-    pool.close()
-    names = request.images.names if fleet.engines and not request.cluster.from_files else ()
-    try:
-        inside = in_containers.findings(fleet, site.images, site.nodes, names) if names else []
-    except errors.DlperfError:
-        futures.wait((looking,))  # what still counts files would disturb what is measured next
-        raise
-    site = site.with_provisioned(*inside)
-    try:
-        findings, data = looking.result()
-    except errors.NodeError as error:
-        return site, [error]
-    return replace(site.with_provisioned(*findings), data=data), []
 
 
 def _measure_speeds(

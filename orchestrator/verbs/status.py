@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
 import typer
@@ -16,7 +16,7 @@ from orchestrator.fleet import Answer
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.process import Holder
 from orchestrator.model.result import NOT_NEEDED
-from orchestrator.schedulers import Seen
+from orchestrator.schedulers import Scheduler, Seen
 from orchestrator.state.store import Store
 from orchestrator.submitting import jobs
 from orchestrator.sweeping import progress
@@ -38,26 +38,16 @@ class _TaskRow:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Look:
     """A sweep at one moment: its trials, and what its nodes say of those that are open."""
 
     running: Running
     holder: Holder | None
-    states: Mapping[str, str]
-    rows: Sequence[_TaskRow]
-    going: Sequence[progress.Progress]
-    failures: Sequence[errors.DlperfError]
-
-    @classmethod
-    def at(cls, running: Running) -> "_Look":
-        """Look at a sweep now; a controller that begins or ends meanwhile counts as there."""
-        lock = running.sweep.lock()
-        before = lock.held_by()
-        rows, going, failures = _list_tasks(running)
-        holder = before or lock.held_by()
-        states = running.states(controlled=holder is not None)
-        return cls(running, holder, states, rows, going, failures)
+    states: Mapping[str, str] = field(default_factory=dict)
+    rows: list[_TaskRow] = field(default_factory=list)
+    going: list[progress.Progress] = field(default_factory=list)
+    failures: list[errors.DlperfError] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
@@ -87,7 +77,7 @@ def status(
         voice.result(job.summary)
     if queued:
         return voice.finish({"jobs": [asdict(job) for job in queued]})
-    return _print(store, _Look.at(Running.of(store, sweep_id)), voice)
+    return _print(store, _look(Running.of(store, sweep_id)), voice)
 
 
 def _watch(store: Store, sweep_id: str | None, voice: Voice, every_s: float) -> int:
@@ -97,7 +87,7 @@ def _watch(store: Store, sweep_id: str | None, voice: Voice, every_s: float) -> 
     """
     sweep_id = Running.of(store, sweep_id).sweep.id  # a newer sweep is another one
     while True:
-        look = _Look.at(Running.of(store, sweep_id))
+        look = _look(Running.of(store, sweep_id))
         if look.over:
             return _print(store, look, voice)
         if not voice.as_json:
@@ -168,34 +158,38 @@ def _build_command(running: Running) -> str:
     return shlex.join(words_again) or f"dlperf-orch sweep {running.plan.experiment}"
 
 
-def _list_tasks(
-    running: Running,
-) -> tuple[list[_TaskRow], list[progress.Progress], list[errors.DlperfError]]:
-    open_attempts = running.open_attempts()
-    rows: list[_TaskRow] = []
-    going: list[progress.Progress] = []
-    failures: list[errors.DlperfError] = []
-    if not open_attempts:
-        return rows, going, failures
-    with running.scheduler() as scheduler:
-        for attempt in open_attempts:
-            answers = scheduler.seen(attempt)
-            for answer in answers:
-                error = answer.error or (answer.value and answer.value.refusal)
-                failures += [error] if error else []
-            own = [_describe_task(attempt, answer) for answer in answers]
-            rows += own
-            sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
-            if attempt.log_rank in sizes:
-                try:
-                    found = progress.of(running, scheduler, attempt, sizes[attempt.log_rank])
-                    going += [found] if found else []
-                except errors.NodeError as error:  # it answered just before
-                    failures.append(error)
-    # An attempt may have ended meanwhile; then only its outcome is true.
-    still = {(attempt.trial, attempt.number) for attempt in running.open_attempts()}
-    rows = [row for row in rows if (row.trial, row.attempt) in still]
-    return rows, [it for it in going if (it.trial, it.attempt) in still], failures
+def _look(running: Running) -> _Look:
+    """Look at a sweep now; a controller that begins or ends meanwhile counts as there."""
+    lock = running.sweep.lock()
+    found = _Look(running, lock.held_by())
+    if open_attempts := running.open_attempts():
+        with running.scheduler() as scheduler:
+            for attempt in open_attempts:
+                _look_at(attempt, scheduler, found)
+        # An attempt may have ended meanwhile; then only its outcome is true.
+        still = {(attempt.trial, attempt.number) for attempt in running.open_attempts()}
+        found.rows = [row for row in found.rows if (row.trial, row.attempt) in still]
+        found.going = [it for it in found.going if (it.trial, it.attempt) in still]
+    found.holder = found.holder or lock.held_by()
+    found.states = running.states(controlled=found.holder is not None)
+    return found
+
+
+def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
+    """Add the tasks of an open attempt, and how far it is, to what was found."""
+    answers = scheduler.seen(attempt)
+    for answer in answers:
+        error = answer.error or (answer.value and answer.value.refusal)
+        found.failures += [error] if error else []
+    own = [_describe_task(attempt, answer) for answer in answers]
+    found.rows += own
+    sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
+    if attempt.log_rank in sizes:
+        try:
+            going = progress.of(found.running, scheduler, attempt, sizes[attempt.log_rank])
+            found.going += [going] if going else []
+        except errors.NodeError as error:  # it answered just before
+            found.failures.append(error)
 
 
 def _describe_task(attempt: Attempt, answer: Answer[Seen]) -> _TaskRow:
