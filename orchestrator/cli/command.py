@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from orchestrator import errors
+from orchestrator.cli import debug_log
 from orchestrator.cli.options import DEFAULT_STATE, Json, State, Verbose
 from orchestrator.signals import SIGNALS, Stopped
 
@@ -70,7 +71,6 @@ class Face(typer.Context):
     """The context of a command: the options that every command has, and its output.
 
     Attributes:
-        logs_nodes: True if remote commands are written to the debug log.
         is_look: True if only Ctrl-C ends it, which then is no error.
         left: called after a signal; raises LeftoverError for tasks that may still run.
     """
@@ -78,7 +78,7 @@ class Face(typer.Context):
     as_json = False
     state: Path = DEFAULT_STATE
     verbose = False
-    logs_nodes = is_look = False
+    is_look = False
     left: LeftoverCheck | None = None
 
     @cached_property
@@ -98,10 +98,7 @@ class Face(typer.Context):
         voice = self.voice
         try:
             SIGNALS.begin()
-            if self.logs_nodes:
-                from orchestrator.cli import debug_log
-
-                debug_log.begin(self.state, voice.line if self.verbose else None)
+            debug_log.begin(self.state, voice.line if self.verbose else None)
             code = work()
             sys.stdout.flush()
             SIGNALS.leave()
@@ -123,34 +120,24 @@ class _Command(TyperCommand):
     json_only = False
 
     def invoke(self, ctx: Any) -> NoReturn:
-        ctx.as_json = ctx.params.pop("as_json") or self.json_only
-        ctx.state = ctx.params.pop("state", DEFAULT_STATE)
-        ctx.logs_nodes = "verbose" in ctx.params
-        ctx.verbose = ctx.params.pop("verbose", False)
+        for name in ("as_json", "state", "verbose"):
+            setattr(ctx, name, ctx.params.pop(name))
+        ctx.as_json |= self.json_only
         raise typer.Exit(ctx.run(partial(super().invoke, ctx)))
 
 
-def command(
-    name: str,
-    *examples: str,
-    has_state: bool = True,
-    nodes: bool = False,
-    json_only: bool = False,
-) -> Callable[[Made], Made]:
+def command(name: str, *examples: str, json_only: bool = False) -> Callable[[Made], Made]:
     """Make a command of a function that takes a ``Face`` and its own options.
 
     Args:
         examples: command lines, which end its help.
-        has_state: it has a state folder (``--state``).
-        nodes: it may reach nodes: it has a debug log, and ``--verbose``.
         json_only: its only output is JSON.
     """
-    own = {"as_json": True, "state": has_state, "verbose": nodes}
 
     def decorated(body: Made) -> Made:
         made = _build(body, name, examples)
         made.json_only = json_only
-        made.params += [param for param in _build(_common, name, ()).params if own[str(param.name)]]
+        made.params += _build(_common, name, ()).params
         _loaded[name] = made
         return body
 

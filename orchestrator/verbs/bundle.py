@@ -17,7 +17,7 @@ from orchestrator.provisioning import bundled_files, materials
 from orchestrator.state.files import now, write
 
 
-@command("bundle", "bundle mine /media/stick/mine", nodes=True)
+@command("bundle", "bundle mine /media/stick/mine")
 def bundle(
     face: Face,
     inventory: Inventory,

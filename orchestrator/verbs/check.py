@@ -29,7 +29,7 @@ NOT_ASKED = (
 )
 
 
-@command("check", "check inventory/mine.yaml playbooks/today.yaml", has_state=False)
+@command("check", "check inventory/mine.yaml playbooks/today.yaml")
 def check(
     face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Or names.")]
 ) -> int:
@@ -59,7 +59,7 @@ def check(
     return voice.finish({"files": kinds})
 
 
-@command("schema", "schema playbook > playbook.schema.json", has_state=False)
+@command("schema", "schema playbook > playbook.schema.json")
 def schema(_face: Face, kind: Literal["inventory", "playbook"]) -> int:
     sys.stdout.write(build_schema(kind))
     return 0

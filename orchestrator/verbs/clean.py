@@ -17,7 +17,7 @@ from orchestrator.schedulers import locks, strays
 from orchestrator.sweeping import leftovers
 
 
-@command("clean", "clean --dry-run", "clean --inventory mine --images", nodes=True)
+@command("clean", "clean --dry-run", "clean --inventory mine --images")
 def clean(
     face: Face,
     inventory: FitInventory = None,

@@ -25,7 +25,7 @@ from orchestrator.state import lock
 GOOD = ("prepared", "there", "shared")
 
 
-@command("data check", "data check imagenet --inventory mine", nodes=True)
+@command("data check", "data check imagenet --inventory mine")
 def check(face: Face, name: DataSet, inventory: FitInventory = None, nodes: Nodes = None) -> int:
     """Check a data set on every node, file by file; exit code.
 
@@ -46,7 +46,7 @@ def check(face: Face, name: DataSet, inventory: FitInventory = None, nodes: Node
     return show.holdings(voice, request, observed)
 
 
-@command("data prepare", "data prepare imagenet --dry-run", nodes=True)
+@command("data prepare", "data prepare imagenet --dry-run")
 def prepare(
     face: Face,
     name: DataSet,

@@ -32,7 +32,7 @@ MOST_S = 4 * 3600  # of a job, unless the user writes more
 _KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 
-@command("init", "init bench@10.0.0.11 bench@10.0.0.12 -o inventory/mine.yaml", has_state=False)
+@command("init", "init bench@10.0.0.11 bench@10.0.0.12 -o inventory/mine.yaml")
 def init(
     face: Face,
     hosts: Annotated[

@@ -26,17 +26,17 @@ MOST_TEXT_BYTES = 64 << 20
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 
 
-@command("inspect topology", "inspect topology topo.txt", has_state=False, json_only=True)
+@command("inspect topology", "inspect topology topo.txt", json_only=True)
 def inspect_topology(face: Face, file: FileOrDash) -> int:
     return _inspect_text(face, file, topology.parse)
 
 
-@command("inspect ibstat", "inspect ibstat ibstat.txt", has_state=False, json_only=True)
+@command("inspect ibstat", "inspect ibstat ibstat.txt", json_only=True)
 def inspect_ibstat(face: Face, file: FileOrDash) -> int:
     return _inspect_text(face, file, infiniband.parse)
 
 
-@command("inspect gpu", "inspect gpu nvidia-smi.xml", has_state=False, json_only=True)
+@command("inspect gpu", "inspect gpu nvidia-smi.xml", json_only=True)
 def inspect_gpu(face: Face, file: FileOrDash) -> int:
     return _inspect_text(face, file, gpu.parse)
 
@@ -70,7 +70,6 @@ def _inspect_text(
 @command(
     "inspect log",
     "inspect log train.log --workload ngc_pytorch_rn50",
-    has_state=False,
     json_only=True,
 )
 def inspect_log(

@@ -19,7 +19,7 @@ AGAIN_S = 0.5
 PIECE_BYTES = 1 << 20
 
 
-@command("logs", "logs --follow", "logs 2n2g --rank 1", nodes=True)
+@command("logs", "logs --follow", "logs 2n2g --rank 1")
 def logs(
     face: Face,
     trial: Annotated[

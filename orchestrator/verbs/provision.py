@@ -48,7 +48,7 @@ class _Request:
     previous: Site | None
 
 
-@command("provision", "provision mine --lock", "provision local --dry-run", nodes=True)
+@command("provision", "provision mine --lock", "provision local --dry-run")
 def provision(
     face: Face,
     inventory: Inventory,

@@ -11,7 +11,7 @@ from orchestrator.collecting import package
 from orchestrator.measuring import published
 
 
-@command("published", "published --framework 'oneflow-*' --hardware 'V100*'", has_state=False)
+@command("published", "published --framework 'oneflow-*' --hardware 'V100*'")
 def list_published(
     face: Face,
     framework: Annotated[str, typer.Option(metavar="GLOB", help="Such as oneflow-*.")] = "*",

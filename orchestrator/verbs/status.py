@@ -55,7 +55,7 @@ class _Look:
         return self.holder is None and all(row.phase in OVER for row in self.rows)
 
 
-@command("status", "status --watch", "status smoke", nodes=True)
+@command("status", "status --watch", "status smoke")
 def status(
     face: Face,
     sweep_id: Which = None,

@@ -25,7 +25,7 @@ BEGUN_S = 20.0  # until a controller that has begun holds its sweep
 AGAIN_S = 0.1
 
 
-@command("stop", "stop", "stop smoke-20261123-144326-6b17db", nodes=True)
+@command("stop", "stop", "stop smoke-20261123-144326-6b17db")
 def stop(
     face: Face,
     sweep_id: Which = None,

@@ -25,7 +25,6 @@ from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, res
     "sweep",
     "sweep smoke --inventory local --dry-run",
     "sweep today --inventory mine --case '1x1,2x*' --repeats 1",
-    nodes=True,
 )
 def sweep(
     face: Face,

@@ -43,7 +43,7 @@ class _Offer:
         }
 
 
-@command("trust", "trust mine", nodes=True)
+@command("trust", "trust mine")
 def trust(
     face: Face,
     inventory: Inventory,
