@@ -135,8 +135,11 @@ def _find_kind(document: Document) -> str:
         ConfigError: it may be nothing, or several.
     """
     keys = set(document.data) if isinstance(document.data, dict) else set()
+    known = {field for model in (Cluster, Experiment, Image) for field in model.model_fields}
     kinds = {KINDS[key] for key in keys if key in KINDS} or {
-        kind for name, kind in KINDS.items() if any(words.did_you_mean(key, [name]) for key in keys)
+        kind
+        for name, kind in KINDS.items()
+        if any(words.did_you_mean(key, [name]) for key in keys - known)
     }
     if len(kinds) == 1:
         return kinds.pop()

@@ -1,6 +1,5 @@
 """data: check that data sets on nodes are complete and equal; prepare them there."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,6 @@ from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.preparing_data import all_nodes, held, plan, show
-from orchestrator.preparing_data.all_nodes import NodeOutcome
 from orchestrator.preparing_data.held import Holdings
 from orchestrator.preparing_data.one_node import Work
 from orchestrator.preparing_data.plan import DataRequest, Planned
@@ -22,7 +20,7 @@ from orchestrator.schedulers import locks
 from orchestrator.signals import SIGNALS, Abandoned
 from orchestrator.state import lock
 
-GOOD = ("prepared", "there", "shared")
+GOOD = ("prepared", "there", "shared")  # outcomes of nodes that now have the data set
 
 
 @command("data check", "data check imagenet --inventory mine")
@@ -87,7 +85,11 @@ def prepare(
         work = Work(fleet, request, owner, logs, SIGNALS.stopping)
         try:
             outcomes = all_nodes.run(work, plans, failures, voice)
-            observed = _look_again(fleet, request, outcomes)
+            observed = Holdings({}, (), ())
+            if not SIGNALS.received:
+                good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
+                looked = held.holdings(fleet, request.dataset, good)
+                observed = observed if SIGNALS.received else looked
         except Abandoned:
             names = nodeset.fold(node.name for node in request.cluster.members)
             raise errors.LeftoverError(
@@ -146,15 +148,3 @@ def _plan_nodes(
     answers = ask_all(names, lambda name: plan.planned(fleet, request, name, given))
     nodes = {answer.node: answer.value for answer in answers if answer.value}
     return nodes, [answer.error for answer in answers if answer.error]
-
-
-def _look_again(
-    fleet: Fleet, request: DataRequest, outcomes: Mapping[str, NodeOutcome]
-) -> Holdings:
-    """Look at the data set on nodes that now have it; empty once a signal has come."""
-    good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
-    nothing = Holdings({}, (), ())
-    if SIGNALS.received:
-        return nothing
-    observed = held.holdings(fleet, request.dataset, good)
-    return nothing if SIGNALS.received else observed
