@@ -29,12 +29,6 @@ def archive(face: Face, sweep_id: Which = None, output: Output = None) -> int:
         StoreError: LOCKED, it runs; STORE-DAMAGED.
         LocalError: ARCHIVE-INCOMPLETE, evidence would be missing.
     """
-    if sweep_id and archives.is_one(Path(sweep_id)):
-        raise errors.UsageError(
-            f"{words.printable(sweep_id)} is an archive already",
-            code="NO-SWEEP",
-            fix="copy that file, or name a sweep of the state folder",
-        )
     store, voice = face.store, face.voice
     sweep = store.sweep(sweep_id) if sweep_id else store.newest()
     sweep.record()
@@ -59,9 +53,6 @@ def archive(face: Face, sweep_id: Which = None, output: Output = None) -> int:
 def _list_marks(sweep: Sweep) -> list[str]:
     marks = []
     with on_disk(sweep.folder):
-        events = sweep.folder / "events.jsonl"
-        if events.is_file() and not events.read_bytes().endswith(b"\n"):
-            marks.append("events.jsonl: its last line was cut by a crash; it is kept so")
         if not (sweep.folder / contents.SUMS).is_file():
             marks.append("no SHA256SUMS: `dlperf-orch collect` writes reports and their checksums")
     try:

@@ -12,7 +12,6 @@ from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
-from orchestrator.model.site import ImageRecord, Site
 from orchestrator.provisioning import bundled_files, materials
 from orchestrator.state.files import now, write
 
@@ -36,7 +35,16 @@ def bundle(
     store, voice = face.store, face.voice
     cluster, path = user_files.cluster(inventory)
     site = sites.of(store, cluster)
-    records = _find_records(site, image or [], inventory)
+    prepared = site.images if site else {}
+    missing = [name for name in image or () if name not in prepared]
+    if missing or not prepared:
+        raise errors.UnfitError(
+            f"the prepared images are {', '.join(prepared) or 'none'};"
+            f" needed {', '.join(missing) or 'one at least'}",
+            code="IMAGE-NOT-PROVISIONED",
+            fix=f"dlperf-orch provision {inventory} --lock",
+        )
+    records = [prepared[name] for name in image or prepared]
     lock = materials.lock(path)
     kept = Downloads(store.root / "downloads", lambda *_: None)
     with Fleet.of(cluster) as fleet:
@@ -54,21 +62,3 @@ def bundle(
         f" {words.size(size)}, in {folder}"
     )
     return voice.finish({"folder": str(folder), "bundle": made.model_dump(mode="json")})
-
-
-def _find_records(site: Site | None, names: list[str], inventory: str) -> list[ImageRecord]:
-    records = site.images if site else {}
-    if not records:
-        raise errors.UnfitError(
-            "no image has been provisioned yet",
-            code="IMAGE-NOT-PROVISIONED",
-            fix=f"dlperf-orch provision {inventory} --lock",
-        )
-    missing = [name for name in names if name not in records]
-    if missing:
-        raise errors.UnfitError(
-            f"no image {', '.join(missing)} was prepared; there are {', '.join(records)}",
-            code="IMAGE-NOT-PROVISIONED",
-            fix=f"dlperf-orch provision {inventory}",
-        )
-    return [records[name] for name in names or records]
