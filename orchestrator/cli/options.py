@@ -50,12 +50,6 @@ def _trials(context: typer.Context) -> list[str]:
     return []
 
 
-def _folder(named: str | Path) -> Path:
-    if not str(named):  # which Path takes for the working folder
-        raise typer.BadParameter("got nothing; needed a folder, such as .dlperf")
-    return Path(named)
-
-
 def window(text: str | None) -> tuple[int, int] | None:
     """Parse the first and the last iteration of ``first:last``.
 
@@ -77,14 +71,7 @@ IMAGES = _shipped("images")
 SWEEPS, TRIALS, WORKLOADS = _sweeps, _trials, _workloads
 
 State = Annotated[
-    Path,
-    typer.Option(
-        "--state",
-        envvar="DLPERF_STATE",
-        metavar="PATH",
-        parser=_folder,
-        help="State folder: sweeps, logs, results.",
-    ),
+    Path, typer.Option(envvar="DLPERF_STATE", metavar="PATH", parser=Path, help="State folder.")
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the debug log's lines.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]

@@ -71,7 +71,7 @@ def init(
     needs("--out", out is not None, force=force)
     needs("--slurm", slurm is not None, account=account)
     voice = face.voice
-    name = _choose_name(name, out)
+    name = name or (out.stem if out else "mine")
     if out is not None and out.exists() and not force:
         raise errors.UsageError(
             f"{out} is there already", code="EXISTS", fix="give another -o, or --force"
@@ -124,17 +124,6 @@ def init(
     answered = {node.name: node.found is not None for node in asked}
     document = {"file": str(out) if out else None, "inventory": text, "nodes": answered}
     return voice.finish(document, failures)
-
-
-def _choose_name(cluster: str | None, out: Path | None) -> str:
-    name = cluster or (out.stem if out else "mine")
-    if not is_name(name):
-        raise errors.UsageError(
-            f"{words.shown(name)} is no name of a cluster",
-            code="HOST",
-            fix="give --name with 2 to 63 letters, digits, '_', '.' or '-'",
-        )
-    return name
 
 
 def _list_hosts(
