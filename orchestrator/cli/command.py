@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, str] = {
     "compare": "Compare two sweeps. Different, the same, or too few trials to tell.",
     "clean": "Remove what finished sweeps left on nodes. Only those of this state folder.",
     "trust": "Show nodes' host keys, and trust them after a yes. They are added to known_hosts.",
-    "bundle": "Write images and downloads into a folder, for `provision --bundle`.",
+    "bundle": "Write images and downloads into a folder. `provision --bundle` takes them.",
     "published": "List published results of these benchmarks, with their sources.",
     "check": "Check inventories, playbooks and image files. Nothing is reached or changed.",
     "schema": "Print the JSON Schema of a kind of file, for editors.",

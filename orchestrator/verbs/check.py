@@ -23,6 +23,7 @@ from orchestrator.schedulers import slurm_queue
 
 KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
+MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
 NOT_ASKED = (
     "not asked: whether nodes answer, have the images and data sets, and the hardware that the"
     " inventory states; `dlperf-orch provision` asks them"
@@ -135,14 +136,17 @@ def _find_kind(document: Document) -> str:
         ConfigError: it may be nothing, or several.
     """
     keys = set(document.data) if isinstance(document.data, dict) else set()
-    known = {field for model in (Cluster, Experiment, Image) for field in model.model_fields}
-    kinds = {KINDS[key] for key in keys if key in KINDS} or {
-        kind
-        for name, kind in KINDS.items()
-        if any(words.did_you_mean(key, [name]) for key in keys - known)
-    }
+    kinds = {KINDS[key] for key in keys if key in KINDS}
     if len(kinds) == 1:
         return kinds.pop()
+    similar = [
+        (len(keys & fields), kind)
+        for name, kind in KINDS.items()
+        if (fields := set(MODELS[kind].model_fields))
+        and any(words.did_you_mean(key, [name]) for key in keys - fields)
+    ]
+    if similar and not kinds:
+        return max(similar)[1]
     text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
     unclear = document.mistake((), f"{text} (playbook) or base (image)")
     raise errors.ConfigError([unclear])
