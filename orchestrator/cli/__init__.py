@@ -1,8 +1,8 @@
-"""The command line: arguments and exit codes, and nothing else.
+"""The command line: what every command shares.
 
-``options`` holds what several commands take, ``command`` what all share (``--json``, ``--state``,
-``-v``, errors, signals); ``provisioning``, ``sweeps``, ``upkeep`` and ``files`` are the commands. A
-new command is a thin module in ``verbs/`` and a function in one of these.
+``command`` names them and makes one of a function in ``verbs`` (``--json``, ``--state``, ``-v``,
+errors, signals), ``options`` has the options of several. A new command is a module in ``verbs/``
+and an entry in ``command``.
 """
 
 from orchestrator.cli.app import main

@@ -7,18 +7,39 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from orchestrator import __version__, errors, words
-from orchestrator.cli import comparing, evidence, files, provisioning, sweeps, upkeep
-from orchestrator.cli.command import stopped_code
-from orchestrator.console import output
+from orchestrator import __version__, errors
+from orchestrator.cli.command import (
+    COMMANDS,
+    GROUPS,
+    close_output,
+    load,
+    refuse_output,
+    stopped_code,
+)
 from orchestrator.signals import SIGNALS, Stopped
 
+_OF_THE_PARSER = re.compile("^Invalid value(: | for )|(?<=: )Value error, ")
+_HINT = re.compile(r" (Did you mean .*\?)$| \((Possible options: .*)\)$")
+# The parent of all that the parser refuses; not every version of typer has a name for it.
+_WrongUsage: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
+
+
+class Group(TyperGroup):
+    """Commands that are imported when one of them is called: `--help` answers at once."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        path = f"{self.name} {name}" if self.name in GROUPS else str(name)
+        return name, load(path) if path in COMMANDS else command, rest
+
+
 app = typer.Typer(
-    name="dlperf-orch",
+    cls=Group,
     help="Run distributed deep-learning benchmarks on a cluster and measure them so that every"
     " number can be traced to the bytes that it came from.",
     no_args_is_help=True,
@@ -26,10 +47,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-_OF_THE_PARSER = re.compile("^Invalid value(: | for )|(?<=: )Value error, ")
-_NO_COMMAND = re.compile("No such command '(.+?)'[.]")
-# The parent of all that the parser refuses; not every version of typer has a name for it.
-_WrongUsage: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 
 
 @app.callback(invoke_without_command=True)
@@ -47,19 +64,26 @@ def start(
         raise typer.Exit(2)
 
 
-for part in (provisioning.app, sweeps.app, evidence.app, comparing.app, upkeep.app, files.app):
-    app.add_typer(part)
-app.add_typer(upkeep.data_sets, name="data", rich_help_panel=None)
-app.add_typer(files.inspecting, name="inspect", rich_help_panel=None)
+_groups = {name: typer.Typer(cls=Group, help=text) for name, text in GROUPS.items()}
+for path, sentence in COMMANDS.items():
+    *group, own = path.split()
+    (_groups[group[0]] if group else app).command(own, help=sentence)(lambda: None)
+for name, one in _groups.items():
+    app.add_typer(one, name=name, no_args_is_help=True)
 
 
 def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
     SIGNALS.take()
     try:
-        output.guard()
-        SIGNALS.end(app(standalone_mode=False))
-    except errors.LocalError as error:  # of `--help`; commands print theirs
+        if sys.stdout is None:
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
+            raise refuse_output("it is closed")
+        try:
+            SIGNALS.end(app(standalone_mode=False))
+        except OSError as error:  # of `--help`
+            sys.exit(close_output(error))
+    except errors.LocalError as error:
         _end(error)
     except Stopped as stopped:
         sys.exit(stopped_code(stopped, _wants_json(), None))
@@ -83,23 +107,9 @@ def _refuse_usage(error: typer.BadParameter) -> None:
     if error.ctx and cause == error.ctx.get_help():  # a group without a command
         typer.echo(cause, err=True)
         cause = "Missing command"
-    if unknown := _unknown(error):
-        kind, name, names = unknown
-        cause = f"No such {kind} {name!r}"
-        fix = words.did_you_mean(name, names) or fix
+    if hint := _HINT.search(cause):
+        cause, fix = cause[: hint.start()], (hint[1] or hint[2]).lower()
     _end(errors.UsageError(cause, code="USAGE", fix=fix))
-
-
-def _unknown(error: typer.BadParameter) -> tuple[str, str, list[str]] | None:
-    context = error.ctx
-    if context is None:
-        return None
-    option = getattr(error, "option_name", "")
-    if option and error.format_message().startswith("No such option"):
-        return "option", option, [name for one in context.command.params for name in one.opts]
-    if found := _NO_COMMAND.match(error.format_message()):
-        return "command", found[1], list(getattr(context.command, "commands", ()))
-    return None
 
 
 def _end(error: errors.DlperfError) -> NoReturn:

@@ -1,31 +1,65 @@
-"""Shared by all commands: --json, --state and --verbose, errors, and signals."""
+"""The names of all commands, and what they share: --json, --state, -v, errors and signals."""
 
-import functools
-import inspect
+import errno
 import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command
 
 from orchestrator import errors
-from orchestrator.cli import examples
-from orchestrator.cli.options import DEFAULT_STATE, AlwaysJson, Json, State, Verbose
+from orchestrator.cli import debug_log
+from orchestrator.cli.options import DEFAULT_STATE, Json, State, Verbose
 from orchestrator.signals import SIGNALS, Stopped
 
-if TYPE_CHECKING:  # what commands need is imported when one runs: `--help` answers at once
+if TYPE_CHECKING:  # loaded when a command runs: `--help` answers at once
     from orchestrator.console import Voice
     from orchestrator.state.store import Store
 
+COMMANDS: Mapping[str, str] = {
+    "init": "Ask machines what they have, and write an inventory of them.",
+    "provision": "Prepare images on nodes, and check that they are fit.",
+    "sweep": "Run every trial that has no valid outcome yet, then collect.",
+    "status": "Show what a sweep has done and what of it runs where.",
+    "logs": "Print a trial's raw log. Default: the trial that runs, else the last one.",
+    "stop": "End a sweep and everything that it started. Nothing else is ended.",
+    "collect": "Turn logs into medians, speedups, tables and reports.",
+    "archive": "Write a sweep with all its logs and records into one file.",
+    "verify": "Derive every number again from raw logs. What differs is named.",
+    "explain": "Show how a case's number came to be. Trials, log lines, formula, nodes, command.",
+    "compare": "Compare two sweeps. Different, the same, or too few trials to tell.",
+    "clean": "Remove what finished sweeps left on nodes. Only those of this state folder.",
+    "trust": "Show nodes' host keys, and trust them after a yes. They are added to known_hosts.",
+    "bundle": "Write images and downloads into a folder. `provision --bundle` takes them.",
+    "published": "List published results of these benchmarks, with their sources.",
+    "check": "Check inventories, playbooks and image files. Nothing is reached or changed.",
+    "schema": "Print the JSON Schema of a kind of file, for editors.",
+    "list": "List what is here and what is shipped.",
+    "data check": "Check that a data set is complete and the same on every node.",
+    "data prepare": "Prepare a data set on nodes that lack it. Nothing is overwritten.",
+    "inspect topology": "Read `nvidia-smi topo -m`.",
+    "inspect ibstat": "Read `ibstat`.",
+    "inspect gpu": "Read `nvidia-smi -q -x`.",
+    "inspect log": "Read a training log.",
+}
+GROUPS: Mapping[str, str] = {
+    "data": "Check data sets on the nodes, and prepare them there.",
+    "inspect": "Parse a recorded output, and print it as JSON.",
+}
 Made = TypeVar("Made", bound=Callable[..., Any])
 LeftoverCheck = Callable[[], None]
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_MODULES = {"list": "list_", "schema": "check"}
+_ON_TERMINAL = sys.stdout is not None and sys.stdout.isatty()
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
+_loaded: dict[str, "_Command"] = {}
 
 
 def quote_command() -> str:
@@ -33,18 +67,19 @@ def quote_command() -> str:
     return shlex.join(("dlperf-orch", *sys.argv[1:]))
 
 
-@dataclass
-class Face:
-    """The options that every command has, and its output.
+class Face(typer.Context):
+    """The context of a command: the options that every command has, and its output.
 
-    Args:
-        logged: whether remote commands are written to the debug log.
+    Attributes:
+        is_look: True if only Ctrl-C ends it, which then is no error.
+        left: called after a signal; raises LeftoverError for tasks that may still run.
     """
 
-    as_json: bool
-    state: Path
-    verbose: bool
-    logged: bool
+    as_json = False
+    state: Path = DEFAULT_STATE
+    verbose = False
+    is_look = False
+    left: LeftoverCheck | None = None
 
     @cached_property
     def voice(self) -> "Voice":
@@ -58,26 +93,12 @@ class Face:
 
         return Store(self.state)
 
-    def run(self, work: Callable[[], int], left: LeftoverCheck | None = None) -> NoReturn:
-        """Run a command's work, print its error, and exit with its code.
-
-        Args:
-            left: called after a signal; raises LeftoverError for tasks that may still run.
-        """
-        try:
-            code = self._run(work)
-        except Stopped as stopped:
-            code = stopped_code(stopped, self.as_json, left)
-        raise typer.Exit(code)
-
-    def _run(self, work: Callable[[], int]) -> int:
+    def run(self, work: Callable[[], int]) -> int:
+        """Run a command's work and print its error; return its exit code."""
         voice = self.voice
         try:
             SIGNALS.begin()
-            if self.logged:
-                from orchestrator.cli import debug_log
-
-                debug_log.begin(self.state, voice.line if self.verbose else None)
+            debug_log.begin(self.state, voice.line if self.verbose else None)
             code = work()
             sys.stdout.flush()
             SIGNALS.leave()
@@ -85,61 +106,49 @@ class Face:
             SIGNALS.leave()
             voice.error(error)
             code = error.exit_code
+        except Stopped as stopped:
+            if self.is_look and not self.as_json and stopped.number == signal.SIGINT:
+                return stopped.exit_code
+            code = stopped_code(stopped, self.as_json, self.left)
         except OSError as error:
-            if not voice.is_unheard(error):
-                raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 141
-        finally:
-            voice.rested()
+            code = close_output(error)
         return code
 
 
-def command(
-    app: typer.Typer,
-    name: str | None = None,
-    *,
-    has_state: bool = True,
-    nodes: bool = False,
-    json_only: bool = False,
-    runs_itself: bool = False,
-) -> Callable[[Made], Made]:
-    """Make a command of a function that is given a ``Face`` and its own options.
+class _Command(TyperCommand):
+    context_class = Face
+    json_only = False
+
+    def invoke(self, ctx: Any) -> NoReturn:
+        for name in ("as_json", "state", "verbose"):
+            setattr(ctx, name, ctx.params.pop(name))
+        ctx.as_json |= self.json_only
+        raise typer.Exit(ctx.run(partial(super().invoke, ctx)))
+
+
+def command(name: str, *examples: str, json_only: bool = False) -> Callable[[Made], Made]:
+    """Make a command of a function that takes a ``Face`` and its own options.
 
     Args:
-        has_state: whether it knows a state folder (``--state``).
-        nodes: whether it may reach nodes: it has a debug log, and ``--verbose``.
+        examples: command lines, which end its help.
         json_only: its only output is JSON.
-        runs_itself: it calls ``Face.run`` itself.
     """
-    more = [_option("as_json", False, AlwaysJson if json_only else Json)]
-    more += [_option("state", DEFAULT_STATE, State)] if has_state else []
-    more += [_option("verbose", False, Verbose)] if nodes else []
 
     def decorated(body: Made) -> Made:
-        def called(
-            as_json: bool = False, state: Path = DEFAULT_STATE, verbose: bool = False, **own: Any
-        ) -> None:
-            face = Face(as_json or json_only, state, verbose, logged=nodes)
-            if runs_itself:
-                body(face, **own)
-            face.run(lambda: body(face, **own))
-
-        _sign(called, body, more)
-        app.command(name, epilog=examples.epilog(body.__name__))(called)
+        made = _build(body, name, examples)
+        made.json_only = json_only
+        made.params += _build(_common, name, ()).params
+        _loaded[name] = made
         return body
 
     return decorated
 
 
-def run_look(face: Face, look: Callable[[], int]) -> int:
-    """Run a look that only Ctrl-C ends, which then is no error; its exit code."""
-    try:
-        return look()
-    except Stopped as stopped:
-        if face.voice.as_json or stopped.number != signal.SIGINT:
-            raise
-        return stopped.exit_code
+def load(name: str) -> TyperCommand:
+    """Return a command; its module is imported now."""
+    first = name.split()[0]
+    import_module(f"orchestrator.verbs.{_MODULES.get(first, first)}")
+    return _loaded[name]
 
 
 def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) -> int:
@@ -158,17 +167,42 @@ def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) ->
     return reported.exit_code
 
 
-def _option(name: str, default: object, annotation: object) -> inspect.Parameter:
-    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
+def close_output(error: OSError) -> int:
+    """Return the exit code after standard output has lost its reader or its terminal.
+
+    Raises:
+        LocalError: STDOUT; it cannot be written.
+        OSError: it is another failure.
+    """
+    hung_up = error.errno == errno.EIO and _ON_TERMINAL and not sys.stdout.isatty()
+    unheard = isinstance(error, BrokenPipeError) or hung_up
+    if not unheard and (error.errno not in _FULL or error.filename):
+        raise error
+    # What is still buffered would fail again at the end of the interpreter.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if unheard:
+        return 141
+    raise refuse_output(str(error.strerror)) from error
 
 
-def _sign(
-    called: Callable[..., None], body: Callable[..., Any], more: list[inspect.Parameter]
-) -> None:
-    """Give ``called`` the signature of ``body`` without its first parameter, and with ``more``."""
-    _, *own = inspect.signature(body, eval_str=True).parameters.values()
-    functools.update_wrapper(called, body, assigned=("__module__", "__name__", "__doc__"))
-    del called.__dict__["__wrapped__"]
-    parameters = [*(parameter.replace(kind=_KEYWORD) for parameter in own), *more]
-    called.__dict__["__signature__"] = inspect.Signature(parameters)
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+def refuse_output(why: str) -> errors.LocalError:
+    return errors.LocalError(
+        f"standard output cannot be written: {why}",
+        code="STDOUT",
+        fix="write it elsewhere; what the command did otherwise is done",
+    )
+
+
+def _common(as_json: Json = False, state: State = DEFAULT_STATE, verbose: Verbose = False) -> None:
+    """Take the options of every command."""
+
+
+def _build(function: Callable[..., Any], name: str, examples: Sequence[str]) -> _Command:
+    head = "Examples:" if len(examples) > 1 else "Example:"
+    # After \b lines are not wrapped: a shell has to take an example as it is shown.
+    epilog = "\n".join(("\b", head, *(f"  dlperf-orch {line}" for line in examples)))
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name.split()[-1], cls=_Command, help=COMMANDS[name], epilog=epilog)(function)
+    made = get_command(app)
+    assert isinstance(made, _Command)
+    return made

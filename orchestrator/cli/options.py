@@ -1,5 +1,6 @@
 """Options of several commands, their completion and checks; what they do is in ``command``."""
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestrator import errors
 from orchestrator.model.log import Rule
 
 if TYPE_CHECKING:
@@ -14,8 +16,7 @@ if TYPE_CHECKING:
     from orchestrator.files import shipped
 
 DEFAULT_STATE = Path(".dlperf")
-_WHOLE = re.compile(r"[0-9]{1,9}")
-_SECONDS = re.compile(r"[0-9]{1,4}([.][0-9]{1,9})?")
+_WINDOW = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
 
 
 def _shipped(kind: "shipped.Kind") -> Callable[[], list[str]]:
@@ -34,63 +35,19 @@ def _workloads() -> list[str]:
 
 
 def _sweeps(context: typer.Context) -> list[str]:
-    from orchestrator.state.store import Store
-    from orchestrator.verbs import complete
-
-    return complete.sweep_names(Store(context.params.get("state") or DEFAULT_STATE))
-
-
-def _cases(context: typer.Context, incomplete: str) -> list[str]:
-    from orchestrator.verbs import complete
-
-    # Before a value that is still missing the parser leaves positional words where they were.
-    playbook = context.params.get("playbook") or next(iter(context.args), None)
-    return complete.case_names(playbook, incomplete)
+    # By folder name: no record is read for a TAB.
+    folder = Path(context.params.get("state") or DEFAULT_STATE)
+    return sorted(path.parent.name for path in folder.glob("sweeps/*/sweep.json"))
 
 
 def _trials(context: typer.Context) -> list[str]:
     from orchestrator.state.store import Store
-    from orchestrator.verbs import complete
 
-    store = Store(context.params.get("state") or DEFAULT_STATE)
-    names = complete.trial_names(store, context.params.get("sweep_id"))
-    # Only a trial has a log of its own; a number belongs to a case.
-    of_case = context.command.name == "explain"
-    return list(dict.fromkeys(case if of_case else trial for case, trial in names))
-
-
-def among(*names: str) -> Callable[[], list[str]]:
-    """Return the completion of an argument that is one of these."""
-    return lambda: list(names)
-
-
-def _folder(named: str | Path) -> Path:
-    if not str(named):  # which Path takes for the working folder
-        raise typer.BadParameter("got nothing; needed a folder, such as .dlperf")
-    return Path(named)
-
-
-def whole(least: int, most: int | None = None) -> Callable[[str | int], int]:
-    """Return a parser of whole numbers between these."""
-    span = f", at least {least}" if most is None else f" from {least} to {most}"
-
-    def parsed(text: str | int) -> int:
-        if not _WHOLE.fullmatch(str(text)) or not least <= int(text) <= (most or int(text)):
-            raise typer.BadParameter(f"got {text!r}; needed a whole number{span}")
-        return int(text)
-
-    return parsed
-
-
-def seconds(text: str | float) -> float:
-    """Parse the seconds to wait between two updates.
-
-    Raises:
-        BadParameter: it is no number, or none that makes sense.
-    """
-    if not _SECONDS.fullmatch(str(text)) or not 0.5 <= float(text) <= 3600:
-        raise typer.BadParameter(f"got {text!r}; needed seconds from 0.5 to 3600")
-    return float(text)
+    store, sweep = Store(context.params.get("state") or DEFAULT_STATE), context.params["sweep_id"]
+    with contextlib.suppress(errors.DlperfError, OSError):
+        trials = store.sweep(sweep or None).record().plan.trials
+        return [trial.name for trial in trials]
+    return []
 
 
 def window(text: str | None) -> tuple[int, int] | None:
@@ -101,84 +58,53 @@ def window(text: str | None) -> tuple[int, int] | None:
     """
     if text is None:
         return None
-    first, colon, last = text.partition(":")
-    if not (colon and all(_WHOLE.fullmatch(word) for word in (first, last))):
-        raise typer.BadParameter(
-            f"got {text!r}; needed first:last, such as 20:120", param_hint="--window"
-        )
-    if not int(first) < int(last):
-        raise typer.BadParameter(
-            f"got {text!r}; needed the first iteration before the last", param_hint="--window"
-        )
-    return int(first), int(last)
+    found = _WINDOW.fullmatch(text)
+    if not found or int(found[1]) >= int(found[2]):
+        needed = "first:last iteration with the first before the last, such as 20:120"
+        raise typer.BadParameter(f"got {text!r}; needed {needed}", param_hint="--window")
+    return int(found[1]), int(found[2])
 
 
 WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; default: the newest."
 PLAYBOOKS, INVENTORIES = _shipped("playbooks"), _shipped("inventory")
 IMAGES = _shipped("images")
-CASES, SWEEPS, TRIALS, WORKLOADS = _cases, _sweeps, _trials, _workloads
+SWEEPS, TRIALS, WORKLOADS = _sweeps, _trials, _workloads
 
 State = Annotated[
-    Path,
-    typer.Option(
-        "--state",
-        envvar="DLPERF_STATE",
-        metavar="PATH",
-        parser=_folder,
-        help="State folder: sweeps, logs, results.",
-    ),
+    Path, typer.Option(envvar="DLPERF_STATE", metavar="PATH", parser=Path, help="State folder.")
 ]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show what is also written to the debug log.")
-]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the debug log's lines.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-AlwaysJson = Annotated[bool, typer.Option("--json", help="No effect: the output is always JSON.")]
-Inventory = Annotated[
-    str, typer.Argument(help="An inventory: path or name.", autocompletion=INVENTORIES)
-]
+Inventory = Annotated[str, typer.Argument(help="Path or name.", autocompletion=INVENTORIES)]
 FitInventory = Annotated[
-    str | None,
-    typer.Option(help="Default: the last one found fit.", autocompletion=INVENTORIES),
+    str | None, typer.Option(help="Default: the last one fit.", autocompletion=INVENTORIES)
 ]
 WHICH_FILE = "A sweep's id or its beginning, folder, playbook or archive; default: the newest."
 Which = Annotated[str | None, typer.Argument(metavar="SWEEP", help=WHICH, autocompletion=SWEEPS)]
 WhichFile = Annotated[
     str | None, typer.Argument(metavar="SWEEP", help=WHICH_FILE, autocompletion=SWEEPS)
 ]
-Nodes = Annotated[
-    str | None, typer.Option(help="Only these nodes: names, globs, !NAME for all but one.")
-]
+Nodes = Annotated[str | None, typer.Option(help="Only these: names, globs, !NAME for all but one.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
-Repeats = Annotated[
-    int | None, typer.Option(parser=whole(1, 1000), metavar="N", help="Trials per case, at most.")
-]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Do not count trials that the state of a node marks."),
-]
+Repeats = Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Per case.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Leave out trials on marked nodes.")]
 DataSet = Annotated[str, typer.Argument(help="Its name in inventories, such as imagenet.")]
 Window = Annotated[str | None, typer.Option("--window", help="first:last iteration.")]
 Logs = Annotated[Path | None, typer.Option(help="A folder of logs, without a sweep.")]
-LogWorkload = Annotated[
-    str | None, typer.Option(help="What wrote those logs.", autocompletion=WORKLOADS)
-]
+LogWorkload = Annotated[str | None, typer.Option(help="Their writer.", autocompletion=WORKLOADS)]
 LogRule = Annotated[Rule | None, typer.Option(help="How throughput is taken from logs.")]
 
 
 def needs(partner: str, given: bool, **options: object) -> None:
-    """Refuse options that mean nothing without another.
-
-    Args:
-        partner: that other one, as it is typed.
-        given: whether it was.
-        options: their values, by their names in Python; nothing, or false, where not given.
+    """Refuse options, by their names in Python, that mean nothing without another.
 
     Raises:
         BadParameter: naming the first of them.
     """
-    alone = [name for name, value in options.items() if value and not given]
-    if alone:
-        raise typer.BadParameter(f"--{alone[0].replace('_', '-')} means nothing without {partner}")
+    for name, value in options.items():
+        if value and not given:
+            named = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{named} means nothing without {partner}")
 
 
 def reading(

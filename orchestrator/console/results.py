@@ -1,36 +1,34 @@
 """The tables of a report as people see them on a terminal."""
 
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from orchestrator import words
 from orchestrator.model.report import Report
-from orchestrator.model.result import Result, Watched
+from orchestrator.model.result import Result
+
+if TYPE_CHECKING:
+    from orchestrator.console.voice import Voice
 
 SPARE = ("CI coverage", "interval", "transport", "spread", "efficiency")
 """Columns that a narrow terminal goes without, in this order."""
 
 
-Shown = tuple[str, Sequence[str], Sequence[Sequence[str]], Sequence[str]]
-"""A table's title, head and rows, and the columns that may be hidden, in that order."""
-
-
-def tables_of(report: Report) -> Iterable[Shown]:
-    """Yield medians and speedups, published results, canary, speeds of nodes, logs of no case."""
-    if report.results:
-        head = ("case", "batch", "precision", report.unit, "speedup", "efficiency")
-        more = ("trials", "spread", "interval", "CI coverage", "transport", "marks")
-        rows = [_row(report, result) for result in report.results]
-        yield report.source, (*head, *more), rows, SPARE
-        yield _published_results(report)
-        if report.canary:
-            yield _canary(report, report.canary)
-    speeds = [(it.node, str(it.trials), f"{it.speed:.3f}") for it in report.node_speeds]
-    yield "Nodes beside one another", ("node", "trials", "speed"), speeds, ()
-    yield _lone(report)
-
-
-def _published_results(report: Report) -> Shown:
-    rows: list[Sequence[str]] = []
+def show(report: Report, voice: "Voice") -> None:
+    """Print medians and speedups, published results, and logs of no case."""
+    unit = report.unit
+    head: tuple[str, ...] = (
+        "case",
+        "batch",
+        "precision",
+        unit,
+        "speedup",
+        "efficiency",
+        "trials",
+        "spread",
+    )
+    head += ("interval", "CI coverage", "transport", "marks")
+    voice.table(report.source, head, [_row(report, result) for result in report.results], SPARE)
+    rows = []
     for result in report.results:
         if not (published := report.published_for(result)):
             continue
@@ -47,36 +45,21 @@ def _published_results(report: Report) -> Shown:
             first.source + (f" (and {len(others)} more in the report)" if others else ""),
         )
         rows.append(row)
-    head = ("published by", "case", "precision", report.unit, "difference", "GPUs", "source")
-    return "Published results of these cases", head, rows, ("source", "GPUs")
-
-
-def _canary(report: Report, watched: Watched) -> Shown:
-    case = watched.case
-    title = f"Canary {case.placement}, batch {case.micro_batch_size}, {case.precision}"
-    rows = [
-        (place, _number(trial.throughput), trial.state, codes)
-        for place, trial in zip(watched.places, watched.trials, strict=True)
-        for codes in (" ".join(mark.code for mark in (*trial.problems, *watched.marks)),)
-    ]
-    return title, ("measured at", report.unit, "state", "marks"), rows, ()
-
-
-def _lone(report: Report) -> Shown:
-    rows = [
+    head = ("published by", "case", "precision", unit, "difference", "GPUs", "source")
+    voice.table("Published results of these cases", head, rows, ("source", "GPUs"))
+    keys = ("world_size", "micro_batch_size", "precision")
+    lone = [
         (
-            str(lone.log.config.get("world_size", "?")),
-            str(lone.log.config.get("micro_batch_size", "?")),
-            str(lone.log.config.get("precision", "?")),
-            _number(lone.throughput),
-            _number(lone.log.rate.mean if lone.log.rate else None),
-            " ".join(problem.code for problem in lone.problems),
-            words.printable(lone.path),
+            *(str(it.log.config.get(key, "?")) for key in keys),
+            _number(it.throughput),
+            _number(it.log.rate.mean if it.log.rate else None),
+            " ".join(problem.code for problem in it.problems),
+            words.printable(it.path),
         )
-        for lone in report.lone
+        for it in report.lone
     ]
-    head = ("world size", "batch", "precision", report.unit, "mean of printed", "problems", "log")
-    return f"Logs in {report.source}", head, rows, ()
+    head = ("world size", "batch", "precision", unit, "mean of printed", "problems", "log")
+    voice.table(f"Logs in {report.source}", head, lone)
 
 
 def _number(value: float | None) -> str:

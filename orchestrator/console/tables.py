@@ -4,35 +4,18 @@ import itertools
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
 _GAP = "   "
 _NUMBERS = re.compile(r"[-+0-9.,:%x/ ]*|n/a")
 
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A title, the names of columns, and rows of as many cells."""
-
-    title: str
-    head: tuple[str, ...]
-    rows: Sequence[Sequence[str]]
-
-    def column(self, number: int) -> list[str]:
-        return [row[number] for row in self.rows]
-
-    def of(self, numbers: Sequence[int]) -> "Table":
-        """Return a table with only these columns."""
-        rows = [[row[number] for number in numbers] for row in self.rows]
-        return Table(self.title, tuple(self.head[number] for number in numbers), rows)
+Column = tuple[str, Sequence[str]]
+"""A name and the cells below it."""
 
 
-def wrap(line: str, width: int, further: str = "  ") -> str:
+def wrap(line: str, width: int, further: str = "  ") -> list[str]:
     """Wrap the line between words, with ``further`` before each line after the first."""
-    if len(line) <= width:
-        return line
     begin = line[: len(line) - len(line.lstrip())]
     pieces = textwrap.wrap(
         line.lstrip(),
@@ -42,84 +25,60 @@ def wrap(line: str, width: int, further: str = "  ") -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return "\n".join(pieces)
+    return pieces if len(line) > width else [line]
 
 
-def drop_empty_columns(table: Table) -> Table:
-    return table.of([n for n in range(len(table.head)) if any(table.column(n))])
-
-
-def drop_columns(table: Table, width: int, spare: Sequence[str]) -> Table | None:
-    """Drop the spare columns that must go for no word to break; None if it is too wide still.
+def render(
+    columns: Sequence[Column], width: int, spare: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the lines of a table without its empty columns, and the columns that are hidden.
 
     Args:
-        width: characters in a line.
+        width: characters in a line; if no word fits, rows become lines of ``name: cell``.
         spare: columns that may be hidden, in that order.
     """
+    full = [(name, cells) for name, cells in columns if any(cells)]
     for gone in range(len(spare) + 1):
-        kept = [n for n, name in enumerate(table.head) if name not in spare[:gone]]
-        narrower = table.of(kept)
-        if _measure_table(narrower) <= width:
-            return narrower
-    return None
+        shown = [column for column in full if column[0] not in spare[:gone]]
+        if sum(map(_least, shown)) + len(_GAP) * (len(shown) - 1) <= width:
+            hidden = [column[0] for column in full if column not in shown]
+            return [*_draw(shown, width), ""], hidden
+    names = [name for name, _ in full]
+    lines: list[str] = []
+    for row in zip(*(cells for _, cells in full), strict=True):
+        lines += ["", *(f"{name}: {cell}" for name, cell in zip(names, row, strict=True) if cell)]
+    return [*lines, ""], []
 
 
-def draw(table: Table, width: int) -> Iterator[str]:
-    """Yield the lines of the table: numbers on the right, cells wrapped between words."""
-    widths = _choose_widths(table, width)
-    right = [_is_numbers(table.column(number)) for number in range(len(widths))]
-    yield from _row(table.head, widths, right)
-    yield _GAP.join("-" * size for size in widths)
-    for row in table.rows:
-        yield from _row(row, widths, right)
-    yield ""
-
-
-def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    wraps = [wrap(cell, size, "").split("\n") for cell, size in zip(cells, widths, strict=True)]
-    for line in itertools.zip_longest(*wraps, fillvalue=""):
-        padded = (
-            " " * (size - cell_len(piece)) + piece
-            if is_right
-            else piece + " " * (size - cell_len(piece))
-            for piece, size, is_right in zip(line, widths, right, strict=True)
-        )
-        yield _GAP.join(padded).rstrip()
-
-
-def _choose_widths(table: Table, width: int) -> list[int]:
-    """Return the width of each column: that of its cells, the widest ones narrowed to fit."""
-    least = [_measure_column(table, number) for number in range(len(table.head))]
-    widths = [
-        max(cell_len(cell) for cell in (name, *table.column(number)))
-        for number, name in enumerate(table.head)
-    ]
+def _draw(columns: Sequence[Column], width: int) -> Iterator[str]:
+    """Yield lines: numbers on the right, the widest columns narrowed until all of them fit."""
+    least = [_least(column) for column in columns]
+    widths = [max(map(cell_len, (name, *cells))) for name, cells in columns]
     while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
         widest = max(range(len(widths)), key=lambda n: (widths[n] > least[n], widths[n]))
         widths[widest] -= 1
-    return widths
-
-
-def records(table: Table) -> Iterator[str]:
-    """Yield each row as ``name: cell`` lines, for a terminal that is too narrow for columns."""
-    for row in table.rows:
-        yield ""
-        yield from (f"{name}: {cell}" for name, cell in zip(table.head, row, strict=True) if cell)
-    yield ""
+    right = [_is_numbers(cells) for _, cells in columns]
+    rule = ["-" * size for size in widths]
+    rows = zip(
+        *((name, dashes, *cells) for (name, cells), dashes in zip(columns, rule, strict=True)),
+        strict=True,
+    )
+    for row in rows:
+        wrapped = [wrap(cell, size, "") for cell, size in zip(row, widths, strict=True)]
+        for line in itertools.zip_longest(*wrapped, fillvalue=""):
+            padded = []
+            for piece, size, is_right in zip(line, widths, right, strict=True):
+                blank = " " * (size - cell_len(piece))
+                padded.append(blank + piece if is_right else piece + blank)
+            yield _GAP.join(padded).rstrip()
 
 
 def _is_numbers(cells: Sequence[str]) -> bool:
     return all(_NUMBERS.fullmatch(cell) for cell in cells)
 
 
-def _measure_table(table: Table) -> int:
-    columns = range(len(table.head))
-    gaps = len(_GAP) * (len(table.head) - 1)
-    return sum(_measure_column(table, number) for number in columns) + gaps
-
-
-def _measure_column(table: Table, number: int) -> int:
+def _least(column: Column) -> int:
     """Return a column's minimum width: its longest word, or longest cell if it has numbers."""
-    cells = table.column(number)
+    name, cells = column
     whole = cells if _is_numbers(cells) else [word for cell in cells for word in cell.split()]
-    return max(map(len, (*whole, *table.head[number].split())), default=0)
+    return max(map(len, (*whole, *name.split())), default=0)

@@ -1,6 +1,5 @@
 """The live view of a sweep: what a terminal shows while it runs, plain lines elsewhere."""
 
-import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -13,24 +12,23 @@ from rich.text import Text
 from orchestrator.words import duration
 
 PLAIN_EVERY_S = 30.0
+_IDLE = ("", 0, 0.0)
 
 
 class Row:
-    """One running trial of a view and its attempts; used by one thread."""
+    """One trial of a view and its attempts; used by one thread."""
 
-    def __init__(self, view: "View", name: str, iterations: int) -> None:
-        self._view, self._name, self._of = view, name, iterations
+    def __init__(self, view: "View", name: str, iterations: int, number: int) -> None:
+        self.view, self.name, self._of, self.number = view, name, iterations, number
         # Attempt, iteration and rate change as one: another thread draws them.
-        self._now = ("", 0, 0.0)
+        self._now = _IDLE
         self._began = self._printed_at = time.monotonic()
-        self.number = 0
 
     def __enter__(self) -> "Row":
-        self._view.enter(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._view.leave(self)
+        self._now = _IDLE
 
     @property
     def share(self) -> float:
@@ -41,22 +39,22 @@ class Row:
     def attempt(self, number: int) -> None:
         """Begin an attempt."""
         self._began = self._printed_at = time.monotonic()
-        self._now = (f"{self._name} a{number}", 0, 0.0)
-        self._view.begin_attempt(self, f"{self._now[0]}: started")
+        self._now = (f"{self.name} a{number}", 0, 0.0)
+        self.view.print_progress(self, f"{self._now[0]}: started")
 
     def progress(self, iteration: int, rate: float) -> None:
         """Show the iteration that the attempt has reached, and its rate in samples per second."""
         self._now = (self._now[0], iteration, rate)
         if time.monotonic() - self._printed_at > PLAIN_EVERY_S:
             self._printed_at = time.monotonic()
-            self._view.print_progress(self)
+            self.view.print_progress(self, str(self))
 
     def ended(self, state: str, words: str, *, final: bool) -> None:
         """End the attempt; ``final`` if its trial needs no further one."""
         took = duration(time.monotonic() - self._began)
         line = f"{self._now[0]}: {state}, {words}, took {took}"
-        self._now = ("", 0, 0.0)
-        self._view.end_attempt(self, line, state, final=final)
+        self._now = _IDLE
+        self.view.end_attempt(self, line, state, final=final)
 
     def __str__(self) -> str:
         attempt, iteration, rate = self._now
@@ -71,8 +69,7 @@ class Row:
 class View:
     """A sweep while it runs: live on a terminal, plain lines elsewhere.
 
-    Each trial has a row while it runs, and a number of its own. Drawing takes no lock of this
-    class: printing a line waits for drawing, and would wait for ever.
+    Drawing takes no lock of this class: printing a line waits for drawing, and would wait for ever.
 
     Args:
         say: prints a line that stays.
@@ -86,9 +83,8 @@ class View:
     ) -> None:
         self._say, self._name, self._total, self._before = say, name, total, done
         self._lock = threading.Lock()
-        self._rows: tuple[Row, ...] = ()
-        self._final: frozenset[int] = frozenset()
-        self._bad = self._most = 0
+        self._rows: dict[str, Row] = {}  # by trial, numbered in the order in which they began
+        self._ended = self._bad = 0
         self._over = False
         self._began = time.monotonic()
         # What is drawn is true only while it runs: nothing of it stays behind.
@@ -108,42 +104,28 @@ class View:
 
     def trial(self, name: str, iterations: int) -> Row:
         """Return a row for a trial, as a context to run it in, with the iterations of its log."""
-        return Row(self, name, iterations)
+        with self._lock:
+            before = self._rows.get(name)
+            number = before.number if before else self._before + len(self._rows) + 1
+            row = Row(self, name, iterations, number)
+            self._rows = {**self._rows, name: row}  # anew: another thread draws the old one
+        return row
 
     def fewer(self, trials: int) -> None:
         """Subtract trials that need not be run."""
         with self._lock:
             self._total -= trials
 
-    def enter(self, row: Row) -> None:
-        """Show the row, with the first number that is free."""
-        with self._lock:
-            taken = self._final | {other.number for other in self._rows}
-            numbers = itertools.count(self._before + 1)
-            row.number = next(number for number in numbers if number not in taken)
-            self._rows = (*self._rows, row)
-
-    def leave(self, row: Row) -> None:
-        """Take the row away; its number is free unless its trial is done."""
-        with self._lock:
-            self._rows = tuple(other for other in self._rows if other is not row)
-
-    def begin_attempt(self, row: Row, text: str) -> None:
-        with self._lock:
-            self._most = max(self._most, sum(bool(str(other)) for other in self._rows))
-            if not self._live:
-                self._line(row, text)
-
-    def print_progress(self, row: Row) -> None:
-        """Print a plain line of how far the row's trial is, if there is no live view."""
+    def print_progress(self, row: Row, text: str) -> None:
+        """Print a line about the row's trial, if there is no live view."""
         if not self._live:
             with self._lock:
-                self._line(row, str(row))
+                self._line(row, text)
 
     def end_attempt(self, row: Row, text: str, state: str, *, final: bool) -> None:
         with self._lock:
             if final:
-                self._final |= {row.number}
+                self._ended += 1
                 self._bad += state != "valid"
             left = None if state == "interrupted" else self._estimate_remaining()
             self._line(row, text + (f", about {duration(left)} left" if left else ""))
@@ -153,26 +135,25 @@ class View:
             self._say(f"[{row.number}/{self._total}] {text}")
 
     def _estimate_remaining(self) -> float | None:
-        """Estimate seconds by the trials that ended, and by running ones if several ran at once."""
-        ended = len(self._final)
-        if not ended or self._before + ended >= self._total:
+        """Estimate seconds by the trials that ended, and by the parts that running ones did."""
+        if not self._ended or self._before + self._ended >= self._total:
             return None
-        done = ended + (self._running() if self._most > 1 else 0.0)
+        done = self._ended + self._running()
         left = max(self._total - self._before - done, 0.0)
         return (time.monotonic() - self._began) / done * left
 
     def _running(self) -> float:
-        return sum(row.share for row in self._rows)
+        return sum(row.share for row in self._rows.values())
 
     def __rich__(self) -> Group:
-        left, finished = self._estimate_remaining(), self._before + len(self._final)
+        left, finished = self._estimate_remaining(), self._before + self._ended
         head = (
             f"{self._name}: {finished} of {self._total} trials"
             + (f", {self._bad} not valid" if self._bad else "")
             + f", {duration(time.monotonic() - self._began)} elapsed"
             + (f", about {duration(left)} left" if left else "")
         )
+        running = [Text(words) for row in self._rows.values() if (words := str(row))]
         completed = min(finished + self._running(), self._total)
         bar = ProgressBar(total=self._total, completed=completed)
-        running = [Text(words) for row in self._rows if (words := str(row))]
         return Group(Text(head), *(running or [Text("")]), bar)

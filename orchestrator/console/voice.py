@@ -1,6 +1,5 @@
 """Speaking to a person, or to a program that asked for JSON: lines, results, tables, errors."""
 
-import errno
 import json
 import re
 import sys
@@ -9,16 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from orchestrator import errors, nodeset, words
+from orchestrator import errors, nodeset
 
 if TYPE_CHECKING:  # a program that requested JSON does not wait for rich, nor for what it shows
-    from rich.status import Status
-
     from orchestrator.console.terminal import Stream
     from orchestrator.console.view import View
-    from orchestrator.model.attempt import Attempt
-    from orchestrator.model.experiment import Method
-    from orchestrator.model.plan import Plan
     from orchestrator.model.report import Report
     from orchestrator.model.site import Finding
 
@@ -41,9 +35,7 @@ class Voice:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self._status: Status | None = None
         self._worked = time.monotonic()
-        self._on_terminal = sys.stdout.isatty()
 
     @cached_property
     def _out(self) -> "Stream":
@@ -62,33 +54,15 @@ class Voice:
         """Characters in a line of the terminal; a file or a pipe has no width to fold to."""
         return self._out.width if self._out.is_terminal else sys.maxsize
 
-    def is_unheard(self, error: OSError) -> bool:
-        """Return True if the error means that standard output lost its reader or terminal."""
-        hung_up = error.errno == errno.EIO and self._on_terminal and not sys.stdout.isatty()
-        return isinstance(error, BrokenPipeError) or hung_up
-
     def line(self, text: str) -> None:
         """Print one line on standard error."""
         self._err.say(harmless(text))
 
     def working(self, text: str) -> None:
-        """Show the progress of a long step: a live line on a terminal, else one every 10 s."""
-        if not self.as_json and self._err.is_terminal:
-            from rich.text import Text
-
-            if self._status is None:
-                self._status = self._err.status("")
-                self._status.start()
-            self._status.update(Text(harmless(text)))
-        elif time.monotonic() - self._worked > WORKING_EVERY_S:
+        """Print the progress of a long step, at most once in 10 s."""
+        if time.monotonic() - self._worked > WORKING_EVERY_S:
             self._worked = time.monotonic()
             self.line(text)
-
-    def rested(self) -> None:
-        """Remove the live line: the long step is over."""
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
 
     def result(self, text: str) -> None:
         """Print lines of a result on standard output; nothing with ``as_json``."""
@@ -102,7 +76,7 @@ class Voice:
         from orchestrator.console import tables
 
         for line in lines:
-            self.result(tables.wrap(line, self._width))
+            self.result("\n".join(tables.wrap(line, self._width)))
 
     def clear(self) -> None:
         """Clear the terminal for the next look; elsewhere an empty line parts it from the last."""
@@ -171,18 +145,19 @@ class Voice:
             return
         from orchestrator.console import tables
 
-        cells = [[harmless(cell) for cell in row] for row in rows]
-        table = tables.drop_empty_columns(tables.Table(harmless(title), tuple(head), cells))
-        fitting = tables.drop_columns(table, self._width, spare)
-        self._out.say(table.title)
-        if fitting is None:
-            for line in tables.records(table):
-                self._out.say(line)
-            return
-        for line in tables.draw(fitting, self._width):
-            self._out.say(line)
-        if gone := [name for name in table.head if name not in fitting.head]:
-            self.line(f"columns hidden at this width: {', '.join(gone)}; --json has everything")
+        cells = [[harmless(cell) for cell in column] for column in zip(*rows, strict=True)]
+        columns = [*zip(head, cells, strict=True)]
+        lines, hidden = tables.render(columns, self._width, spare)
+        self._out.say("\n".join((harmless(title), *lines)))
+        if hidden:
+            self.line(f"columns hidden at this width: {', '.join(hidden)}; --json has everything")
+
+    def listing(
+        self, title: str, records: Sequence[Mapping[str, object]], spare: Sequence[str] = ()
+    ) -> None:
+        """Print records as a table with their keys as its head."""
+        head = [*(records[0] if records else ())]
+        self.table(title, head, [[*map(str, record.values())] for record in records], spare)
 
     def findings(self, findings: "Sequence[Finding]") -> None:
         """Print a table of findings, equal ones of several nodes in one row."""
@@ -197,34 +172,11 @@ class Voice:
         head = ("severity", "code", "node", "seen", "expected", "what to do")
         self.table("Findings", head, rows)
 
-    def plan(
-        self,
-        plan: "Plan",
-        attempts: "Iterable[Attempt]",
-        lines: Iterable[Mapping[str, Sequence[str]]],
-    ) -> None:
-        """Print the lines that run every trial's first attempt, each on its node.
-
-        Args:
-            lines: of each trial, by node.
-        """
-        self.result(f"playbook {plan.experiment} on cluster {plan.cluster}")
-        locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
-        self.result(f"workload {plan.workload}, image {plan.image} ({locked})")
-        self.result(f"{words.count(len(plan.trials), 'trial')}; {_method(plan.method)}")
-        for trial, attempt, by_node in zip(plan.trials, attempts, lines, strict=True):
-            self.result(f"\ntrial {trial.name} -> logs/{trial.log}")
-            for nodes, text in nodeset.fold_lines(by_node):
-                self.result(f"  on {nodes}{text}")
-            if files := nodeset.fold(file for task in attempt.tasks for file in task.files):
-                self.result(f"  a sweep writes these files first: {files}")
-
     def results(self, report: "Report") -> None:
         """Print the tables of what was measured."""
         from orchestrator.console import results
 
-        for shown in results.tables_of(report):
-            self.table(*shown)
+        results.show(report, self)
 
     def view(self, name: str, total: int, done: int) -> "View":
         """Return the live view of a sweep of ``total`` trials, of which ``done`` need no run."""
@@ -232,9 +184,3 @@ class Voice:
 
         live = not self.as_json and self._err.is_terminal
         return View(self.line, self._err if live else None, name, total, done)
-
-
-def _method(method: "Method") -> str:
-    values = method.model_dump(exclude_none=True)
-    shown = {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
-    return ", ".join(f"{key}: {value}" for key, value in shown.items())

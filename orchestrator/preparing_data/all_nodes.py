@@ -97,7 +97,6 @@ def _prepare_all(
             voice.working(f"data set {work.request.dataset.name}: {line}")
         return {name: future.result() for name, future in submitted.items()}
     finally:
-        voice.rested()
         pool.close()
 
 

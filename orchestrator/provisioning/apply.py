@@ -43,7 +43,6 @@ def prepare_images(
             held_now = there(preparing.fleet, recipe.tag)
         before = previous.images.get(name) if previous else None
         records[name] = record(preparing, recipe, held_now, before)
-    preparing.voice.rested()
     if preparing.relock or preparing.bundle:
         materials.keep_lock(preparing)
     unlocked = [

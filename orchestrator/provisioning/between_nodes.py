@@ -109,7 +109,6 @@ def _check_data(
     unreadable: list[Finding] = []
     voice.working(f"data sets: counting files on {words.count(len(nodes), 'node')}")
     answers = ask_all(list(nodes), lambda node: _count_data(fleet, nodes[node], fresh=fresh))
-    voice.rested()
     for name in names:
         for answer in answers:
             if name not in nodes[answer.node].data:

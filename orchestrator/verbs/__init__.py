@@ -1,1 +1,1 @@
-"""The program's commands, one module each; a command alone joins rules and edges."""
+"""The program's commands, one module each, with their options; they alone join rules and edges."""

@@ -1,16 +1,27 @@
 """archive: write a sweep, with the evidence for its numbers, as one file."""
 
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors, words
-from orchestrator.console import Voice
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import Which
 from orchestrator.disk import on_disk
 from orchestrator.state import archives, contents
-from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "--out", "-o", help="The file to write; default: SWEEP-ID.tar.zst here."
+    ),
+]
 
-def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voice) -> int:
+
+@command("archive", "archive smoke --output smoke.tar.zst")
+def archive(face: Face, sweep_id: Which = None, output: Output = None) -> int:
     """Write a sweep into one file; exit code.
 
     Raises:
@@ -18,12 +29,7 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
         StoreError: LOCKED, it runs; STORE-DAMAGED.
         LocalError: ARCHIVE-INCOMPLETE, evidence would be missing.
     """
-    if sweep_id and archives.is_one(Path(sweep_id)):
-        raise errors.UsageError(
-            f"{words.printable(sweep_id)} is an archive already",
-            code="NO-SWEEP",
-            fix="copy that file, or name a sweep of the state folder",
-        )
+    store, voice = face.store, face.voice
     sweep = store.sweep(sweep_id)
     sweep.record()
     target = output or Path(f"{sweep.id}{archives.SUFFIX}")
@@ -47,9 +53,6 @@ def archive(store: Store, sweep_id: str | None, output: Path | None, voice: Voic
 def _list_marks(sweep: Sweep) -> list[str]:
     marks = []
     with on_disk(sweep.folder):
-        events = sweep.folder / "events.jsonl"
-        if events.is_file() and not events.read_bytes().endswith(b"\n"):
-            marks.append("events.jsonl: its last line was cut by a crash; it is kept so")
         if not (sweep.folder / contents.SUMS).is_file():
             marks.append("no SHA256SUMS: `dlperf-orch collect` writes reports and their checksums")
     try:

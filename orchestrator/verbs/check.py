@@ -1,12 +1,16 @@
 """check and schema: validate files without changing anything; JSON Schemas for editors."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
 
 from orchestrator import errors, words
-from orchestrator.console import Voice
+from orchestrator.cli.command import Face, command
 from orchestrator.documents import Document, Where
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.inputs import json_schema, user_files
@@ -19,26 +23,27 @@ from orchestrator.schedulers import slurm_queue
 
 KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
+MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
 NOT_ASKED = (
     "not asked: whether nodes answer, have the images and data sets, and the hardware that the"
     " inventory states; `dlperf-orch provision` asks them"
 )
-MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
 
 
-def check(paths: list[str], voice: Voice) -> int:
+@command("check", "check inventory/mine.yaml playbooks/today.yaml")
+def check(
+    face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Or names.")]
+) -> int:
     """Validate every file; exit code.
-
-    Args:
-        paths: files, or names, which other commands look up.
 
     Raises:
         ConfigError: with the problems of all files.
     """
+    voice = face.voice
     mistakes: list[errors.Mistake] = []
     kinds: dict[str, str] = {}
     valid: dict[str, Cluster | Playbook | Image] = {}
-    for path in (str(path) for word in paths for path in _find_files(word)):
+    for path in (str(path) for word in files for path in _find_files(word)):
         try:
             kinds[path], valid[path] = _check(Path(path))
         except errors.ConfigError as error:
@@ -55,18 +60,15 @@ def check(paths: list[str], voice: Voice) -> int:
     return voice.finish({"files": kinds})
 
 
-def schema(kind: str) -> str:
-    """Return the JSON Schema of a kind of file, as text.
+@command("schema", "schema playbook > playbook.schema.json")
+def schema(_face: Face, kind: Literal["inventory", "playbook"]) -> int:
+    sys.stdout.write(build_schema(kind))
+    return 0
 
-    Raises:
-        UsageError: there is no such kind.
-    """
-    model = SCHEMAS.get(kind)
-    if model is None:
-        raise errors.UsageError(
-            f"there is no schema {kind!r}", code="NO-SCHEMA", fix=f"one of {', '.join(SCHEMAS)}"
-        )
-    generated = json_schema.of(model)
+
+def build_schema(kind: str) -> str:
+    """Return the JSON Schema of a kind of file, as text."""
+    generated = json_schema.of(SCHEMAS[kind])
     draft = {"$schema": "http://json-schema.org/draft-07/schema#"}
     return json.dumps({**draft, **generated, "title": f"dlperf-orch {kind}"}, indent=2) + "\n"
 

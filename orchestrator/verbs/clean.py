@@ -3,31 +3,35 @@
 import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors
-from orchestrator.console import Voice
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import DryRun, FitInventory
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.site import Finding
 from orchestrator.schedulers import locks, strays
-from orchestrator.state.store import Store
 from orchestrator.sweeping import leftovers
 
 
+@command("clean", "clean --dry-run", "clean --inventory mine --images")
 def clean(
-    store: Store, inventory: str | None, voice: Voice, *, with_images: bool, dry_run: bool
+    face: Face,
+    inventory: FitInventory = None,
+    images: Annotated[bool, typer.Option("--images", help="Unused derived images too.")] = False,
+    dry_run: DryRun = False,
 ) -> int:
     """Remove attempt folders and containers of this state folder's finished sweeps; exit code.
-
-    Args:
-        with_images: remove also images that were made from here and that no site uses.
-        dry_run: list only.
 
     Raises:
         StoreError: a controller measures there now.
     """
+    store, voice = face.store, face.voice
     cluster, path = sites.inventory(store, inventory, None, voice)
-    needed = leftovers.needed_images(store) if with_images else None
+    needed = leftovers.needed_images(store) if images else None
     others: dict[str, dict[str, str]] = {}  # by node and image, who made it
     with contextlib.ExitStack() as held:
         if not dry_run:  # only looking disturbs no measurement
@@ -43,7 +47,7 @@ def clean(
         nodes = {node.name: node for node in cluster.members}
 
         kept: dict[str, leftovers.Names] = {}
-        state = store.identity() if with_images else ""
+        state = store.identity() if images else ""
 
         def clean_node(name: str) -> leftovers.Names:
             found, open_sweeps = leftovers.look(fleet, nodes[name], settled, why)

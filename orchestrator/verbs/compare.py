@@ -1,46 +1,94 @@
 """compare: whether two sweeps differ, case by case, and whether that can be told."""
 
+import re
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from orchestrator import disk, errors, words
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes, Repeats, needs
 from orchestrator.collecting import sides
 from orchestrator.comparing import forms
-from orchestrator.comparing.comparison import Comparison, compare_sides
-from orchestrator.console import Voice
-from orchestrator.state.store import Store
+from orchestrator.comparing.comparison import compare_sides
+from orchestrator.signals import SIGNALS
+
+_PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)%?")
+Side = "A sweep (id, its beginning, folder, playbook), a results.json, or published:FRAMEWORK."
 
 
+def percent(text: str) -> float:
+    """Parse the share in ``3%`` or ``3``.
+
+    Raises:
+        BadParameter: it is not of that form.
+    """
+    found = _PERCENT.fullmatch(text.strip())
+    if not found:
+        raise typer.BadParameter(f"got {text!r}; needed percent below 100, such as 3% or 0.5%")
+    return float(found[1]) / 100
+
+
+@command(
+    "compare",
+    "compare before.tar.zst after.tar.zst --fail-if-slower 3%",
+    "compare today published:ngc-pytorch",
+)
 def compare(
-    store: Store,
-    first: str,
-    second: str,
-    voice: Voice,
-    *,
-    bound: float | None = None,
-    slower: float | None = None,
-    junit: Path | None = None,
-    markdown: Path | None = None,
+    face: Face,
+    first: Annotated[str, typer.Argument(metavar="A", help=Side, autocompletion=SWEEPS)],
+    second: Annotated[str, typer.Argument(metavar="B", help=Side, autocompletion=SWEEPS)],
+    bound: Annotated[
+        float | None,
+        typer.Option(parser=percent, metavar="PERCENT", help="Noise; default: learnt, else 1%."),
+    ] = None,
+    fail_if_slower: Annotated[
+        float | None,
+        typer.Option(parser=percent, metavar="PERCENT", help="Exit 3 if B is slower by more."),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write a page of Markdown here.")] = None,
+    interleave: Annotated[
+        bool, typer.Option("--interleave", help="First run A and B, or PLAYBOOK=IMAGE, in turns.")
+    ] = False,
+    inventory: Annotated[
+        str | None, typer.Option(help="With --interleave: where.", autocompletion=INVENTORIES)
+    ] = None,
+    repeats: Repeats = None,
+    nodes: Nodes = None,
 ) -> int:
     """Compare two sides, show and write what was found; exit code.
-
-    Args:
-        bound: up to which a difference is noise, such as 0.01; None: each case's own.
-        slower: the gate's limit, such as 0.03; None without a gate.
-        junit, markdown: files to write.
 
     Raises:
         UsageError: a side cannot be found, they cannot be compared, or have no case in common.
     """
+    needs("--interleave", interleave, inventory=inventory, repeats=repeats, nodes=nodes)
+    store, voice = face.store, face.voice
+    if interleave:
+        from orchestrator.sweeping import turns
+        from orchestrator.sweeping.requested import Caller
+
+        caller = Caller(voice, SIGNALS)
+        ended = turns.take(store, (first, second), inventory, nodes, repeats, caller)
+        first, second = (sweep.id for sweep in ended)
     here, there = sides.both(store, first, second)
     earlier = () if bound is not None else tuple(sides.earlier(store, here, there))
-    comparison = compare_sides(here, there, slower, bound, earlier)
+    comparison = compare_sides(here, there, fail_if_slower, bound, earlier)
     if not comparison.rows:
         raise errors.UsageError(
             f"{first} and {second} have no case in common",
             code="NOT-COMPARABLE",
             fix="compare sweeps of the same cases: `dlperf-orch collect` shows those of each",
         )
-    show(comparison, voice)
+    for line in forms.describe_sides(comparison):
+        voice.result(line)
+    title = f"{words.count(len(comparison.rows), 'case')}, {comparison.first.unit}; {forms.HIGHER}"
+    voice.table(title, forms.HEAD, forms.build_rows(comparison), spare=forms.SPARE)
+    for text in forms.list_remarks(comparison):
+        voice.result(text)
+    if comparison.gate:
+        voice.result(comparison.gate)
     if markdown:
         _write("--markdown", markdown, forms.render_markdown(comparison))
     if junit:
@@ -52,15 +100,3 @@ def compare(
 def _write(option: str, path: Path, text: str) -> None:
     with disk.on_disk(path, fix=f"choose another {option}"), disk.replacing(path) as file:
         file.write(text.encode())
-
-
-def show(comparison: Comparison, voice: Voice) -> None:
-    """Print a comparison as a table with its remarks."""
-    for line in forms.describe_sides(comparison):
-        voice.result(line)
-    title = f"{words.count(len(comparison.rows), 'case')}, {comparison.first.unit}; {forms.HIGHER}"
-    voice.table(title, forms.HEAD, forms.build_rows(comparison), spare=forms.SPARE)
-    for text in forms.list_remarks(comparison):
-        voice.result(text)
-    if comparison.gate:
-        voice.result(comparison.gate)

@@ -1,53 +1,37 @@
 """data: check that data sets on nodes are complete and equal; prepare them there."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors, nodeset, words
-from orchestrator.console import Voice
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import DataSet, DryRun, FitInventory, Nodes
 from orchestrator.datasets.sets import DATASETS
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.preparing_data import all_nodes, held, plan, show
-from orchestrator.preparing_data.all_nodes import NodeOutcome
 from orchestrator.preparing_data.held import Holdings
 from orchestrator.preparing_data.one_node import Work
 from orchestrator.preparing_data.plan import DataRequest, Planned
 from orchestrator.schedulers import locks
-from orchestrator.signals import Abandoned, Signals
+from orchestrator.signals import SIGNALS, Abandoned
 from orchestrator.state import lock
-from orchestrator.state.store import Store
 
-GOOD = ("prepared", "there", "shared")
-
-
-@dataclass(frozen=True, slots=True)
-class DataOptions:
-    """Options of ``data check`` and ``data prepare``.
-
-    Args:
-        name: of the data set, as inventories have it.
-        nodes: names and globs of the nodes to use; None for all.
-        source: folder of sources on every node.
-        labels: a file on this machine with the classes of validation images.
-    """
-
-    name: str
-    inventory: str | None
-    nodes: str | None
-    source: str | None = None
-    labels: Path | None = None
+GOOD = ("prepared", "there", "shared")  # outcomes of nodes that now have the data set
 
 
-def check(store: Store, options: DataOptions, voice: Voice) -> int:
+@command("data check", "data check imagenet --inventory mine")
+def check(face: Face, name: DataSet, inventory: FitInventory = None, nodes: Nodes = None) -> int:
     """Check a data set on every node, file by file; exit code.
 
     Raises:
         StoreError: LOCKED; a sweep measures there now, which reading would disturb.
     """
-    request, whole = _resolve(store, options, voice)
+    store, voice = face.store, face.voice
+    request, whole = _resolve(face, name, inventory, nodes)
     names = [node.name for node in request.cluster.members]
     with (
         sites.way_out(request.cluster),
@@ -55,22 +39,23 @@ def check(store: Store, options: DataOptions, voice: Voice) -> int:
         Fleet.of(request.cluster) as fleet,
         locks.held(fleet, store.root),
     ):
-        voice.working(f"data set {options.name}: looking at it on {nodeset.fold(names)}")
+        voice.line(f"data set {name}: looking at it on {nodeset.fold(names)}")
         observed = held.holdings(fleet, request.dataset, names)
-        voice.rested()
     return show.holdings(voice, request, observed)
 
 
-def dry_run(store: Store, options: DataOptions, voice: Voice) -> int:
-    """Show what preparing would do on each node, and what prevents it; exit code."""
-    request, _ = _resolve(store, options, voice)
-    given = plan.given_labels(options.labels)
-    with Fleet.of(request.cluster) as fleet:
-        plans, failures = _plan_nodes(fleet, request, given)
-    return show.dry_run(voice, request, plans, failures)
-
-
-def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) -> int:
+@command("data prepare", "data prepare imagenet --dry-run")
+def prepare(
+    face: Face,
+    name: DataSet,
+    inventory: FitInventory = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="Folder of sources on nodes.")
+    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="File here with ImageNet's classes.")] = None,
+    nodes: Nodes = None,
+    dry_run: DryRun = False,
+) -> int:
     """Put a data set on every node that lacks it, then check it there; exit code.
 
     Nothing that lies at its path is replaced. Work of an earlier run is resumed.
@@ -79,23 +64,32 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
         StoreError: LOCKED; a sweep measures there now.
         LeftoverError: ended by a second signal; the work on the nodes goes on.
     """
-    request, whole = _resolve(store, options, voice)
-    given = plan.given_labels(options.labels)
+    store, voice = face.store, face.voice
+    request, whole = _resolve(face, name, inventory, nodes, source)
+    given = plan.given_labels(labels)
+    if dry_run:
+        with Fleet.of(request.cluster) as fleet:
+            plans, failures = _plan_nodes(fleet, request, given)
+        return show.dry_run(voice, request, plans, failures)
     with (
         sites.way_out(request.cluster),
         store.lock(whole.name),
         Fleet.of(request.cluster) as fleet,
         locks.held(fleet, store.root),
-        signals,
+        SIGNALS,
     ):
         plans, failures = _plan_nodes(fleet, request, given)
         show.plans(voice, request, plans)
         logs = store.root.resolve() / "data" / request.dataset.name
         owner = lock.own(store.root).record()
-        work = Work(fleet, request, owner, logs, signals.stopping)
+        work = Work(fleet, request, owner, logs, SIGNALS.stopping)
         try:
             outcomes = all_nodes.run(work, plans, failures, voice)
-            observed = _look_again(fleet, request, outcomes, signals)
+            observed = Holdings({}, (), ())
+            if not SIGNALS.received:
+                good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
+                looked = held.holdings(fleet, request.dataset, good)
+                observed = observed if SIGNALS.received else looked
         except Abandoned:
             names = nodeset.fold(node.name for node in request.cluster.members)
             raise errors.LeftoverError(
@@ -104,21 +98,24 @@ def prepare(store: Store, options: DataOptions, voice: Voice, signals: Signals) 
                 fix="run the same command again: it finds what is at work;"
                 " Ctrl-C once then ends it",
             ) from None
-    return show.outcomes(voice, request, plans, outcomes, observed, signals.received)
+    return show.outcomes(voice, request, plans, outcomes, observed, SIGNALS.received)
 
 
-def _resolve(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequest, Cluster]:
-    dataset = DATASETS.get(options.name)
+def _resolve(
+    face: Face, name: str, inventory: str | None, nodes: str | None, source: str | None = None
+) -> tuple[DataRequest, Cluster]:
+    """Return the request for the chosen nodes, and the whole inventory."""
+    dataset = DATASETS.get(name)
     if dataset is None:
-        hint = words.did_you_mean(options.name, tuple(DATASETS))
+        hint = words.did_you_mean(name, tuple(DATASETS))
         names = ", ".join(DATASETS)
         raise errors.UsageError(
-            f"there is no data set {options.name!r}; there are {names}",
+            f"there is no data set {name!r}; there are {names}",
             code="NO-DATASET",
             fix=hint or "one of these",
         )
-    whole, path = sites.inventory(store, options.inventory, None, voice)
-    cluster = sites.narrow(whole, options.nodes)
+    whole, path = sites.inventory(face.store, inventory, None, face.voice)
+    cluster = sites.narrow(whole, nodes)
     for node in cluster.members:
         node_path = node.data.get(dataset.name, "")
         if not node_path.startswith("/"):
@@ -132,7 +129,6 @@ def _resolve(store: Store, options: DataOptions, voice: Voice) -> tuple[DataRequ
                 code="NO-DATASET",
                 fix=f"say data: {{{dataset.name}: /a/path}} there, or leave it out by --nodes",
             )
-    source = options.source
     if source is not None:
         if not source.startswith("/") or not source.isprintable():
             raise errors.UsageError(
@@ -152,15 +148,3 @@ def _plan_nodes(
     answers = ask_all(names, lambda name: plan.planned(fleet, request, name, given))
     nodes = {answer.node: answer.value for answer in answers if answer.value}
     return nodes, [answer.error for answer in answers if answer.error]
-
-
-def _look_again(
-    fleet: Fleet, request: DataRequest, outcomes: Mapping[str, NodeOutcome], signals: Signals
-) -> Holdings:
-    """Look at the data set on nodes that now have it; empty once a signal has come."""
-    good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
-    nothing = Holdings({}, (), ())
-    if signals.received:
-        return nothing
-    observed = held.holdings(fleet, request.dataset, good)
-    return nothing if signals.received else observed

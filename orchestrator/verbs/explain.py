@@ -1,37 +1,40 @@
 """explain: how the number of one case came to be, on one page."""
 
-from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import LogRule, Logs, LogWorkload, WhichFile, Window, reading
 from orchestrator.collecting import explanation
-from orchestrator.collecting.explanation import Explanation
 from orchestrator.collecting.folder import escape_path, report_on
-from orchestrator.collecting.logs import Reading
-from orchestrator.console import Voice
 from orchestrator.state.opened import opened
-from orchestrator.state.store import Store
 
 
-def explain(store: Store, case: str, name: str | None, voice: Voice) -> int:
+@command("explain", "explain 2x2", "explain 4n8g/amp/256 rn50-amp")
+def explain(
+    face: Face,
+    case: Annotated[
+        str,
+        typer.Argument(metavar="CASE", help="Such as 4x8, 4n8g/amp/256, or a trial's name."),
+    ],
+    sweep_id: WhichFile = None,
+    logs: Logs = None,
+    workload: LogWorkload = None,
+    between: Window = None,
+    rule: LogRule = None,
+) -> int:
     """Show a case's trials, log lines, formula, marks, nodes, image and command; exit code.
 
     Raises:
-        UsageError: NO-CASE, CASE-AMBIGUOUS, or no such sweep.
+        UsageError: NO-CASE, CASE-AMBIGUOUS, or no such sweep; NO-LOGS, NO-WORKLOAD, NO-RULE.
     """
-    with opened(store, name) as opening:
-        return _show(explanation.explain_sweep(opening.sweep, case), voice)
-
-
-def explain_logs(folder: Path, case: str, reading: Reading, voice: Voice) -> int:
-    """Explain a case in a folder of logs that belong to no sweep, or one log without a case.
-
-    Raises:
-        UsageError: as of ``explain``; NO-LOGS, NO-WORKLOAD, NO-RULE.
-    """
-    above = folder if folder.is_dir() else folder.parent
-    report = report_on(folder, reading)
-    return _show(explanation.explain_logs(report, above, reading, escape_path(case)), voice)
-
-
-def _show(found: Explanation, voice: Voice) -> int:
-    voice.sentences(found.page)
-    return voice.finish(found.document, code=3 if found.number is None else 0)
+    how = reading(sweep_id, logs, workload, between, rule)
+    if logs is not None and how is not None:
+        above = logs if logs.is_dir() else logs.parent
+        found = explanation.explain_logs(report_on(logs, how), above, how, escape_path(case))
+    else:
+        with opened(face.store, sweep_id) as opening:
+            found = explanation.explain_sweep(opening.sweep, case)
+    face.voice.sentences(found.page)
+    return face.voice.finish(found.document, code=3 if found.number is None else 0)

@@ -2,12 +2,17 @@
 
 import os
 import sys
-from collections.abc import Iterator, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from orchestrator import disk, errors, nodeset, processes, words
+from orchestrator.cli.command import Face, command, quote_command
+from orchestrator.cli.options import Nodes, needs
 from orchestrator.console import Voice
 from orchestrator.files import yaml_reader
 from orchestrator.fleet import Answer, folded
@@ -27,78 +32,81 @@ MOST_S = 4 * 3600  # of a job, unless the user writes more
 _KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The sources of hosts: the command line and other tools' lists.
-
-    Args:
-        scontrol: a file, or ``-`` for standard input.
-        pattern: of names, for those hosts alone.
-        partition: of Slurm, one node of which is asked by a step; then nothing else is given.
-        account: that the step is charged to.
-    """
-
-    hosts: tuple[str, ...] = ()
-    hostfile: Path | None = None
-    ansible: Path | None = None
-    scontrol: str | None = None
-    partition: str | None = None
-    account: str | None = None
-    pattern: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """The default login of nodes that do not give their own."""
-
-    user: str | None = None
-    port: int | None = None
-    identity: str | None = None
-    agent: bool = False
-    known_hosts: str | None = None
-    jump: str | None = None
-
-
+@command("init", "init bench@10.0.0.11 bench@10.0.0.12 -o inventory/mine.yaml")
 def init(
-    sources: Sources, login: Login, voice: Voice, out: Path | None, cluster: str | None, force: bool
+    face: Face,
+    hosts: Annotated[
+        list[str] | None, typer.Argument(metavar="[USER@]HOST...", help="Or localhost.")
+    ] = None,
+    hostfile: Annotated[Path | None, typer.Option(help="A hostfile of OpenMPI.")] = None,
+    ansible: Annotated[
+        Path | None, typer.Option(help="`ansible-inventory --list`, or INI.")
+    ] = None,
+    scontrol: Annotated[
+        str | None, typer.Option(metavar="FILE|-", help="Output of `scontrol show nodes`.")
+    ] = None,
+    slurm: Annotated[
+        str | None, typer.Option(metavar="PARTITION", help="Ask one node of it by srun.")
+    ] = None,
+    account: Annotated[str | None, typer.Option(help="With --slurm: who is charged.")] = None,
+    nodes: Nodes = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default: print it.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace it; keep the old file.")] = False,
+    name: Annotated[str | None, typer.Option(help="Of the cluster; default: the file's.")] = None,
+    user: Annotated[str | None, typer.Option(help="Who logs in; default: you.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, metavar="N", help="Where sshd listens.")
+    ] = None,
+    identity: Annotated[str | None, typer.Option(help="The SSH key to offer.")] = None,
+    agent: Annotated[bool, typer.Option("--agent", help="Let ssh-agent sign.")] = False,
+    known_hosts: Annotated[str | None, typer.Option(help="File of trusted host keys.")] = None,
+    jump: Annotated[
+        str | None, typer.Option(metavar="[USER@]HOST[:PORT]", help="Reach hosts through it.")
+    ] = None,
 ) -> int:
     """Ask every host, and write or print an inventory that ``check`` accepts; exit code.
 
     Hosts that did not answer are in it too, with the reason in a comment.
     """
-    name = _choose_name(cluster, out)
+    needs("--out", out is not None, force=force)
+    needs("--slurm", slurm is not None, account=account)
+    voice = face.voice
+    name = name or (out.stem if out else "mine")
     if out is not None and out.exists() and not force:
         raise errors.UsageError(
             f"{out} is there already", code="EXISTS", fix="give another -o, or --force"
         )
     jobs, refused = None, list[errors.DlperfError]()
-    if sources.partition:
-        if login != Login():
+    if slurm:
+        by_ssh = (hosts, hostfile, ansible, scontrol, nodes, user, port, identity, known_hosts)
+        if any((*by_ssh, agent, jump)):
             raise errors.UsageError(
-                "--slurm, and how hosts are reached by SSH; needed one of both",
+                "hosts, or options of SSH, beside --slurm; needed one of both",
                 code="HOST",
-                fix="leave out --user, --port, --identity, --agent, --known-hosts and --jump",
+                fix="leave out the hosts, whose names Slurm gives, and how they are reached by SSH",
             )
-        nodes, answers, jobs = _ask_by_slurm(sources, sources.partition, voice)
+        asked, answers, jobs = _ask_by_slurm(slurm, account, voice)
     else:
-        listed, refused = _list_hosts(sources)
-        nodes = tuple(_complete_login(one, login) for one in listed)
+        lists = tuple(_read_lists(hostfile, ansible, scontrol))
+        listed, refused = _list_hosts(hosts or (), lists, nodes)
+        login = DraftNode("", "", user, port, identity or _choose_key(agent), jump=jump)
+        asked = tuple(_complete_login(one, login) for one in listed)
         voice.line(
-            f"asking {words.count(len(nodes), 'host')}: {nodeset.fold(one.name for one in listed)}"
+            f"asking {words.count(len(asked), 'host')}: {nodeset.fold(one.name for one in listed)}"
         )
         for setting in dict.fromkeys(setting for one in listed for setting in one.ignored):
-            hosts = nodeset.fold(one.name for one in listed if setting in one.ignored)
-            voice.line(f"{hosts}: not taken from the list: {words.printable(setting)}")
-        answers = discovered.hosts(name, nodes, agent=login.agent, known_hosts=login.known_hosts)
-    nodes = _use_hostnames(
+            names = nodeset.fold(one.name for one in listed if setting in one.ignored)
+            voice.line(f"{names}: not taken from the list: {words.printable(setting)}")
+        answers = discovered.hosts(name, asked, agent=agent, known_hosts=known_hosts)
+    asked = _use_hostnames(
         tuple(
             replace(node, found=answer.value, why=answer.error.cause if answer.error else "")
-            for node, answer in zip(nodes, answers, strict=True)
+            for node, answer in zip(asked, answers, strict=True)
         )
     )
-    command = " ".join(["dlperf-orch", *(words.printable(word) for word in sys.argv[1:])])
+    written_by = words.printable(quote_command())
     left_out = tuple(error.cause for error in refused)
-    draft = Draft(name, command, nodes, login.agent, login.known_hosts, jobs, left_out)
+    draft = Draft(name, written_by, asked, agent, known_hosts, jobs, left_out)
     text = inventory_draft.text(draft)
     user_files.judged_cluster(yaml_reader.document(text, str(out or "inventory")))
     failures = [*refused, *folded(answer.error for answer in answers if answer.error)]
@@ -110,35 +118,19 @@ def init(
             file.write(text.encode())
         if kept:
             voice.result(f"{kept}: what {out} was before")
-        known = sum(node.found is not None for node in nodes)
-        voice.result(f"{out}: {words.count(known, 'node')} of {len(nodes)} answered")
+        known = sum(node.found is not None for node in asked)
+        voice.result(f"{out}: {words.count(known, 'node')} of {len(asked)} answered")
         voice.result(f"next: {_advise({failure.code for failure in failures}, out)}")
-    answered = {node.name: node.found is not None for node in nodes}
+    answered = {node.name: node.found is not None for node in asked}
     document = {"file": str(out) if out else None, "inventory": text, "nodes": answered}
     return voice.finish(document, failures)
 
 
-def _choose_name(cluster: str | None, out: Path | None) -> str:
-    name = cluster or (out.stem if out else "mine")
-    if not is_name(name):
-        raise errors.UsageError(
-            f"{words.shown(name)} is no name of a cluster",
-            code="HOST",
-            fix="give --name with 2 to 63 letters, digits, '_', '.' or '-'",
-        )
-    return name
-
-
-def _list_hosts(sources: Sources) -> tuple[tuple[DraftNode, ...], list[errors.DlperfError]]:
+def _list_hosts(
+    named: Sequence[str], lists: Sequence[HostList], pattern: str | None
+) -> tuple[tuple[DraftNode, ...], list[errors.DlperfError]]:
     """Return the hosts to ask, and an error for each that a list has and no inventory can."""
-    if sources.account:
-        raise errors.UsageError(
-            "--account without --slurm; nobody is charged for hosts that are asked by SSH",
-            code="HOST",
-            fix="name a partition with --slurm, or leave it out",
-        )
-    lists = tuple(_read_lists(sources))
-    found = [host_lists.host(text) for text in sources.hosts]
+    found = [host_lists.host(text) for text in named]
     imported = [listed for one in lists for listed in one.hosts]
     reasons = [reason for one in lists for reason in one.refused]
     if any(one.address not in _HERE for one in (*found, *imported)):
@@ -161,34 +153,29 @@ def _list_hosts(sources: Sources) -> tuple[tuple[DraftNode, ...], list[errors.Dl
             fix="name hosts, or give --hostfile, --ansible, --scontrol or --slurm PARTITION",
         )
     hosts = host_lists.distinct(found)
-    if sources.pattern is None:
+    if pattern is None:
         return hosts, refused
-    names = sites.match_names([one.name for one in hosts], sources.pattern)
+    names = sites.match_names([one.name for one in hosts], pattern)
     return tuple(one for one in hosts if one.name in names), refused
 
 
-def _read_lists(sources: Sources) -> Iterator[HostList]:
-    if sources.hostfile:
-        yield host_lists.hostfile(sources.hostfile)
-    if sources.ansible:
-        yield host_lists.ansible(sources.ansible)
-    if sources.scontrol == "-":
+def _read_lists(
+    hostfile: Path | None, ansible: Path | None, scontrol: str | None
+) -> Iterator[HostList]:
+    if hostfile:
+        yield host_lists.hostfile(hostfile)
+    if ansible:
+        yield host_lists.ansible(ansible)
+    if scontrol == "-":
         yield host_lists.scontrol(sys.stdin.read(), "standard input")
-    elif sources.scontrol:
-        yield host_lists.scontrol(host_lists.text(Path(sources.scontrol)), sources.scontrol)
+    elif scontrol:
+        yield host_lists.scontrol(host_lists.text(Path(scontrol)), scontrol)
 
 
 def _ask_by_slurm(
-    sources: Sources, name: str, voice: Voice
+    name: str, account: str | None, voice: Voice
 ) -> tuple[tuple[DraftNode, ...], list[Answer[Discovered]], Jobs]:
     """Return one node of a partition, and its answer to a step of Slurm's."""
-    lists = (sources.hosts, sources.hostfile, sources.ansible, sources.scontrol, sources.pattern)
-    if any(lists):
-        raise errors.UsageError(
-            "hosts are named beside --slurm; needed one of both",
-            code="HOST",
-            fix="leave out the hosts, whose names Slurm gives, or --slurm",
-        )
     partition = one_step.partition(name)
     up = partition.up
     if not up:
@@ -198,7 +185,7 @@ def _ask_by_slurm(
             fix="name another partition, or the same command once a node is up",
         )
     voice.line(f"asking one of {words.count(len(up), 'node')} of partition {name} by srun")
-    found = discovered.of_partition(partition, sources.account)
+    found = discovered.of_partition(partition, account)
     host = found.host.hostname
     known = next((node for node in up if host in (node.name, node.name.partition(".")[0])), None)
     node = DraftNode(
@@ -209,25 +196,25 @@ def _ask_by_slurm(
     time = walltime(MOST_S if partition.limit_s is None else min(partition.limit_s, MOST_S))
     has_pyxis = "--container-image" in slurm_queue.call("srun", "--help")
     nodes = min(len(up), partition.most)
-    jobs = Jobs(name, sources.account, time, nodes, has_pyxis, partition.down)
+    jobs = Jobs(name, account, time, nodes, has_pyxis, partition.down)
     return (node,), [Answer(node.name, found, None, 0.0)], jobs
 
 
-def _complete_login(listed: DraftNode, login: Login) -> DraftNode:
+def _complete_login(listed: DraftNode, login: DraftNode) -> DraftNode:
     is_here = listed.address in _HERE
     return replace(
         listed,
         address="127.0.0.1" if is_here else listed.address,
         user=listed.user or login.user or processes.user(),
         port=listed.port or login.port or 22,
-        identity=listed.identity or login.identity or _choose_key(login),
+        identity=listed.identity or login.identity,
         jump=None if is_here else listed.jump or login.jump,
         is_here=is_here,
     )
 
 
-def _choose_key(login: Login) -> str | None:
-    if login.agent:
+def _choose_key(agent: bool) -> str | None:
+    if agent:
         return None
     return next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
 
@@ -246,11 +233,9 @@ def _use_hostnames(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
 
 def _keep_replaced(text: str, out: Path) -> Path | None:
     """Keep the file that is replaced, with all edits, and return where; None without one."""
-    if not out.is_file():
-        return None
     with disk.on_disk(out, fix="give another -o"):
-        before = out.read_bytes()
-        if before == text.encode():
+        before = out.read_bytes() if out.is_file() else b""
+        if before in (b"", text.encode()):
             return None
         names = (out.with_name(f"{out.name}.before-{number}") for number in count(1))
         kept = next(path for path in names if not path.exists())

@@ -3,15 +3,18 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
+
+import typer
 
 from orchestrator import errors
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import WORKLOADS, Window, window
 from orchestrator.collecting import logs
 from orchestrator.collecting.logs import Reading
-from orchestrator.console import Voice
 from orchestrator.measuring import validity
 from orchestrator.model.facts import JSON, DriverFacts, InfinibandFacts
-from orchestrator.model.log import TrainingLog
+from orchestrator.model.log import Rule, TrainingLog
 from orchestrator.model.log import global_batch_size as batch_by_header
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Topology
@@ -20,16 +23,28 @@ from orchestrator.probes import gpu, infiniband, topology
 MOST_TEXT_BYTES = 64 << 20
 
 
-# What is printed are the fields of a fact, by their names.
-TEXTS: dict[str, Callable[[str], Topology | InfinibandFacts | DriverFacts]] = {
-    "topology": topology.parse,
-    "ibstat": infiniband.parse,
-    "gpu": gpu.parse,
-}
+FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 
 
-def inspect_text(kind: str, file: str, voice: Voice) -> int:
-    """Print a recorded output as JSON; exit code 0, 3 with problems.
+@command("inspect topology", "inspect topology topo.txt", json_only=True)
+def inspect_topology(face: Face, file: FileOrDash) -> int:
+    return _inspect_text(face, file, topology.parse)
+
+
+@command("inspect ibstat", "inspect ibstat ibstat.txt", json_only=True)
+def inspect_ibstat(face: Face, file: FileOrDash) -> int:
+    return _inspect_text(face, file, infiniband.parse)
+
+
+@command("inspect gpu", "inspect gpu nvidia-smi.xml", json_only=True)
+def inspect_gpu(face: Face, file: FileOrDash) -> int:
+    return _inspect_text(face, file, gpu.parse)
+
+
+def _inspect_text(
+    face: Face, file: str, parse: Callable[[str], Topology | InfinibandFacts | DriverFacts]
+) -> int:
+    """Print the fields of a recorded output as JSON; exit code 0, 3 with problems.
 
     Raises:
         LogError: it cannot be parsed (exit code 2).
@@ -37,7 +52,7 @@ def inspect_text(kind: str, file: str, voice: Voice) -> int:
     with _open(file) as content:
         raw = content.read(MOST_TEXT_BYTES)
     try:
-        fact = TEXTS[kind](raw.decode(errors="replace"))
+        fact = parse(raw.decode(errors="replace"))
     except errors.LogError as error:
         raise _unreadable(error, file) from error
     shown = asdict(fact)
@@ -48,25 +63,35 @@ def inspect_text(kind: str, file: str, voice: Voice) -> int:
             hca = hcas.setdefault(own["name"], {**own, "ports": []})
             hca["ports"].append(port)
         shown = {"hcas": list(hcas.values()), **shown}
-    voice.document(shown)
+    face.voice.document(shown)
     return 3 if fact.problems else 0
 
 
-def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voice: Voice) -> int:
+@command(
+    "inspect log",
+    "inspect log train.log --workload ngc_pytorch_rn50",
+    json_only=True,
+)
+def inspect_log(
+    face: Face,
+    file: FileOrDash,
+    workload: Annotated[str, typer.Option(help="What wrote the log.", autocompletion=WORKLOADS)],
+    between: Window = None,
+    rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from it.")] = None,
+    global_batch_size: Annotated[int | None, typer.Option(min=1, metavar="N")] = None,
+) -> int:
     """Print a log's steps, configuration and throughput as JSON; exit code 0, 3 with problems.
-
-    Args:
-        global_batch_size: samples per step, for logs without a header.
 
     Raises:
         LogError: no line of the workload's format is in it (exit code 2).
     """
-    workload = reading.resolved()
+    reading = Reading(workload, window(between), rule)
+    reader = reading.resolved()
     with _open(file) as content:
-        log = workload.read(logs.chunks(content), reading.window)
+        log = reader.read(logs.chunks(content), reading.window)
     if log.steps == 0 and not log.config:
         nothing = errors.LogError(
-            f"no line that {workload.name} prints", code="NO-STEPS", fix="look at the file"
+            f"no line that {reader.name} prints", code="NO-STEPS", fix="look at the file"
         )
         raise _unreadable(nothing, file)
     value, problems = _measure(log, global_batch_size)
@@ -83,7 +108,7 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
         rate = {"count": log.rate.count, "mean": log.rate.mean, "median": log.rate.median}
     printed: dict[str, JSON] = {"latency_s": log.latency_s, "memory_mib": log.memory_mib}
     document: dict[str, JSON] = {
-        "workload": workload.name,
+        "workload": reader.name,
         "runs": log.runs,
         "steps": log.steps,
         "first_iteration": log.first_iteration,
@@ -91,13 +116,13 @@ def inspect_log(file: str, reading: Reading, global_batch_size: int | None, voic
         "config": dict(log.config),
         "window": list(log.window) if log.window else None,
         "throughput": value,
-        "unit": workload.unit,
+        "unit": reader.unit,
         "rate": rate,
         "reported": dict(log.reported),
         **{name: value for name, value in printed.items() if value is not None},
         "problems": [asdict(problem) for problem in all_problems],
     }
-    voice.document(document)
+    face.voice.document(document)
     return 3 if all_problems else 0
 
 

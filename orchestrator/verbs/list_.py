@@ -2,44 +2,46 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal
 
 from orchestrator import errors, workloads
+from orchestrator.cli.command import Face, command
 from orchestrator.collecting import sweep_list
 from orchestrator.console import Voice
 from orchestrator.files import shipped
-from orchestrator.state.store import Store
+
+SWEEPS = ("sweep", "cluster", "created", "trials", "valid", "medians as last collected")
 
 
-def list_all(store: Store, kind: str, voice: Voice) -> int:
+@command("list", "list playbooks", "list sweeps")
+def list_all(
+    face: Face,
+    kind: Literal["playbooks", "workloads", "images", "inventories", "sweeps"],
+) -> int:
     """Show everything of a kind; exit code."""
+    voice = face.voice
     if kind == "sweeps":
-        return _list_sweeps(store, voice)
-    head: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    if kind == "workloads":
-        head = ("workload", "title")
-        rows = [(name, _find_title(name, voice)) for name in workloads.names()]
-    elif kind == "inventories":
-        head = ("name", "file")
-        rows = [(name, str(path)) for name, path in sorted(shipped.names("inventory").items())]
+        found = sweep_list.rows(face.store)
+        voice.table(kind, SWEEPS, [row.cells() for row in found], spare=("created", "cluster"))
+        rows = [asdict(row) for row in found]
     else:
-        head = ("name", "description", "file")
-        files = shipped.names("playbooks" if kind == "playbooks" else "images")
-        rows = [(name, _read_description(path), str(path)) for name, path in sorted(files.items())]
-    voice.table(kind, head, rows, spare=("file",))
+        if kind == "workloads":
+            rows = [
+                {"workload": name, "title": _find_title(name, voice)} for name in workloads.names()
+            ]
+        elif kind == "inventories":
+            files = sorted(shipped.names("inventory").items())
+            rows = [{"name": name, "file": str(path)} for name, path in files]
+        else:
+            files = sorted(shipped.names(kind).items())
+            rows = [
+                {"name": name, "description": _read_description(path), "file": str(path)}
+                for name, path in files
+            ]
+        voice.listing(kind, rows, spare=("file",))
     if not rows:
         voice.result(f"no {kind}")
-    voice.document([dict(zip(head, row, strict=True)) for row in rows])
-    return 0
-
-
-def _list_sweeps(store: Store, voice: Voice) -> int:
-    rows = sweep_list.rows(store)
-    head = ("sweep", "cluster", "created", "trials", "valid", "medians as last collected")
-    voice.table("sweeps", head, [row.cells() for row in rows], spare=("created", "cluster"))
-    if not rows:
-        voice.result("no sweeps")
-    voice.document([asdict(row) for row in rows])
+    voice.document(rows)
     return 0
 
 

@@ -1,12 +1,16 @@
 """logs: a trial's raw log, from here or from the node where it is being written."""
 
-import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors
-from orchestrator.console import Voice, harmless
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import SWEEPS, TRIALS, WHICH
+from orchestrator.console import harmless
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.sweep import History
 from orchestrator.sweeping.observed_sweep import Running
@@ -15,63 +19,43 @@ AGAIN_S = 0.5
 PIECE_BYTES = 1 << 20
 
 
+@command("logs", "logs --follow", "logs 2n2g --rank 1")
 def logs(
-    running: Running,
-    trial: str | None,
-    number: int | None,
-    rank: int,
-    voice: Voice,
-    *,
-    grep: str | None,
-    follow: bool,
+    face: Face,
+    trial: Annotated[
+        str | None,
+        typer.Argument(metavar="TRIAL", help="Or how it begins.", autocompletion=TRIALS),
+    ] = None,
+    sweep_id: Annotated[
+        str | None, typer.Option("--sweep", help=WHICH, autocompletion=SWEEPS)
+    ] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Default: newest.")
+    ] = None,
+    rank: Annotated[int, typer.Option(min=0, metavar="N", help="Whose log, by node_rank.")] = 0,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print until it ends.")] = False,
 ) -> int:
-    """Print a raw log, and with ``follow`` what is added until its attempt ends; exit code.
-
-    Args:
-        trial: its name or the beginning of it; None for the trial that runs, else the last one.
-        number: of the attempt; None for the last one.
-        grep: a regular expression; only lines that it fits are printed.
+    """Print a raw log, and with ``--follow`` what is added until its attempt ends; exit code.
 
     Raises:
-        UsageError: NO-PATTERN, NO-TRIAL or NO-LOG.
+        UsageError: NO-TRIAL or NO-LOG.
     """
-    try:
-        pattern = None if grep is None else re.compile(grep.encode())
-    except re.error as error:
-        raise errors.UsageError(
-            f"{grep!r} is no regular expression: {error}",
-            code="NO-PATTERN",
-            fix="quote it for your shell; signs such as ( and [ need a backslash before them",
-        ) from error
-    attempt = _find_attempt(running, trial, number, rank)
-    pieces = _read_pieces(running, attempt, rank, follow)
-    if pattern is not None:
-        pieces = _filter_lines(pieces, pattern)
-    if voice.as_json:
+    running = Running.of(face.store, sweep_id)
+    chosen = _find_attempt(running, trial, attempt, rank)
+    pieces = _read_pieces(running, chosen, rank, follow)
+    if face.as_json:
         text = b"".join(pieces).decode(errors="replace")
-        where = {"trial": attempt.trial, "attempt": attempt.number, "node_rank": rank}
-        return voice.finish({**where, "log": text})
-    is_terminal, written = sys.stdout.isatty(), 0
+        where = {"trial": chosen.trial, "attempt": chosen.number, "node_rank": rank}
+        return face.voice.finish({**where, "log": text})
+    face.is_look = True
+    is_terminal = sys.stdout.isatty()
     for piece in pieces:
         if is_terminal:  # which control sequences of a log must not reach
             sys.stdout.write(harmless(piece.decode(errors="replace")))
         else:
             sys.stdout.buffer.write(piece)
         sys.stdout.flush()
-        written += len(piece)
-    if pattern is not None and not written:
-        whose = f"{attempt.trial} a{attempt.number}, rank {rank}"
-        voice.line(f"no line of the log of {whose} fits {grep!r}")
     return 0
-
-
-def _filter_lines(pieces: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        yield b"".join(line + b"\n" for line in lines if pattern.search(line))
-    if rest and pattern.search(rest):
-        yield rest
 
 
 def _find_attempt(running: Running, name: str | None, number: int | None, rank: int) -> Attempt:

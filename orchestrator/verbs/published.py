@@ -1,43 +1,39 @@
 """published: the published results that come with the package."""
 
 from dataclasses import asdict
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors, words
+from orchestrator.cli.command import Face, command
 from orchestrator.collecting import package
-from orchestrator.console import Voice
 from orchestrator.measuring import published
 
-HEAD = (
-    *("framework", "model", "precision", "batch", "case", "hardware"),
-    *("throughput", "unit", "source"),
-)
 
-
-def list_published(voice: Voice, **patterns: str) -> int:
+@command("published", "published --framework 'oneflow-*' --hardware 'V100*'")
+def list_published(
+    face: Face,
+    framework: Annotated[str, typer.Option(metavar="GLOB", help="Such as oneflow-*.")] = "*",
+    model: Annotated[str, typer.Option(metavar="GLOB", help="Such as bert*.")] = "*",
+    precision: Annotated[str, typer.Option(metavar="GLOB", help="Such as amp*.")] = "*",
+    hardware: Annotated[str, typer.Option(metavar="GLOB", help="Such as A100*.")] = "*",
+) -> int:
     """Show the published results that fit; exit code.
-
-    Args:
-        patterns: globs for framework, model, precision and hardware, in this order.
 
     Raises:
         UsageError: none does.
     """
     everything = package.published_results()
-    results = published.select(everything, *patterns.values())
+    results = published.select(everything, framework, model, precision, hardware)
     if not results:
-        named = ", ".join(f"{name} {pattern}" for name, pattern in patterns.items())
         raise errors.UsageError(
-            f"nothing published fits {named}",
+            f"nothing published fits framework {framework}, model {model}, precision {precision},"
+            f" hardware {hardware}",
             code="NO-PUBLISHED",
             fix=f"frameworks are {', '.join(dict.fromkeys(row.framework for row in everything))}",
         )
-    rows = [
-        (
-            *(row.framework, row.model, row.precision, row.batch, row.placement),
-            *(row.hardware, str(row.throughput), row.unit, row.source),
-        )
-        for row in results
-    ]
-    voice.table(words.count(len(results), "published result"), HEAD, rows)
-    voice.document([asdict(row) for row in results])
+    rows = [asdict(row) for row in results]
+    face.voice.listing(words.count(len(rows), "published result"), rows, spare=("suite",))
+    face.voice.document(rows)
     return 0

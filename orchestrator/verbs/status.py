@@ -3,22 +3,27 @@
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors, nodeset, words
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import Which
 from orchestrator.console import Voice
 from orchestrator.fleet import Answer
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.process import Holder
 from orchestrator.model.result import NOT_NEEDED
 from orchestrator.schedulers import Seen
+from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.store import Store
 from orchestrator.submitting import jobs
 from orchestrator.sweeping import progress
 from orchestrator.sweeping.observed_sweep import Running
 
 OVER = ("absent", "ended", "lost")  # phases of tasks that do not go on
-MOST_ROWS = 32  # of tasks; more are folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +39,16 @@ class _TaskRow:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Look:
     """A sweep at one moment: its trials, and what its nodes say of those that are open."""
 
     running: Running
     holder: Holder | None
-    states: Mapping[str, str]
-    rows: Sequence[_TaskRow]
-    going: Sequence[progress.Progress]
-    failures: Sequence[errors.DlperfError]
-
-    @classmethod
-    def at(cls, running: Running) -> "_Look":
-        """Look at a sweep now; a controller that begins or ends meanwhile counts as there."""
-        lock = running.sweep.lock()
-        before = lock.held_by()
-        rows, going, failures = _list_tasks(running)
-        holder = before or lock.held_by()
-        states = running.states(controlled=holder is not None)
-        return cls(running, holder, states, rows, going, failures)
+    states: Mapping[str, str] = field(default_factory=dict)
+    rows: list[_TaskRow] = field(default_factory=list)
+    going: list[progress.Progress] = field(default_factory=list)
+    failures: list[errors.DlperfError] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
@@ -61,24 +56,39 @@ class _Look:
         return self.holder is None and all(row.phase in OVER for row in self.rows)
 
 
-def status(store: Store, sweep_id: str | None, voice: Voice) -> int:
+@command("status", "status --watch", "status smoke")
+def status(
+    face: Face,
+    sweep_id: Which = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Repeat until nothing runs.")
+    ] = False,
+    every: Annotated[
+        float,
+        typer.Option(min=0.5, max=3600, metavar="S", help="Seconds between looks, with --watch."),
+    ] = 5.0,
+) -> int:
     """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
+    store, voice = face.store, face.voice
+    if watch:
+        face.is_look = True
+        return _watch(store, sweep_id, voice, every)
     queued = jobs.list_waiting(store) if sweep_id is None and not store.sweeps() else []
     for job in queued:  # which are to make the first sweep, and of which Slurm has begun none
         voice.result(job.summary)
     if queued:
         return voice.finish({"jobs": [asdict(job) for job in queued]})
-    return _print(store, _Look.at(Running.of(store, sweep_id)), voice)
+    return _print(store, _look(Running.of(store, sweep_id)), voice)
 
 
-def watch(store: Store, sweep_id: str | None, voice: Voice, *, every_s: float) -> int:
+def _watch(store: Store, sweep_id: str | None, voice: Voice, every_s: float) -> int:
     """Show the same again and again until no controller and no task is left; exit code.
 
     With ``as_json`` nothing is shown before the last look, which is the document.
     """
     sweep_id = Running.of(store, sweep_id).sweep.id  # a newer sweep is another one
     while True:
-        look = _Look.at(Running.of(store, sweep_id))
+        look = _look(Running.of(store, sweep_id))
         if look.over:
             return _print(store, look, voice)
         if not voice.as_json:
@@ -128,23 +138,15 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
 
 
 def _show_tasks(voice: Voice, rows: Sequence[_TaskRow]) -> None:
-    """Show each task; of very many those of one attempt that are equally far are one row."""
-    if len(rows) <= MOST_ROWS:
-        head = ("trial", "attempt", "node", "rank", "phase", "log", "name")
-        cells = [
-            [
-                str(value)
-                for value in {**asdict(row), "log_bytes": words.size(row.log_bytes)}.values()
-            ]
-            for row in rows
-        ]
-        voice.table("Tasks", head, cells, spare=("name",))
-        return
-    alike: dict[tuple[str, str, str], list[str]] = {}
+    """Show a line for the tasks of an attempt that are equally far; --json has each."""
+    alike: dict[tuple[str, str, str], list[_TaskRow]] = {}
     for row in rows:
-        alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row.node)
-    folded = [(*key, str(len(nodes)), nodeset.fold(nodes)) for key, nodes in alike.items()]
-    voice.table("Tasks", ("trial", "attempt", "phase", "tasks", "nodes"), folded)
+        alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row)
+    folded = [
+        (*key, nodeset.fold(it.node for it in tasks), words.size(sum(it.log_bytes for it in tasks)))
+        for key, tasks in alike.items()
+    ]
+    voice.table("Tasks", ("trial", "attempt", "phase", "nodes", "logs"), folded)
 
 
 def _describe_rest(running: Running, states: Mapping[str, str]) -> str:
@@ -168,40 +170,38 @@ def _build_command(running: Running) -> str:
     return shlex.join(words_again) or f"dlperf-orch sweep {running.plan.experiment}"
 
 
-def _list_tasks(
-    running: Running,
-) -> tuple[list[_TaskRow], list[progress.Progress], list[errors.DlperfError]]:
-    open_attempts = running.sweep.open_attempts()
-    rows: list[_TaskRow] = []
-    going: list[progress.Progress] = []
-    failures: list[errors.DlperfError] = []
-    if not open_attempts:
-        return rows, going, failures
-    with running.scheduler() as scheduler:
-        for attempt in open_attempts:
-            answers = scheduler.seen(attempt)
-            for answer in answers:
-                error = answer.error or (answer.value and answer.value.refusal)
-                failures += [error] if error else []
-            own = [_describe_task(attempt, answer) for answer in answers]
-            rows += own
-            sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
-            if attempt.log_rank in sizes:
-                try:
-                    progress_now = progress.of(running, scheduler, attempt, sizes[attempt.log_rank])
-                except errors.NodeError as error:  # it answered just before
-                    failures.append(error)
-                else:
-                    going += [progress_now] if progress_now else []
-    # An attempt may have ended meanwhile; then only its outcome is true.
-    still = {(attempt.trial, attempt.number) for attempt in running.sweep.open_attempts()}
-    rows = [row for row in rows if (row.trial, row.attempt) in still]
-    going = [
-        progress_now
-        for progress_now in going
-        if (progress_now.trial, progress_now.attempt) in still
-    ]
-    return rows, going, failures
+def _look(running: Running) -> _Look:
+    """Look at a sweep now; a controller that begins or ends meanwhile counts as there."""
+    lock = running.sweep.lock()
+    found = _Look(running, lock.held_by())
+    if open_attempts := running.sweep.open_attempts():
+        with running.scheduler() as scheduler:
+            for attempt in open_attempts:
+                _look_at(attempt, scheduler, found)
+        # An attempt may have ended meanwhile; then only its outcome is true.
+        still = {(attempt.trial, attempt.number) for attempt in running.sweep.open_attempts()}
+        found.rows = [row for row in found.rows if (row.trial, row.attempt) in still]
+        found.going = [it for it in found.going if (it.trial, it.attempt) in still]
+    found.holder = found.holder or lock.held_by()
+    found.states = running.states(controlled=found.holder is not None)
+    return found
+
+
+def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
+    """Add the tasks of an open attempt, and how far it is, to what was found."""
+    answers = scheduler.seen(attempt)
+    for answer in answers:
+        error = answer.error or (answer.value and answer.value.refusal)
+        found.failures += [error] if error else []
+    own = [_describe_task(attempt, answer) for answer in answers]
+    found.rows += own
+    sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
+    if attempt.log_rank in sizes:
+        try:
+            going = progress.of(found.running, scheduler, attempt, sizes[attempt.log_rank])
+            found.going += [going] if going else []
+        except errors.NodeError as error:  # it answered just before
+            found.failures.append(error)
 
 
 def _describe_task(attempt: Attempt, answer: Answer[Seen]) -> _TaskRow:

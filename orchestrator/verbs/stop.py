@@ -2,8 +2,13 @@
 
 import time
 from itertools import chain
+from typing import Annotated
+
+import typer
 
 from orchestrator import errors, nodeset, processes
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import INVENTORIES, Which
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import user_files
@@ -20,36 +25,15 @@ BEGUN_S = 20.0  # until a controller that has begun holds its sweep
 AGAIN_S = 0.1
 
 
-def stop_lost(store: Store, sweep_id: str | None, inventory: str, voice: Voice) -> int:
-    """End what runs on nodes of a sweep whose state folder is lost, found by marks; exit code.
-
-    Raises:
-        UsageError: the sweep is in this state folder, not named in full, or of a Slurm cluster.
-        StoreError: LOCKED; a controller works on the nodes.
-        LeftoverError: a process could not be ended.
-    """
-    cluster, _ = user_files.cluster(inventory)
-    whole = sweep_id is not None and SWEEP_ID.fullmatch(sweep_id)
-    if sweep_id is None or not whole or sweep_id in store.sweep_ids() or cluster.slurm:
-        raise errors.UsageError(
-            "--on ends a sweep whose state folder is lost, named by its whole id, on nodes without"
-            " Slurm",
-            code="USAGE",
-            fix="leave out --on for a sweep of this state folder; cancel a Slurm job by scancel",
-        )
-    with Fleet.of(cluster) as fleet, locks.held(fleet, store.root):
-        ended = strays.end(fleet, addresses.seats(cluster, store.root), (sweep_id,))
-    for node, names in ended.items():
-        voice.result(f"ended on {node}: {', '.join(names)}")
-    if not ended:
-        voice.result(f"nothing of sweep {sweep_id} runs on {nodeset.fold(fleet.transports)}")
-    roots = {node.folder for node in cluster.members if not node.is_here}
-    for root in sorted(roots):
-        voice.line(f"its logs stay on the nodes, in {root}/{sweep_id}")
-    return voice.finish({"sweep": sweep_id, "ended": [*chain(*ended.values())]})
-
-
-def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
+@command("stop", "stop", "stop smoke-20261123-144326-6b17db")
+def stop(
+    face: Face,
+    sweep_id: Which = None,
+    on: Annotated[
+        str | None,
+        typer.Option(help="Where, if its state folder is lost.", autocompletion=INVENTORIES),
+    ] = None,
+) -> int:
     """End the controller, then the tasks that it left; exit code.
 
     With no sweep named, jobs of this state folder that Slurm has not begun are cancelled first, and
@@ -60,6 +44,9 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
         LocalError: LOCKED; the controller did not end.
         StoreError: LOCKED; the controller runs on another machine.
     """
+    store, voice = face.store, face.voice
+    if on is not None:
+        return _stop_lost(store, sweep_id, on, voice)
     cancelled = [] if sweep_id else jobs.cancel_waiting(store, voice)
     jobs.cancel_headless(store, voice)
     if cancelled and not store.sweeps():
@@ -90,6 +77,35 @@ def stop(store: Store, sweep_id: str | None, voice: Voice) -> int:
     voice.result(f"ended: {', '.join(ended)}" if ended else "nothing of it was left running")
     more = {key: value for key, value in (("job", job), ("cancelled", cancelled)) if value}
     return voice.finish({"sweep": sweep.id, "controller": pid, "ended": ended, **more})
+
+
+def _stop_lost(store: Store, sweep_id: str | None, inventory: str, voice: Voice) -> int:
+    """End what runs on nodes of a sweep whose state folder is lost, found by marks; exit code.
+
+    Raises:
+        UsageError: the sweep is in this state folder, not named in full, or of a Slurm cluster.
+        StoreError: LOCKED; a controller works on the nodes.
+        LeftoverError: a process could not be ended.
+    """
+    cluster, _ = user_files.cluster(inventory)
+    whole = sweep_id is not None and SWEEP_ID.fullmatch(sweep_id)
+    if sweep_id is None or not whole or sweep_id in store.sweep_ids() or cluster.slurm:
+        raise errors.UsageError(
+            "--on ends a sweep whose state folder is lost, named by its whole id, on nodes without"
+            " Slurm",
+            code="USAGE",
+            fix="leave out --on for a sweep of this state folder; cancel a Slurm job by scancel",
+        )
+    with Fleet.of(cluster) as fleet, locks.held(fleet, store.root):
+        ended = strays.end(fleet, addresses.seats(cluster, store.root), (sweep_id,))
+    for node, names in ended.items():
+        voice.result(f"ended on {node}: {', '.join(names)}")
+    if not ended:
+        voice.result(f"nothing of sweep {sweep_id} runs on {nodeset.fold(fleet.transports)}")
+    roots = {node.folder for node in cluster.members if not node.is_here}
+    for root in sorted(roots):
+        voice.line(f"its logs stay on the nodes, in {root}/{sweep_id}")
+    return voice.finish({"sweep": sweep_id, "ended": [*chain(*ended.values())]})
 
 
 def _list_begun(store: Store) -> list[str]:

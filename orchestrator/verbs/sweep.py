@@ -1,15 +1,108 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from orchestrator import errors, nodeset, words
+from orchestrator.cli.command import Face, command, quote_command
+from orchestrator.cli.options import INVENTORIES, PLAYBOOKS, DryRun, Nodes, Repeats, Strict
 from orchestrator.collecting.show import Out, present
 from orchestrator.console import Voice
+from orchestrator.inputs import sites, user_files
 from orchestrator.model.report import Report
+from orchestrator.signals import SIGNALS
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import run
+from orchestrator.submitting import submit
+from orchestrator.sweeping import detached, observed_sweep, run
 from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
 
 
-def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
+@command(
+    "sweep",
+    "sweep smoke --inventory local --dry-run",
+    "sweep today --inventory mine --case '1x1,2x*' --repeats 1",
+)
+def sweep(
+    face: Face,
+    playbook: Annotated[
+        str, typer.Argument(help="A playbook: path or name.", autocompletion=PLAYBOOKS)
+    ],
+    inventory: Annotated[
+        str | None,
+        typer.Option(
+            help="Default: the playbook's, else the last fit.", autocompletion=INVENTORIES
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    case: Annotated[
+        list[str] | None, typer.Option(help="Only these: globs such as 2x*, with commas.")
+    ] = None,
+    repeats: Repeats = None,
+    new: Annotated[bool, typer.Option("--new", help="Start a new sweep; do not resume.")] = False,
+    max_fail: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Stop after N trials that are not valid.")
+    ] = None,
+    nodes: Nodes = None,
+    strict: Strict = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Go on in the background.")] = False,
+    requeue: Annotated[bool, typer.Option("--requeue", help="Requeue a timed-out job.")] = False,
+) -> int:
+    """Run every chosen trial that has no valid outcome yet, then collect; exit code.
+
+    Raises:
+        Stopped, Interrupted: a signal came; nothing that was started still runs.
+        LeftoverError: tasks may still run on nodes.
+    """
+    store, voice = face.store, face.voice
+    face.left = partial(observed_sweep.refuse_left, store)
+    begun: Callable[[Sweep], None] = lambda _sweep: None  # noqa: E731
+    if detach and not dry_run and not _is_queued(store, playbook, inventory):
+        process = detached.fork(face.state)
+        if isinstance(process, detached.Child):
+            face.left = None
+            return detached.follow(process, voice)
+        begun = process
+    options = SweepOptions(
+        playbook,
+        inventory,
+        tuple(case or ()),
+        repeats,
+        new and not submit.is_again(),  # a requeued job continues the sweep that it began
+        max_fail,
+        nodes,
+        strict,
+        detach,
+        requeue,
+        command=quote_command(),
+    )
+    if dry_run:
+        return _show_plan(store, options, voice)
+
+    def elsewhere(request: Requested) -> int | None:
+        from orchestrator.sweeping import in_jobs
+
+        return in_jobs.submit_sweep(store, request, voice)
+
+    def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
+        return present(opened, found, voice, Out(opened.folder), names)
+
+    return run.run(store, options, Caller(voice, SIGNALS, begun), show, elsewhere=elsewhere)
+
+
+def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
+    """Return True if the sweep submits itself to Slurm; invalid files are reported later."""
+    try:
+        own = user_files.playbook(playbook).experiment.inventory
+        return submit.is_needed(sites.inventory(store, inventory, own, Voice(as_json=True))[0])
+    except errors.DlperfError:
+        return False
+
+
+def _show_plan(store: Store, options: SweepOptions, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
     from orchestrator.planning import bind
     from orchestrator.schedulers import addresses, choice
@@ -24,28 +117,22 @@ def dry_run(store: Store, options: SweepOptions, voice: Voice) -> int:
         voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")
     scripts, asking = in_jobs.show(store, request, voice)
     lines = [choice.quote_lines(request.cluster, attempt, facts, asking) for attempt in bound]
-    voice.plan(request.plan, bound, lines)
+    plan = request.plan
+    voice.result(f"playbook {plan.experiment} on cluster {plan.cluster}")
+    locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
+    voice.result(f"workload {plan.workload}, image {plan.image} ({locked})")
+    method = plan.method.model_dump(exclude_none=True)
+    shown = {key: list(v) if isinstance(v, tuple) else v for key, v in method.items()}
+    settings = ", ".join(f"{key}: {value}" for key, value in shown.items())
+    voice.result(f"{words.count(len(plan.trials), 'trial')}; {settings}")
+    for trial, attempt, by_node in zip(plan.trials, bound, lines, strict=True):
+        voice.result(f"\ntrial {trial.name} -> logs/{trial.log}")
+        for names, text in nodeset.fold_lines(by_node):
+            voice.result(f"  on {names}{text}")
+        if files := nodeset.fold(file for task in attempt.tasks for file in task.files):
+            voice.result(f"  a sweep writes these files first: {files}")
     pasted = {
-        attempt.trial: {node: " ".join(words) for node, words in by_node.items()}
+        attempt.trial: {node: " ".join(argv) for node, argv in by_node.items()}
         for attempt, by_node in zip(bound, lines, strict=True)
     }
-    return voice.finish({"plan": bind.describe(request.plan, bound), "lines": pasted, **scripts})
-
-
-def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
-    """Run every chosen trial that has no valid outcome yet, then collect; exit code.
-
-    Raises:
-        Stopped, Interrupted: a signal came; nothing that was started still runs.
-        LeftoverError: tasks may still run on nodes.
-    """
-
-    def elsewhere(request: Requested) -> int | None:
-        from orchestrator.sweeping import in_jobs
-
-        return in_jobs.submit_sweep(store, request, caller.voice)
-
-    def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
-        return present(opened, found, caller.voice, Out(opened.folder), names)
-
-    return run.run(store, options, caller, show, elsewhere=elsewhere)
+    return voice.finish({"plan": bind.describe(plan, bound), "lines": pasted, **scripts})

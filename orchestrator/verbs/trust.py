@@ -4,9 +4,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
 
 from orchestrator import errors
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import Inventory
 from orchestrator.console import Voice
 from orchestrator.fleet import ask_all
 from orchestrator.inputs import user_files
@@ -40,15 +44,19 @@ class _Offer:
         }
 
 
-def trust(inventory: str, voice: Voice, fingerprints: Sequence[str]) -> int:
+@command("trust", "trust mine")
+def trust(
+    face: Face,
+    inventory: Inventory,
+    fingerprint: Annotated[
+        list[str] | None, typer.Option(help="Trust keys with this fingerprint, SHA256:...")
+    ] = None,
+) -> int:
     """Show every host key, add the confirmed ones to known_hosts; exit code.
 
     A key that has changed is never added: its old line has to be removed by hand.
-
-    Args:
-        fingerprints: keys that are confirmed without a question; else the answer is read from
-            standard input.
     """
+    voice, fingerprints = face.voice, fingerprint or ()
     cluster, _ = user_files.cluster(inventory)
     open_files.suffice(len(cluster.members))
     targets = [node for node in cluster.members if node.transport == "ssh"]
@@ -96,11 +104,7 @@ def _look(targets: Mapping[str, Node], name: str) -> _Offer:
 
 def _decide(offers: Sequence[_Offer], voice: Voice, fingerprints: Sequence[str]) -> list[_Offer]:
     """Show the keys, and add the new ones to known_hosts that are vouched for."""
-    rows = [
-        (offer.target.name, offer.name, offer.key.kind, offer.key.fingerprint, offer.state)
-        for offer in offers
-    ]
-    voice.table("Host keys", ("node", "known as", "kind", "fingerprint", "state"), rows)
+    voice.listing("Host keys", [offer.document() for offer in offers], spare=("known_hosts",))
     new = [offer for offer in offers if offer.state == "new"]
     vouched = set(fingerprints)
     if new and not fingerprints:

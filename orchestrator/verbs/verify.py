@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from orchestrator import errors, words
+from orchestrator.cli.command import Face, command
+from orchestrator.cli.options import WhichFile
 from orchestrator.collecting import report_files, telemetry
 from orchestrator.collecting.log_sources import Logs
 from orchestrator.collecting.report_files import RESULTS
@@ -17,7 +19,6 @@ from orchestrator.model.telemetry import MARKS
 from orchestrator.report import Language
 from orchestrator.state import lock
 from orchestrator.state.opened import OpenedSweep, opened
-from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.verifying import chain, formulas
 from orchestrator.verifying.findings import Findings, at, codes, items, text
@@ -29,17 +30,18 @@ LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE", "LOG-CHANGED", "OUTCOME-CHANGE
 """Problems that other trials or later edits cause, so that a trial's own outcome lacks them."""
 
 
-def verify(store: Store, name: str | None, voice: Voice) -> int:
+@command("verify", "verify", "verify smoke.tar.zst")
+def verify(face: Face, sweep_id: WhichFile = None) -> int:
     """Compare a sweep or an archive with its own raw logs and show the differences; exit code.
 
     Raises:
         StoreError: LOCKED; the sweep runs and its files still change.
     """
-    with opened(store, name) as opening:
+    with opened(face.store, sweep_id) as opening:
         if holder := opening.sweep.lock().holder():
             raise lock.refused(f"sweep {opening.sweep.id}", holder)
         findings = check_sweep(opening.sweep)
-        _show(opening, findings, voice)
+        _show(opening, findings, face.voice)
         document = {
             "sweep": opening.sweep.id,
             "differences": [asdict(difference) for difference in findings.differences],
@@ -47,7 +49,7 @@ def verify(store: Store, name: str | None, voice: Voice) -> int:
             "files_checked": findings.files,
             "numbers_checked": findings.numbers,
         }
-        return voice.finish(document, code=3 if findings.differences else 0)
+        return face.voice.finish(document, code=3 if findings.differences else 0)
 
 
 def check_sweep(sweep: Sweep) -> Findings:

@@ -61,14 +61,10 @@ def completed(place: Place, *words: str) -> list[str]:
         (("provision", "two", "--image", "ref"), ["reference-rn50"]),
         (("collect", "--workload", "oneflow_"), ["oneflow_bert", "oneflow_gpt", "oneflow_rn50"]),
         (("inspect", "log", "--workload", "to"), ["toy", "toy_fabric", "toy_last", "toy_plain"]),
-        (("sweep", "toy", "--case", ""), ["1x1", "2x2"]),
-        (("sweep", "toy", "--case", "1x1,2"), ["1x1,2x2"]),
-        (("sweep", "oneflow-gpt", "--case", "MP_PP"), ["MP_PP_1x8x4_512_2304x24"]),
-        (("sweep", "gone", "--case", ""), []),
         (("status", ""), []),
         (("list", ""), ["images", "inventories", "playbooks", "sweeps", "workloads"]),
         (("schema", "p"), ["playbook"]),
-        (("explain", ""), []),
+        (("logs", ""), []),
     ],
 )  # fmt: skip
 def test_bash_completes_names(place: Place, words: tuple[str, ...], offered: list[str]) -> None:
@@ -87,20 +83,13 @@ def test_bash_completes_sweeps(place: Place, command: tuple[str, ...]) -> None:
     assert completed(place, *command, "toy") == ["toy-1", "toy-2"]
 
 
-def test_bash_completes_cases_and_trials_of_a_sweep(place: Place) -> None:
+def test_bash_completes_trials_of_a_sweep(place: Place) -> None:
     """Of the newest one, or of the one that is named."""
     made(Store(place.state), pytorch())
-    assert completed(place, "explain", "4") == ["4x8"]
     trials = [f"4n8g-r50_b256_amp_{repeat}" for repeat in range(1, 6)]
     assert completed(place, "logs", "4n") == trials
     sweep = place.sweep().name
     assert completed(place, "logs", "--sweep", sweep, "4n") == trials
-
-
-def test_a_broken_playbook_completes_nothing_in_silence(place: Place) -> None:
-    """A TAB is no time for mistakes."""
-    (place.folder / "playbooks" / "toy.yaml").write_text("workload: [\n")
-    assert completed(place, "sweep", "toy", "--case", "") == []
 
 
 @pytest.fixture
@@ -126,7 +115,7 @@ def typed(master: int, keys: str, until: bytes) -> bytes:
 
 @pytest.mark.cluster
 def test_zsh_completes_names(place: Place, zsh: str) -> None:
-    """Typed in a terminal, TAB and all: a playbook, then its case."""
+    """Typed in a terminal, TAB and all: a playbook, then an inventory."""
     env = {**at(place), "TERM": "dumb", "PS1": "%% "}
     child, master = pty.fork()
     if child == 0:
@@ -136,8 +125,7 @@ def test_zsh_completes_names(place: Place, zsh: str) -> None:
         load = 'autoload -Uz compinit && compinit -u -D && eval "$(dlperf-orch --show-completion)"'
         typed(master, f"{load}; echo ready$((0))\r", b"ready0")
         typed(master, "dlperf-orch sweep smo\t", b"smoke")
-        typed(master, "--case 2x2\t", b"2x2")
-        typed(master, "\x15dlperf-orch sweep toy --case 1\t", b"1x1")
+        typed(master, "--inventory tw\t", b"two")
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)

@@ -57,13 +57,10 @@ def test_who_looks_leaves_by_ctrl_c_and_a_sweep_goes_on_by_its_own_words(place: 
 
 
 @pytest.mark.cluster
-def test_logs_go_by_a_beginning_and_tell_that_nothing_fits(place: Place) -> None:
-    """A whole name comes before those that begin with it; an empty answer is no silence."""
+def test_logs_go_by_a_beginning(place: Place) -> None:
+    """A whole name comes before those that begin with it."""
     place.must("sweep", "toy", "--repeats", "1")
     whole = place.run("logs", "2n2g").stdout
     assert whole
     assert whole != place.run("logs", "1n1g").stdout
-    nothing = place.run("logs", "1n1g", "--grep", "no such words")
-    assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert "a1, rank 0 fits 'no such words'" in nothing.stderr
     assert "ERROR NO-TRIAL" in place.run("logs", "9n").stderr

@@ -88,7 +88,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_one_trial_after_the_other_is_said_as_ever(clock: Clock) -> None:
-    """The number stays through retries, and an adopted attempt that failed leaves its number."""
+    """A trial keeps its number through retries, and after an adopted attempt that failed."""
     said: list[str] = []
     with View(said.append, None, "toy-1", 4, 1) as shown:
         with shown.trial("c", 100) as row:
@@ -117,15 +117,15 @@ def test_one_trial_after_the_other_is_said_as_ever(clock: Clock) -> None:
     assert said == [
         "[2/4] c a2: started",
         "[2/4] c a2: failed, OOM, took 0:10",
-        "[2/4] a a1: started",
-        "[2/4] a a1: iteration 50 of 100, 123.46 samples/s, 0:31",
-        "[2/4] a a1: infra-lost, LOST, took 1:00",
-        "[2/4] a a2: started",
-        "[2/4] a a2: valid, 9.00 images/s, took 0:50, about 4:00 left",
-        "[3/4] b a1: started",
-        "[3/4] b a1: failed, OOM, took 1:00, about 1:30 left",
-        "[4/4] c a3: started",
-        "[4/4] c a3: valid, 9.00 images/s, took 1:00",
+        "[3/4] a a1: started",
+        "[3/4] a a1: iteration 50 of 100, 123.46 samples/s, 0:31",
+        "[3/4] a a1: infra-lost, LOST, took 1:00",
+        "[3/4] a a2: started",
+        "[3/4] a a2: valid, 9.00 images/s, took 0:50, about 4:00 left",
+        "[4/4] b a1: started",
+        "[4/4] b a1: failed, OOM, took 1:00, about 1:30 left",
+        "[2/4] c a3: started",
+        "[2/4] c a3: valid, 9.00 images/s, took 1:00",
     ]
 
 

@@ -40,7 +40,7 @@ def table(kind: str, name: str) -> str:
         found = workloads.find(name)
         assert found is not None
         return HEAD + "".join(rows(json_schema.of(found.params)))
-    whole = json.loads(check.schema(kind))
+    whole = json.loads(check.build_schema(kind))
     model = whole if name == kind else whole["$defs"][name]
     shared = whole["$defs"]["Settings"]["properties"] if name == "NodeEntry" else ()
     return HEAD + "".join(rows(model, shared))

@@ -31,7 +31,7 @@ OTHER_WORDS = {
     "transports as NCCL calls them": "IB",
     "groups of GPT's cases": "DP MP PP",
     "words of scripts in a build, which explain themselves": "SOURCE WHEEL",
-    "placeholders": "ADDRESS CASE GLOB NAME PARTITION PATTERN PERCENT PROGRAM SWEEP TRIAL",
+    "placeholders": "ADDRESS CASE GLOB NAME PARTITION PERCENT PROGRAM SWEEP TRIAL",
     "how a program of a node ended": "ABSENT DENIED DOWN FOREIGN HUNG REFUSED",
     "names of files": "SHA256SUMS",
     "names of holes": "CVE-2024-21626 CVE-2025-23266",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
@@ -21,8 +22,9 @@ CLOSED_PIPE = 141  # no error of ours: nobody reads what would say it
 
 def commands(group: TyperGroup, prefix: str = "") -> Iterator[tuple[str, TyperCommand]]:
     """Every command by its words."""
-    for name, command in group.commands.items():
+    for name in group.commands:
         words = f"{prefix}{name}"
+        _, command, _ = group.resolve_command(typer.Context(group), [name])
         if isinstance(command, TyperGroup):
             yield from commands(command, f"{words} ")
         elif isinstance(command, TyperCommand):

@@ -139,10 +139,10 @@ def test_io_without_an_import_is_seen(line: str, call: str) -> None:
 @pytest.mark.parametrize(
     ("module", "line", "broken"),
     [
-        ("state/store", "from orchestrator.measuring import medians", "face > verbs"),
+        ("state/store", "from orchestrator.measuring import medians", "verbs > face"),
         ("verbs/stop", "from orchestrator.verbs import status", "no verb"),
-        ("runtimes/process", "from orchestrator.checks import gpu", "face > verbs"),
-        ("stray", "", "face > verbs"),
+        ("runtimes/process", "from orchestrator.checks import gpu", "verbs > face"),
+        ("stray", "", "verbs > face"),
         ("measuring/medians", "from orchestrator.state import store", "rules and nouns"),
         ("probes/gpu", "from orchestrator import disk", "rules and nouns"),
         ("logs/engine", "from pathlib import Path", "rules and nouns"),

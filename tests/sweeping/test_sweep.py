@@ -286,9 +286,6 @@ def test_a_damaged_sweep_stops_no_other(place: Place) -> None:
     assert f"1x1 fp32 {median['median']:.2f}" in place.run("list", "sweeps").stdout
     watched = place.run("status", "toy", "--watch", "--json")
     assert set(json.loads(watched.stdout)["trials"].values()) == {"valid"}
-    found = place.run("logs", "--grep", r"Iteration: [23] ").stdout
-    assert [line.split("Iteration: ")[1][0] for line in found.splitlines()] == ["2", "3"]
-    assert "NO-PATTERN" in place.run("logs", "--grep", "(").stderr
 
 
 def test_a_reader_that_goes_away_stops_no_sweep(place: Place) -> None:

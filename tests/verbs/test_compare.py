@@ -10,12 +10,13 @@ import pytest
 import typer
 
 from orchestrator import errors
-from orchestrator.cli.comparing import percent
+from orchestrator.cli.command import Face, load
 from orchestrator.collecting import sides
 from orchestrator.comparing.sides import measured
 from orchestrator.console import Voice
 from orchestrator.state.store import Store
 from orchestrator.verbs import compare as verb
+from orchestrator.verbs.compare import percent
 from tests.comparing.reports import SLOWER, TRIALS, Told
 from tests.conftest import Place, this_machine
 from tests.reported import PUBLISHED
@@ -32,7 +33,9 @@ def lay(folder: Path, name: str, told: Told) -> str:
 
 def compared(folder: Path, first: str, second: str, **options: Any) -> int:
     """The exit code of the command."""
-    return verb.compare(Store(folder / "state"), first, second, VOICE, **options)
+    face = Face(load("compare"))
+    face.state, face.voice = folder / "state", VOICE
+    return verb.compare(face, first, second, **options)
 
 
 def test_files_are_compared_and_reports_written(
@@ -42,7 +45,7 @@ def test_files_are_compared_and_reports_written(
     first = lay(tmp_path, "a", Told({"1x1": TRIALS, "2x8": TRIALS}))
     second = lay(tmp_path, "b", Told({"1x1": SLOWER, "2x8": TRIALS}, source="sweep-b"))
     junit, page = tmp_path / "tests.xml", tmp_path / "page.md"
-    assert compared(tmp_path, first, second, slower=0.03, junit=junit, markdown=page) == 3
+    assert compared(tmp_path, first, second, fail_if_slower=0.03, junit=junit, markdown=page) == 3
     told = json.loads(capsys.readouterr().out)
     assert [case["verdict"] for case in told["cases"]] == ["different", "same"]
     assert told["cases"][0]["bound"]["how"] == "usual"
@@ -78,7 +81,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, second: str, code: s
     (tmp_path / "broken.json").write_text('{"version": 1}')
     named = str(tmp_path / second) if second.endswith(".json") else second
     with pytest.raises(errors.UsageError) as refused:
-        compared(tmp_path, first, named, slower=0.03)
+        compared(tmp_path, first, named, fail_if_slower=0.03)
     assert (refused.value.code, refused.value.exit_code) == (code, 2)
 
 

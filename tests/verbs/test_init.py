@@ -69,13 +69,12 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
     "words",
     [
         *((), ("localhost", "gpu01"), ("localhost", "--name", "a b"), ("--", "-oProxyCommand=x")),
-        ("localhost", "--account", "perf"),
         *(("gpu01", "ba/d@10.0.0.1"), ("--slurm", "main", "--user", "me")),
         ("--slurm", "main", "--nodes", "gpu*"),
     ],
 )
 def test_what_cannot_be_an_inventory_is_refused(place: Place, words: tuple[str, ...]) -> None:
-    """No host, this machine beside others, a name, an account or a user that is none."""
+    """No host, this machine beside others, a name or a user that is none."""
     done = place.must("init", *words, code=2)
     assert "ERROR HOST" in done.stderr
 
