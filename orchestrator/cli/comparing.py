@@ -39,7 +39,7 @@ def compare(
         typer.Option(
             parser=percent,
             metavar="PERCENT",
-            help="Differences up to this are noise; default: learnt from earlier sweeps, else 1%.",
+            help="Differences up to this are noise; default: 1%.",
         ),
     ] = None,
     fail_if_slower: Annotated[

@@ -1,10 +1,8 @@
 """Read the two sides of a comparison: sweeps, archives, files, publications."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator import errors, report
-from orchestrator.collecting.report_files import RESULTS
 from orchestrator.collecting.sweep import measured
 from orchestrator.comparing import sides
 from orchestrator.comparing.sides import Side
@@ -14,7 +12,6 @@ from orchestrator.state.opened import opened
 from orchestrator.state.store import Store
 
 PUBLISHED = "published:"
-MOST_EARLIER = 50  # sweeps whose results are read for a bound
 
 
 def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
@@ -41,23 +38,6 @@ def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
         cause = f"{first} is in {here.unit}, {second} in {there.unit}"
         fix = "compare what has one unit"
     raise errors.UsageError(cause, code="NOT-COMPARABLE", fix=fix)
-
-
-def earlier(store: Store, *compared: Side) -> Iterator[Side]:
-    """Yield the reports of earlier sweeps in the state folder, newest first; skip damaged ones.
-
-    Earlier than the newer of the sweeps that are compared, and neither of them.
-    """
-    origins = {side.origin for side in compared}
-    sweeps = store.sweeps() if store.root.is_dir() else []
-    known = [place for place, sweep in enumerate(sweeps) if sweep.id in origins]
-    older = [sweep for sweep in sweeps[min(known, default=-1) + 1 :] if sweep.id not in origins]
-    for sweep in older[:MOST_EARLIER]:
-        try:
-            content = records.document((sweep.folder / RESULTS).read_bytes())
-            yield sides.measured(content, sweep.id)
-        except (OSError, ValueError):  # never collected, or damaged: no history
-            continue
 
 
 def _find_published(of: Side, name: str) -> Side:

@@ -13,8 +13,8 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.report import as_markdown
 
-HEAD = ("case", "A", "B", "trials", "B to A", "interval", "p", "bound", "verdict", "marks")
-SPARE = ("bound", "trials", "p")
+HEAD = ("case", "A", "B", "trials", "B to A", "interval", "p", "verdict", "marks")
+SPARE = ("trials", "p")
 HIGHER = "higher is better"
 METHOD = (
     "The interval is that of B / A - 1 by Welch's method; it covers 95 % unless it says otherwise."
@@ -27,7 +27,7 @@ def describe_sides(comparison: Comparison) -> list[str]:
     """Return the names and origins of A and B."""
     return [
         f"{name}: {words.printable(side.label)}"
-        + ("" if side.origin in ("", side.label) else f" ({words.printable(side.origin)})")
+        + ("" if side.source in ("", side.label) else f" ({words.printable(side.source)})")
         for name, side in (("A", comparison.first), ("B", comparison.second))
     ]
 
@@ -42,7 +42,6 @@ def build_rows(comparison: Comparison) -> list[tuple[str, ...]]:
             _format_percent(row.difference),
             _format_interval(row),
             "" if row.p_holm is None else f"{row.p_holm:.2g}",
-            f"{row.bound.share:.2%}",
             _describe_verdict(row),
             words.printable("; ".join(f"{side}: {list_codes(it)}" for side, it in _marks(row))),
         )
@@ -90,11 +89,11 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
     ):
         if alone:
             yield f"only in {name}: {', '.join(map(side.name_case, alone))}"
-    reasons = [
-        f"{_describe_verdict(row)}: {row.reason}" if row.reason else "" for row in comparison.rows
-    ]
-    for reason in filter(None, dict.fromkeys(reasons)):
-        yield f"{_join_same(names, reasons, reason)}: {reason}"
+    reasons: dict[str, list[str]] = {}
+    for case_name, row in zip(names, comparison.rows, strict=True):
+        if row.reason:
+            reasons.setdefault(f"{_describe_verdict(row)}: {row.reason}", []).append(case_name)
+    yield from (f"{', '.join(having)}: {reason}" for reason, having in reasons.items())
     for case_name, row in zip(names, comparison.rows, strict=True):
         for side_name, case in (("A", row.first), ("B", row.second)):
             if without := len(case.trials) - len(case.valid):
@@ -103,23 +102,15 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
         for side_name, marks in _marks(row):
             yield f"{case_name}: {side_name}: {_describe_marks(marks)}"
     yield from _list_surroundings(comparison, names)
-    bounds = [row.bound.origin for row in comparison.rows]
-    for bound in dict.fromkeys(bounds):
-        where = f": {_join_same(names, bounds, bound)}" if len(set(bounds)) > 1 else ""
-        yield f"bound {bound}{where}"
-
-
-def _join_same(names: Sequence[str], texts: Sequence[str], text: str) -> str:
-    """Return the names of the cases that have this text."""
-    return ", ".join(name for name, own in zip(names, texts, strict=True) if own == text)
+    yield f"bound {comparison.bound.share:.2%} ({comparison.bound.how})"
 
 
 def _list_surroundings(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
     """Yield marks of the whole, differences, and the sources of published results."""
     sides = (comparison.first, comparison.second)
     for name, side in (("A", sides[0]), ("B", sides[1])):
-        if side.marks:
-            yield f"all of {name}: {_describe_marks(side.marks)}"
+        if side.every_mark:
+            yield f"all of {name}: {_describe_marks(side.every_mark)}"
     for difference in comparison.differences:
         where = ", ".join(names[number] for number in difference.cases)
         there = f" ({where})" if where else ""
@@ -138,13 +129,13 @@ def _list_surroundings(comparison: Comparison, names: Sequence[str]) -> Iterator
         or comparison.only_first
         or comparison.only_second
         or any(side.is_published for side in sides)
-        or any(_count_trials(row.first) != _count_trials(row.second) for row in comparison.rows)
+        or any(
+            len(row.first.trials) != len(row.second.trials)
+            or len(row.first.valid) != len(row.second.valid)
+            for row in comparison.rows
+        )
     ):
         yield "nothing that is recorded differs but the trials themselves"
-
-
-def _count_trials(case: SideCase) -> tuple[int, int]:
-    return len(case.trials), len(case.valid)
 
 
 def build_document(comparison: Comparison) -> dict[str, JSON]:
@@ -159,7 +150,7 @@ def build_document(comparison: Comparison) -> dict[str, JSON]:
         "level": 0.05,
         "fail_if_slower": comparison.slower,
         "gate": comparison.gate or None,
-        "cases": [_row(row) for row in comparison.rows],
+        "cases": [{**_row(row), "bound": asdict(comparison.bound)} for row in comparison.rows],
         "only_first": [_case(case) for case in comparison.only_first],
         "only_second": [_case(case) for case in comparison.only_second],
         "differences": [asdict(difference) for difference in comparison.differences],
@@ -170,10 +161,10 @@ def build_document(comparison: Comparison) -> dict[str, JSON]:
 def _side(side: Side) -> dict[str, JSON]:
     return {
         "label": side.label,
-        "origin": side.origin,
+        "origin": side.source,
         "published": side.is_published,
         **{key.replace(" ", "_"): value or None for key, value in side.settings.items()},
-        "marks": [asdict(mark) for mark in side.marks],
+        "marks": [asdict(mark) for mark in side.every_mark],
     }
 
 
@@ -191,7 +182,6 @@ def _row(row: ComparedCase) -> dict[str, JSON]:
         "interval": asdict(row.interval) if row.interval else None,
         "p": row.p,
         "p_holm": row.p_holm,
-        "bound": asdict(row.bound),
         "verdict": row.kind,
         "reason": row.reason or None,
         "needs_trials": fewest + row.more[1] if row.more else None,

@@ -24,7 +24,7 @@ def compare(
     """Compare two sides, show and write what was found; exit code.
 
     Args:
-        bound: up to which a difference is noise, such as 0.01; None: each case's own.
+        bound: up to which a difference is noise, such as 0.02; None: the usual one.
         slower: the gate's limit, such as 0.03; None without a gate.
         junit, markdown: files to write.
 
@@ -32,8 +32,7 @@ def compare(
         UsageError: a side cannot be found, they cannot be compared, or have no case in common.
     """
     here, there = sides.both(store, first, second)
-    earlier = () if bound is not None else tuple(sides.earlier(store, here, there))
-    comparison = compare_sides(here, there, slower, bound, earlier)
+    comparison = compare_sides(here, there, slower, bound)
     if not comparison.rows:
         raise errors.UsageError(
             f"{first} and {second} have no case in common",

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import pytest
 
 from orchestrator.comparing import verdicts
-from orchestrator.comparing.bounds import Bound
 from orchestrator.comparing.sides import PublishedRow, SideCase
 from orchestrator.comparing.verdicts import ComparedCase
 from tests.comparing.reports import case
@@ -20,11 +19,16 @@ def times(values: Sequence[float], factor: float) -> tuple[float, ...]:
     return tuple(value * factor for value in values)
 
 
-def pair(
-    first: Sequence[float], second: Sequence[float], bound: float = 0.01
-) -> tuple[SideCase, SideCase, Bound]:
+def pair(first: Sequence[float], second: Sequence[float]) -> tuple[SideCase, SideCase]:
     """One case of two sides that share no log."""
-    return case(first), case(second), Bound(bound, "given")
+    return case(first), case(second)
+
+
+def judge(
+    cases: Sequence[tuple[SideCase, SideCase]], slower: float | None = None
+) -> tuple[ComparedCase, ...]:
+    """The verdicts at a bound of 1 %."""
+    return verdicts.judge_cases(cases, 0.01, slower)
 
 
 def one(
@@ -34,7 +38,7 @@ def one(
     bound: float = 0.01,
 ) -> ComparedCase:
     """The verdict on a single case."""
-    (found,) = verdicts.judge_cases([pair(first, second, bound)], slower)
+    (found,) = verdicts.judge_cases([pair(first, second)], bound, slower)
     return found
 
 
@@ -118,8 +122,8 @@ def test_cases_without_trials_do_not_count() -> None:
     far = pair(STEADY[:4], times(STEADY[:4], 0.9))
     empty = pair((), STEADY)
     value = SideCase(case={}, source=PublishedRow(framework="x", throughput=103.0))
-    published = (case(STEADY), value, Bound(0.01, "given"))
-    found = verdicts.judge_cases([empty, far, published])
+    published = (case(STEADY), value)
+    found = judge([empty, far, published])
     assert [verdict.kind for verdict in found] == ["unknown", "different", "unknown"]
     assert found[1].p_holm == found[1].p
     assert found[0].difference is None
@@ -143,7 +147,7 @@ def test_a_gate_that_cannot_tell_does_not_pass() -> None:
     assert one(STEADY, times(STEADY, 0.9701), slower=0.03).gate == "unknown"
     assert one((), STEADY, slower=0.03).gate == "unknown"
     same = case(STEADY, "log")
-    (shared,) = verdicts.judge_cases([(same, same, Bound(0.01, "given"))], 0.03)
+    (shared,) = judge([(same, same)], 0.03)
     assert (shared.kind, shared.gate) == ("same", "unknown")
     assert (
         shared.reason
@@ -154,17 +158,17 @@ def test_a_gate_that_cannot_tell_does_not_pass() -> None:
 def test_many_cases_pass_as_one_does_and_fail_less_easily() -> None:
     """20 of 5 trials: a pass needs no correction, a failure does, and says so."""
     equal = pair(STEADY[:5], STEADY[1:6])
-    assert {verdict.gate for verdict in verdicts.judge_cases([equal] * 20, 0.03)} == {"passed"}
+    assert {verdict.gate for verdict in judge([equal] * 20, 0.03)} == {"passed"}
     slow = pair((100.0, 100.9, 99.1, 100.4, 99.6), (95.2, 96.1, 94.3, 95.6, 94.8))
-    assert verdicts.judge_cases([slow], 0.03)[0].gate == "slower"
-    found = verdicts.judge_cases([slow, *[equal] * 19], 0.03)[0]
+    assert judge([slow], 0.03)[0].gate == "slower"
+    found = judge([slow, *[equal] * 19], 0.03)[0]
     assert (found.kind, found.gate) == ("different", "unknown")
     assert found.gate_interval is not None
     assert found.gate_interval.high > -0.03
     assert found.gate_interval.coverage == pytest.approx(1 - 0.05 / 20)
     assert found.reason.startswith("slower by more than 3.00% by its own interval, but not by")
     far = pair(STEADY[:5], times(STEADY[1:6], 0.9))
-    assert verdicts.judge_cases([far, *[equal] * 19], 0.03)[0].gate == "slower"
+    assert judge([far, *[equal] * 19], 0.03)[0].gate == "slower"
 
 
 def test_a_bound_of_everything_calls_nothing_different() -> None:
@@ -182,7 +186,7 @@ def test_a_comparison_with_itself_finds_no_difference(seed: int) -> None:
             chance.choice([chance.gauss(100, 5), 100.0]) for _ in range(chance.randint(1, 9))
         )
         cases.append(pair(values, values))
-    for verdict in verdicts.judge_cases(cases, 0.03):
+    for verdict in judge(cases, 0.03):
         assert verdict.kind != "different"
         assert verdict.gate != "slower"
         assert (verdict.difference, verdict.p) == (0.0, 1.0)
@@ -201,6 +205,6 @@ def test_swapped_sides_have_the_same_verdict(seed: int) -> None:
 
 def test_two_trials_a_side_give_neither_verdict_nor_gate() -> None:
     """However far apart: their interval covers 88 %."""
-    (found,) = verdicts.judge_cases([pair((100.0, 100.1), (50.0, 50.1))], 0.03)
+    (found,) = judge([pair((100.0, 100.1), (50.0, 50.1))], 0.03)
     assert (found.kind, found.gate) == ("unknown", "unknown")
     assert found.interval is not None

@@ -12,7 +12,6 @@ import typer
 from orchestrator import errors
 from orchestrator.cli.comparing import percent
 from orchestrator.collecting import sides
-from orchestrator.comparing.sides import measured
 from orchestrator.console import Voice
 from orchestrator.state.store import Store
 from orchestrator.verbs import compare as verb
@@ -137,22 +136,6 @@ def test_an_archive_is_compared_like_its_sweep(swept: Place) -> None:
         for second in ("after", "after.tar.zst")
     ]
     assert pair[0] == pair[1]
-
-
-@pytest.mark.cluster
-def test_history_of_the_state_folder_is_older_than_what_is_compared(swept: Place) -> None:
-    """Newest first, and neither of both; a sweep whose report is gone says nothing."""
-    store = Store(swept.state)
-    before, after = (
-        measured(json.loads((store.sweep(name).folder / "results.json").read_text()), name)
-        for name in ("before", "after")
-    )
-    assert [side.origin for side in sides.earlier(store, after)] == [before.origin]
-    assert [*sides.earlier(store, before), *sides.earlier(store, before, after)] == []
-    results = store.sweep("before").folder / "results.json"
-    results.rename(swept.folder / "aside.json")
-    assert [*sides.earlier(store, after)] == []
-    (swept.folder / "aside.json").rename(results)
 
 
 @pytest.mark.cluster
