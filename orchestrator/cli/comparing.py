@@ -12,7 +12,7 @@ from orchestrator.signals import SIGNALS
 
 app = typer.Typer()
 _PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)%?")
-Side = "A sweep (id, its beginning, folder, playbook), a results.json, or published:FRAMEWORK."
+Side = "A sweep (id, its beginning, folder, playbook), an archive, or a results.json."
 
 
 def percent(text: str) -> float:

@@ -21,7 +21,7 @@ OF: Mapping[str, tuple[str, ...]] = {
     "explain": ("explain 2x2", "explain 4n8g/amp/256 rn50-amp"),
     "compare": (
         "compare before.tar.zst after.tar.zst --fail-if-slower 3%",
-        "compare today published:ngc-pytorch",
+        "compare today yesterday.tar.zst --bound 2%",
     ),
     "clean": ("clean --dry-run", "clean --inventory mine --images"),
     "trust": ("trust mine",),

@@ -106,7 +106,7 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
 
 
 def _list_surroundings(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
-    """Yield marks of the whole, differences, and the sources of published results."""
+    """Yield marks of the whole, and differences."""
     sides = (comparison.first, comparison.second)
     for name, side in (("A", sides[0]), ("B", sides[1])):
         if side.every_mark:
@@ -117,18 +117,11 @@ def _list_surroundings(comparison: Comparison, names: Sequence[str]) -> Iterator
         yield f"differs: {difference.what}: {difference.first} -> {difference.second}{there}"
     if comparison.recorded_once:
         yield f"recorded on one side only: {', '.join(comparison.recorded_once)}"
-    for side in sides:
-        for case in side.cases:
-            if row := case.source:
-                on = f" on {row.hardware}" if row.hardware else ""
-                name = side.name_case(case)
-                yield f"{name}: {row.throughput} by {row.framework}{on}: {row.source}"
     if not (
         comparison.differences
         or comparison.recorded_once
         or comparison.only_first
         or comparison.only_second
-        or any(side.is_published for side in sides)
         or any(
             len(row.first.trials) != len(row.second.trials)
             or len(row.first.valid) != len(row.second.valid)
@@ -162,7 +155,6 @@ def _side(side: Side) -> dict[str, JSON]:
     return {
         "label": side.label,
         "origin": side.source,
-        "published": side.is_published,
         **{key.replace(" ", "_"): value or None for key, value in side.settings.items()},
         "marks": [asdict(mark) for mark in side.every_mark],
     }
@@ -199,7 +191,6 @@ def _trials(case: SideCase) -> dict[str, JSON]:
         "not_valid": [trial.trial for trial in case.trials if trial not in case.valid],
         "nodes": sorted(case.nodes),
         "marks": [asdict(mark) for mark in case.every_mark],
-        "source": case.source.model_dump(mode="json") if case.source else None,
     }
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 import statistics
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
@@ -20,18 +19,8 @@ _DERIVED = frozenset({"placement", "world_size", "global_batch_size", "data_para
 Throughput = Annotated[FiniteFloat, Field(gt=0)]
 
 
-class PublishedRow(BaseModel, frozen=True):
-    """A result that somebody published for a case; as of all parts, other fields are ignored."""
-
-    suite: str = ""
-    framework: str
-    throughput: Throughput
-    source: str = ""
-    hardware: str = ""
-
-
 class Marked(BaseModel, frozen=True):
-    """A part of results.json that may have marks."""
+    """A part of results.json that may have marks; other fields are ignored."""
 
     marks: tuple[Problem, ...] = ()
 
@@ -49,17 +38,11 @@ class WrittenTrial(Marked, frozen=True):
 
 
 class SideCase(Marked, frozen=True):
-    """A case and its trials, in the order of their repeats.
-
-    Args:
-        source: a published result, which replaces the trials; None for a measured case.
-    """
+    """A case and its trials, in the order of their repeats."""
 
     case: dict[str, Scalar]
     name: str | None = None
     trials: tuple[WrittenTrial, ...] = ()
-    published: tuple[PublishedRow, ...] = ()
-    source: PublishedRow | None = None
 
     @property
     def every_mark(self) -> tuple[Problem, ...]:
@@ -74,9 +57,7 @@ class SideCase(Marked, frozen=True):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Return the throughputs of valid trials, or the published one, in samples per second."""
-        if self.source:
-            return (self.source.throughput,)
+        """Return the throughputs of valid trials, in samples per second."""
         return tuple(trial.throughput for trial in self.valid if trial.throughput)
 
     @property
@@ -94,11 +75,11 @@ class SideCase(Marked, frozen=True):
 
 
 class Side(Marked, frozen=True):
-    """One side of a comparison: a results.json, or what others published of its cases.
+    """One side of a comparison: a results.json.
 
     Args:
         label: as the user named it.
-        source: the id of a sweep, a file, or who published.
+        source: the id of a sweep, or a folder of logs.
         environment: facts of its nodes, by node name.
     """
 
@@ -122,20 +103,13 @@ class Side(Marked, frozen=True):
     cases: tuple[SideCase, ...]
 
     @property
-    def is_published(self) -> bool:
-        """Return True if cases have one published value and no trials."""
-        return any(case.source for case in self.cases)
-
-    @property
     def every_mark(self) -> tuple[Problem, ...]:
         """Return the marks of the whole side, such as DRIFT."""
         return (*self.marks, *(self.canary.marks if self.canary else ()))
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return the settings of all cases, by name; empty for published results."""
-        if self.is_published:
-            return {}
+        """Return the settings of all cases, by name."""
         topologies = sorted(set(self.topologies.values()))  # whatever their nodes are called
         digest = hashlib.sha256("\0".join(topologies).encode()).hexdigest()[:12]
         return {
@@ -180,21 +154,6 @@ def measured(document: JSON, label: str) -> Side:
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from error
     return side.model_copy(update={"label": label})
-
-
-def published(of: Side, framework: str, label: str) -> Side:
-    """Return the published results of a side's cases, by frameworks that match a glob pattern.
-
-    Each case gets its first match; a result of its image's version comes first.
-    """
-    cases, origins = [], []
-    for case in of.cases:
-        rows = (row for row in case.published if fnmatchcase(row.framework, framework))
-        if row := next(rows, None):
-            cases.append(SideCase(case=case.case, name=case.name, source=row))
-            origins.append(f"{row.suite} {row.framework}")
-    origin = ", ".join(dict.fromkeys(origins))
-    return Side(version=1, label=label, source=origin, unit=of.unit, cases=tuple(cases))
 
 
 class Pairs(NamedTuple):

@@ -72,7 +72,7 @@ def judge_cases(
     p = {
         number: rank_test.two_sided(first.values, second.values)
         for number, (first, second) in enumerate(cases)
-        if first.values and second.values and not (first.source or second.source)
+        if first.values and second.values
     }
     p_holm = correct_p(p)
     return tuple(
@@ -106,10 +106,7 @@ def _judge(
     kind: Verdict = "unknown"
     gate: Gate | None = None if slower is None else "unknown"
     if p is None:
-        reason = "no valid trial on one side"
-        if difference is not None:
-            reason = "published: one value, no trials"
-        return ComparedCase(first, second, kind, difference, reason=reason, gate=gate)
+        return ComparedCase(first, second, kind, reason="no valid trial on one side", gate=gate)
     ours, theirs = ({it.sha256 for it in case.valid if it.sha256} for case in (first, second))
     shared = len(ours & theirs)
     interval = _interval(first, second, LEVEL)

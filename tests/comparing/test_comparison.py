@@ -2,7 +2,6 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 
 import pytest
 
@@ -13,7 +12,6 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from tests.comparing.reports import DRIVER, SLOWER, TRIALS, Told, side
-from tests.reported import PUBLISHED
 
 
 def compared(first: sides.Side, second: sides.Side, slower: float | None = None) -> Comparison:
@@ -122,23 +120,6 @@ def test_a_parameter_with_several_values_keeps_cases_apart() -> None:
     assert len(pairs.both) == 1
     assert (pairs.both[0][1].values, len(pairs.only_second)) == (TRIALS, 1)
     assert pairs.varied == {}
-
-
-def test_published_values_have_no_trials() -> None:
-    """The difference is shown, and no verdict; source and framework are named."""
-    other = replace(PUBLISHED, framework="ngc-pytorch-2023")
-    first = side({"4x8": TRIALS, "1x1": (None,)}, published=(other, PUBLISHED))
-    second = sides.published(first, "ngc-pytorch", "published:ngc-pytorch")
-    assert second.source == "dlperf ngc-pytorch"
-    found = compared(first, second, 0.03)
-    verdict = found.rows[1]
-    assert verdict.difference == pytest.approx(22551.16 / 100 - 1)
-    assert (verdict.kind, verdict.gate, found.exit_code) == ("unknown", "unknown", 5)
-    assert "4x8 amp b256: 22551.16 by ngc-pytorch on V100-SXM2-16GB: DLPerf README" in list(
-        forms.list_remarks(found)
-    )
-    assert build_document(found)["cases"][1]["second"]["source"]["source"] == "DLPerf README"  # type: ignore[index, call-overload] # it is JSON
-    assert sides.published(first, "none", "published:none").cases == ()
 
 
 def test_json_has_everything() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from orchestrator.comparing import verdicts
-from orchestrator.comparing.sides import PublishedRow, SideCase
+from orchestrator.comparing.sides import SideCase
 from orchestrator.comparing.verdicts import ComparedCase
 from tests.comparing.reports import case
 
@@ -118,18 +118,13 @@ def test_holm_is_less_strict_after_the_first() -> None:
 
 
 def test_cases_without_trials_do_not_count() -> None:
-    """A failed case and a published one correct nothing."""
+    """A failed case corrects nothing."""
     far = pair(STEADY[:4], times(STEADY[:4], 0.9))
-    empty = pair((), STEADY)
-    value = SideCase(case={}, source=PublishedRow(framework="x", throughput=103.0))
-    published = (case(STEADY), value)
-    found = judge([empty, far, published])
-    assert [verdict.kind for verdict in found] == ["unknown", "different", "unknown"]
+    found = judge([pair((), STEADY), far])
+    assert [verdict.kind for verdict in found] == ["unknown", "different"]
     assert found[1].p_holm == found[1].p
-    assert found[0].difference is None
-    assert found[2].difference == pytest.approx(0.03, abs=1e-3)
-    assert found[2].interval is None
-    assert found[2].reason == "published: one value, no trials"
+    assert (found[0].difference, found[0].interval) == (None, None)
+    assert found[0].reason == "no valid trial on one side"
     assert {verdict.gate for verdict in found} == {None}
 
 

@@ -11,13 +11,11 @@ import typer
 
 from orchestrator import errors
 from orchestrator.cli.comparing import percent
-from orchestrator.collecting import sides
 from orchestrator.console import Voice
 from orchestrator.state.store import Store
 from orchestrator.verbs import compare as verb
 from tests.comparing.reports import SLOWER, TRIALS, Told
 from tests.conftest import Place, this_machine
-from tests.reported import PUBLISHED
 
 VOICE = Voice(as_json=True)  # one for all: it keeps its own copy of standard error open
 
@@ -49,19 +47,9 @@ def test_files_are_compared_and_reports_written(
     assert "FAILED: 1 case slower by more than 3.00%" in page.read_text()
 
 
-def test_published_rows_of_the_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The difference with source and GPUs, and no verdict."""
-    first = lay(tmp_path, "a", Told({"4x8": TRIALS}, published=(PUBLISHED,)))
-    assert compared(tmp_path, first, "published:", bound=0.01) == 0
-    (case,) = json.loads(capsys.readouterr().out)["cases"]
-    assert (case["verdict"], case["second"]["median"]) == ("unknown", 22551.16)
-    assert case["second"]["source"]["hardware"] == "V100-SXM2-16GB"
-
-
 @pytest.mark.parametrize(
     ("second", "code"),
     [
-        ("published:nobody", "NO-PUBLISHED"),
         ("nothing", "NO-SWEEP"),
         ("gone.json", "NO-SWEEP"),
         ("other.json", "NOT-COMPARABLE"),
@@ -71,7 +59,7 @@ def test_published_rows_of_the_cases(tmp_path: Path, capsys: pytest.CaptureFixtu
 )
 def test_what_cannot_be_compared_is_refused(tmp_path: Path, second: str, code: str) -> None:
     """With a code, and exit 2."""
-    first = lay(tmp_path, "a", Told({"1x1": TRIALS}, published=(PUBLISHED,)))
+    first = lay(tmp_path, "a", Told({"1x1": TRIALS}))
     lay(tmp_path, "other", Told({"2x8": TRIALS}))
     lay(tmp_path, "unit", Told({"1x1": TRIALS}, report={"unit": "sequences/s"}))
     (tmp_path / "broken.json").write_text('{"version": 1}')
@@ -79,12 +67,6 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, second: str, code: s
     with pytest.raises(errors.UsageError) as refused:
         compared(tmp_path, first, named, slower=0.03)
     assert (refused.value.code, refused.value.exit_code) == (code, 2)
-
-
-def test_two_published_sides_are_refused(tmp_path: Path) -> None:
-    """Neither has trials or cases of its own."""
-    with pytest.raises(errors.UsageError, match="both sides are published"):
-        sides.both(Store(tmp_path), "published:a", "published:b")
 
 
 @pytest.mark.parametrize(("text", "share"), [("3%", 0.03), ("0.5", 0.005)])
