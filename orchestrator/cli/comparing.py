@@ -50,7 +50,6 @@ def compare(
             help="Exit 3 if a case of B is slower by more than this, 5 if that cannot be told.",
         ),
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a page of Markdown here.")] = None,
     interleave: Annotated[
         bool,
@@ -82,6 +81,5 @@ def compare(
         face.voice,
         bound=bound,
         slower=fail_if_slower,
-        junit=junit,
         markdown=markdown,
     )

@@ -1,6 +1,5 @@
-"""A comparison as rows and sentences for the terminal, as JSON, as Markdown, and as JUnit XML."""
+"""A comparison as rows and sentences for the terminal, as JSON, and as Markdown."""
 
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
@@ -208,38 +207,3 @@ def render_markdown(comparison: Comparison) -> str:
         "\n".join(f"- {escaped(text)}" for text in list_remarks(comparison)),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def render_junit(comparison: Comparison) -> str:
-    """Return the JUnit document: a test per case.
-
-    With a gate, a slower case is a failure, and a case that cannot be decided is an error; without
-    a gate, a case with an unknown verdict is skipped.
-    """
-    suite = ElementTree.Element("testsuite", name="dlperf-orch compare")
-    no_gate = comparison.slower is None
-    results: list[tuple[SideCase, str | None, str]] = []
-    for row in comparison.rows:
-        marks = [f"{side}: {_describe_marks(it)}" for side, it in _marks(row)]
-        seen = f"{_format_percent(row.difference)}, interval {_format_interval(row) or 'n/a'}"
-        detail = "; ".join(filter(None, (seen, _describe_verdict(row), row.reason, *marks)))
-        skipped = "skipped" if no_gate and row.kind == "unknown" else None
-        kind = {"slower": "failure", "unknown": "error"}.get(row.gate or "", skipped)
-        results.append((row.first, kind, detail))
-    alone = "skipped" if no_gate else "error"
-    results += [(case, alone, "B has no such case") for case in comparison.only_first]
-    for case, kind, detail in results:
-        name = words.printable(comparison.first.name_case(case))
-        test = ElementTree.SubElement(suite, "testcase", classname="dlperf-orch.compare", name=name)
-        if kind:
-            ElementTree.SubElement(test, kind, message=words.printable(detail))
-        else:
-            ElementTree.SubElement(test, "system-out").text = words.printable(detail)
-    for kind, plural in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
-        suite.set(plural, str(len(suite.findall(f"testcase/{kind}"))))
-    suite.set("tests", str(len(suite)))
-    output = ElementTree.SubElement(suite, "system-out")
-    texts = (*describe_sides(comparison), *list_remarks(comparison))
-    output.text = "\n".join(map(words.printable, texts))
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"

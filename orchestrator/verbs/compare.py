@@ -18,7 +18,6 @@ def compare(
     *,
     bound: float | None = None,
     slower: float | None = None,
-    junit: Path | None = None,
     markdown: Path | None = None,
 ) -> int:
     """Compare two sides, show and write what was found; exit code.
@@ -26,7 +25,7 @@ def compare(
     Args:
         bound: up to which a difference is noise, such as 0.02; None: the usual one.
         slower: the gate's limit, such as 0.03; None without a gate.
-        junit, markdown: files to write.
+        markdown: file to write.
 
     Raises:
         UsageError: a side cannot be found, they cannot be compared, or have no case in common.
@@ -41,16 +40,11 @@ def compare(
         )
     show(comparison, voice)
     if markdown:
-        _write("--markdown", markdown, forms.render_markdown(comparison))
-    if junit:
-        _write("--junit", junit, forms.render_junit(comparison))
+        fix = "choose another --markdown"
+        with disk.on_disk(markdown, fix=fix), disk.replacing(markdown) as file:
+            file.write(forms.render_markdown(comparison).encode())
     voice.document(forms.build_document(comparison))
     return comparison.exit_code
-
-
-def _write(option: str, path: Path, text: str) -> None:
-    with disk.on_disk(path, fix=f"choose another {option}"), disk.replacing(path) as file:
-        file.write(text.encode())
 
 
 def show(comparison: Comparison, voice: Voice) -> None:

@@ -1,13 +1,12 @@
 """Comparisons of whole sweeps: pairing, what else differs, bounds, and the forms of the report."""
 
 import json
-import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 from orchestrator.comparing import comparison, forms, sides
 from orchestrator.comparing.comparison import Comparison
-from orchestrator.comparing.forms import build_document, render_junit, render_markdown
+from orchestrator.comparing.forms import build_document, render_markdown
 from orchestrator.model.experiment import Method
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
@@ -180,26 +179,6 @@ def test_markdown_for_a_ci_summary() -> None:
     assert "**" not in render_markdown(hostile)
 
 
-def test_junit_has_a_test_for_each_case() -> None:
-    """A slower one is a failure, one that cannot be told an error."""
-    suite = ElementTree.fromstring(render_junit(three()))
-    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
-    assert counts == {"tests": "5", "failures": "1", "errors": "3", "skipped": "0"}
-    kinds = [next((part.tag for part in test), None) for test in suite.findall("testcase")]
-    assert kinds == ["failure", "system-out", "error", "error", "error"]
-    assert "-5.00%" in str(suite.findall("testcase")[0][0].get("message"))
-
-
-def test_junit_without_a_gate_fails_nothing() -> None:
-    """What is unknown is skipped."""
-    first = side({"1x1": TRIALS, "2x8": (1.0, 2.0), "4x8": (1.0,)})
-    suite = ElementTree.fromstring(
-        render_junit(compared(first, side({"1x1": SLOWER, "2x8": (1.1, 2.2)}, label="B\x1b")))
-    )
-    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
-    assert counts == {"tests": "3", "failures": "0", "errors": "0", "skipped": "2"}
-
-
 MARKED = (
     Problem("THROTTLED", "in 2 trials"),
     Problem("ALIEN-PROCESS", "in 1 trial"),
@@ -242,7 +221,7 @@ def test_marks_of_one_side_stand_beside_the_verdict_and_differ(which: str) -> No
 
 
 def test_marks_stand_in_every_form() -> None:
-    """JSON with their messages, a column of Markdown, and the text of a test of JUnit."""
+    """JSON with their messages, and a column of Markdown."""
     found = marked("B")
     told = json.loads(json.dumps(build_document(found)))
     assert [mark["code"] for mark in told["second"]["marks"]] == ["DRIFT"]
@@ -254,9 +233,6 @@ def test_marks_stand_in_every_form() -> None:
     assert "| verdict | marks |" in text
     assert "| same within the bound | B: ALIEN-PROCESS, THROTTLED, WIDE-SPREAD |" in text
     assert "all of B: DRIFT: 4.1%" in text
-    suite = ElementTree.fromstring(render_junit(found))
-    assert "B: THROTTLED: in 2 trials; ALIEN-PROCESS" in str(suite.findall("testcase")[1][0].text)
-    assert "all of B: DRIFT" in str(suite.findtext("system-out"))
 
 
 def test_marks_of_both_sides_are_shown_and_do_not_differ() -> None:
