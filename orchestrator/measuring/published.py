@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from orchestrator.measuring import hardware
 from orchestrator.model.case import Case
 from orchestrator.model.report import PublishedResult
+from orchestrator.model.text import shape
 from orchestrator.workloads import Published
 
 FILE = "published.csv"
@@ -17,23 +18,8 @@ _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 def parse_rows(text: str) -> tuple[PublishedResult, ...]:
     """Parse published.csv."""
-    return tuple(
-        PublishedResult(
-            suite=row["suite"],
-            framework=row["framework"],
-            model=row["model"],
-            precision=row["precision"],
-            batch=row["batch_size_per_device"],
-            nodes=int(row["nodes"]),
-            gpus_per_node=int(row["gpus_per_node"]),
-            throughput=float(row["median_throughput"]),
-            unit=row["unit"],
-            source=row["source"],
-            hardware=row["hardware"],
-            interconnect=row["interconnect"],
-        )
-        for row in csv.DictReader(io.StringIO(text))
-    )
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return shape(tuple[PublishedResult, ...]).validate_python(rows)
 
 
 def select_for_case(
