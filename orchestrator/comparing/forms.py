@@ -33,49 +33,31 @@ def describe_sides(comparison: Comparison) -> list[str]:
 
 def build_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     """Return a row per case that both sides have."""
-    return [
-        (
+    rows = []
+    for row in comparison.rows:
+        interval, sides = row.interval, (("A", row.first), ("B", row.second))
+        span = f"{interval.low:+z.2%} to {interval.high:+z.2%}" if interval else ""
+        if interval and interval.coverage < COVERAGE:
+            span += f" (covers {interval.coverage:.0%})"
+        marks = [f"{name}: {list_codes(it.every_mark)}" for name, it in sides if it.every_mark]
+        cells = (
             comparison.first.name_case(row.first),
-            *("n/a" if it.median is None else f"{it.median:.2f}" for it in (row.first, row.second)),
+            *("n/a" if it.median is None else f"{it.median:.2f}" for _, it in sides),
             f"{len(row.first.values)} and {len(row.second.values)}",
-            _format_percent(row.difference),
-            _format_interval(row),
+            "n/a" if row.difference is None else f"{row.difference:+z.2%}",
+            span,
             "" if row.p_holm is None else f"{row.p_holm:.2g}",
             _describe_verdict(row),
-            words.printable("; ".join(f"{side}: {list_codes(it)}" for side, it in _marks(row))),
+            words.printable("; ".join(marks)),
         )
-        for row in comparison.rows
-    ]
-
-
-def _format_percent(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:+z.2%}"
-
-
-def _format_interval(row: ComparedCase) -> str:
-    """Return the interval of the difference, and its coverage if that is below 95 %."""
-    found = row.interval
-    if found is None:
-        return ""
-    text = f"{_format_percent(found.low)} to {_format_percent(found.high)}"
-    return text if found.coverage >= COVERAGE else f"{text} (covers {found.coverage:.0%})"
+        rows.append(cells)
+    return rows
 
 
 def _describe_verdict(row: ComparedCase) -> str:
     if row.kind == "different" and row.difference is not None:
         return "different: slower" if row.difference < 0 else "different: faster"
     return "same within the bound" if row.kind == "same" else row.kind
-
-
-def _marks(row: ComparedCase) -> Iterator[tuple[str, Sequence[Problem]]]:
-    """Yield each side that has marks in this case, with them."""
-    for side, case in (("A", row.first), ("B", row.second)):
-        if case.every_mark:
-            yield side, case.every_mark
-
-
-def _describe_marks(marks: Sequence[Problem]) -> str:
-    return words.printable("; ".join(f"{mark.code}: {mark.message}" for mark in marks))
 
 
 def list_remarks(comparison: Comparison) -> Iterator[str]:
@@ -88,44 +70,40 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
     ):
         if alone:
             yield f"only in {name}: {', '.join(map(side.name_case, alone))}"
+        if side.every_mark:
+            yield f"all of {name}: {_describe_marks(side.every_mark)}"
     reasons: dict[str, list[str]] = {}
     for case_name, row in zip(names, comparison.rows, strict=True):
         if row.reason:
             reasons.setdefault(f"{_describe_verdict(row)}: {row.reason}", []).append(case_name)
     yield from (f"{', '.join(having)}: {reason}" for reason, having in reasons.items())
     for case_name, row in zip(names, comparison.rows, strict=True):
-        for side_name, case in (("A", row.first), ("B", row.second)):
+        for name, case in (("A", row.first), ("B", row.second)):
             if without := len(case.trials) - len(case.valid):
                 every = words.count(len(case.trials), "trial")
-                yield f"{case_name}: {without} of {every} of {side_name} not valid"
-        for side_name, marks in _marks(row):
-            yield f"{case_name}: {side_name}: {_describe_marks(marks)}"
-    yield from _list_surroundings(comparison, names)
+                yield f"{case_name}: {without} of {every} of {name} not valid"
+            if case.every_mark:
+                yield f"{case_name}: {name}: {_describe_marks(case.every_mark)}"
+    yield from _list_differences(comparison, names)
     yield f"bound {comparison.bound.share:.2%} ({comparison.bound.how})"
 
 
-def _list_surroundings(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
-    """Yield marks of the whole, and differences."""
-    sides = (comparison.first, comparison.second)
-    for name, side in (("A", sides[0]), ("B", sides[1])):
-        if side.every_mark:
-            yield f"all of {name}: {_describe_marks(side.every_mark)}"
+def _describe_marks(marks: Sequence[Problem]) -> str:
+    return words.printable("; ".join(f"{mark.code}: {mark.message}" for mark in marks))
+
+
+def _list_differences(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
     for difference in comparison.differences:
         where = ", ".join(names[number] for number in difference.cases)
         there = f" ({where})" if where else ""
         yield f"differs: {difference.what}: {difference.first} -> {difference.second}{there}"
     if comparison.recorded_once:
         yield f"recorded on one side only: {', '.join(comparison.recorded_once)}"
-    if not (
-        comparison.differences
-        or comparison.recorded_once
-        or comparison.only_first
-        or comparison.only_second
-        or any(
-            len(row.first.trials) != len(row.second.trials)
-            or len(row.first.valid) != len(row.second.valid)
-            for row in comparison.rows
-        )
+    alone = comparison.only_first or comparison.only_second
+    if not (comparison.differences or comparison.recorded_once or alone) and all(
+        len(row.first.trials) == len(row.second.trials)
+        and len(row.first.valid) == len(row.second.valid)
+        for row in comparison.rows
     ):
         yield "nothing that is recorded differs but the trials themselves"
 
