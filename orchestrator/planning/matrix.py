@@ -108,24 +108,22 @@ def places(experiment: Experiment) -> Iterator[Point]:
 
 
 def _list_points(experiment: Experiment) -> Iterator[Point]:
+    """Yield written cases, then every combination of the grid, placements fastest."""
     for index, entry in enumerate(experiment.cases or ()):
         yield Point(("cases", index), entry, _case(entry, experiment))
-    if experiment.grid is not None:
-        for index, entry in _product(experiment.grid):
-            yield Point(("grid", "placement", index), entry, _case(entry, experiment))
-
-
-def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
-    """Yield every combination with its placement's index, placements fastest."""
+    if (axes := experiment.grid) is None:
+        return
     fields = ("precision", "micro_batch_size", *(axis.name for axis in AXES))
-    values = itertools.product(*(getattr(axes, field) for field in fields))
-    params = tuple(itertools.product(*axes.params.values()))
-    for value, param, (index, placement) in itertools.product(
-        values, params, enumerate(axes.placement)
+    for values in itertools.product(
+        itertools.product(*(getattr(axes, field) for field in fields)),
+        itertools.product(*axes.params.values()),
+        enumerate(axes.placement),
     ):
+        value, param, (index, placement) = values
         given = dict(zip(fields, value, strict=True))
         given |= {"placement": placement, "params": dict(zip(axes.params, param, strict=True))}
-        yield index, CaseEntry.model_validate(given)
+        entry = CaseEntry.model_validate(given)
+        yield Point(("grid", "placement", index), entry, _case(entry, experiment))
 
 
 def _matches(exclusion: Exclusion, case: Case) -> bool:
@@ -165,22 +163,17 @@ def _check_params(
 ) -> Iterator[Conflict]:
     for name in params:
         if name not in model.model_fields:
-            yield Conflict((*path, name), _unknown(name, model))
+            names = ", ".join(sorted(model.model_fields)) or "none"
+            question = words.did_you_mean(name, model.model_fields)
+            hint = f"this workload has: {names}{f'; {question}' if question else ''}"
+            hint = words.NO_SECRETS if words.is_secret([name]) else hint
+            yield Conflict((*path, name), f"unknown parameter {name!r}; {hint}")
     try:
         model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
     except ValidationError as error:
         for where, text, _ in documents.misfits(error, dict(params), model, path):
             if where:  # what is missing here may be given elsewhere; see _missing
                 yield Conflict((*path, *where), text)
-
-
-def _unknown(name: str, model: type[BaseModel]) -> str:
-    if words.is_secret([name]):
-        return f"unknown parameter {name!r}; {words.NO_SECRETS}"
-    names = ", ".join(sorted(model.model_fields)) or "none"
-    question = words.did_you_mean(name, model.model_fields)
-    hint = f"; {question}" if question else ""
-    return f"unknown parameter {name!r}; this workload has: {names}{hint}"
 
 
 def _missing(point: Point, model: type[BaseModel]) -> Iterator[Conflict]:
