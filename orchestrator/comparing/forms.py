@@ -55,9 +55,9 @@ def build_rows(comparison: Comparison) -> list[tuple[str, ...]]:
 
 
 def _describe_verdict(row: ComparedCase) -> str:
-    if row.kind == "different" and row.difference is not None:
+    if row.verdict == "different" and row.difference is not None:
         return "different: slower" if row.difference < 0 else "different: faster"
-    return "same within the bound" if row.kind == "same" else row.kind
+    return "same within the bound" if row.verdict == "same" else row.verdict
 
 
 def list_remarks(comparison: Comparison) -> Iterator[str]:
@@ -145,19 +145,10 @@ def _row(row: ComparedCase) -> dict[str, JSON]:
     fewest = min(len(row.first.values), len(row.second.values))
     return {
         **_case(row.first),
+        **asdict(row),
         "first": _trials(row.first),
         "second": _trials(row.second),
-        "difference": row.difference,
-        "interval": asdict(row.interval) if row.interval else None,
-        "p": row.p,
-        "p_holm": row.p_holm,
-        "verdict": row.kind,
-        "reason": row.reason or None,
-        "needs_trials": fewest + row.more[1] if row.more else None,
-        "more_trials": list(row.more) if row.more else None,
-        "shared_trials": row.shared,
-        "gate": row.gate,
-        "gate_interval": asdict(row.gate_interval) if row.gate_interval else None,
+        "needs_trials": fewest + row.more_trials[1] if row.more_trials else None,
     }
 
 

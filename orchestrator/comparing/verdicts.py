@@ -32,24 +32,24 @@ class ComparedCase:
         interval: of the difference; None if a side has fewer than two trials.
         p: of the exact rank test, two-sided.
         p_holm: p, corrected for all cases that have trials.
-        shared: number of trials that are on both sides, and so prove nothing.
-        more: about how many more trials of each side would decide, from and to; None if none of
-            these numbers would, and if the case is decided.
-        reason: why it is unknown, or what weakens it, in a sentence; else empty.
+        reason: why it is unknown, or what weakens it, in a sentence.
+        more_trials: about how many more trials of each side would decide, from and to; None if
+            none of these numbers would, and if the case is decided.
+        shared_trials: number of trials that are on both sides, and so prove nothing.
         gate: "slower" by more than the gate's limit, or not; None without a gate.
         gate_interval: of the difference, wide enough that no case at all fails by chance.
     """
 
     first: SideCase
     second: SideCase
-    kind: Verdict
+    verdict: Verdict
     difference: float | None = None
     interval: Interval | None = None
     p: float | None = None
     p_holm: float | None = None
-    shared: int = 0
-    more: tuple[int, int] | None = None
-    reason: str = ""
+    reason: str | None = None
+    more_trials: tuple[int, int] | None = None
+    shared_trials: int = 0
     gate: Gate | None = None
     gate_interval: Interval | None = None
 
@@ -103,35 +103,35 @@ def _judge(
     tests: int,
 ) -> ComparedCase:
     difference = second.median / first.median - 1 if first.median and second.median else None
-    kind: Verdict = "unknown"
+    verdict: Verdict = "unknown"
     gate: Gate | None = None if slower is None else "unknown"
     if p is None:
-        return ComparedCase(first, second, kind, reason="no valid trial on one side", gate=gate)
+        return ComparedCase(first, second, verdict, reason="no valid trial on one side", gate=gate)
     ours, theirs = ({it.sha256 for it in case.valid if it.sha256} for case in (first, second))
     shared = len(ours & theirs)
     interval = _interval(first, second, LEVEL)
     corrected = None if slower is None else _interval(first, second, LEVEL / tests)
     if interval and min(len(first.values), len(second.values)) >= LEAST_TRIALS:
         if interval.low > bound or interval.high < -bound:
-            kind = "different"
+            verdict = "different"
         elif -bound <= interval.low and interval.high <= bound:
-            kind = "same"
+            verdict = "same"
         if corrected and slower is not None and not shared:
             if corrected.high < -slower:
                 gate = "slower"
             elif interval.low >= -slower:
                 gate = "passed"
-    is_open = interval is not None and kind == "unknown"
+    is_open = interval is not None and verdict == "unknown"
     row = ComparedCase(
         first=first,
         second=second,
-        kind=kind,
+        verdict=verdict,
         difference=difference,
         interval=interval,
         p=p,
         p_holm=p_holm,
-        shared=shared,
-        more=_estimate_more(first.values, second.values, bound) if is_open else None,
+        shared_trials=shared,
+        more_trials=_estimate_more(first.values, second.values, bound) if is_open else None,
         gate=gate,
         gate_interval=corrected,
     )
@@ -143,24 +143,24 @@ def _interval(first: SideCase, second: SideCase, outside: float) -> Interval | N
     return found and Interval(found.low - 1, found.high - 1, found.coverage)
 
 
-def _explain(row: ComparedCase, slower: float | None) -> str:
+def _explain(row: ComparedCase, slower: float | None) -> str | None:
     """Return why a case is unknown, or what weakens its verdict."""
-    if row.shared:
-        same = f"{words.count(row.shared, 'trial')} on both sides"
+    if row.shared_trials:
+        same = f"{words.count(row.shared_trials, 'trial')} on both sides"
         return f"{same} tell nothing of two runs: compare with another sweep"
     if row.interval is None:
         return "one trial of a side has no spread: needed at least two of each, better five"
-    if row.kind == "unknown" and row.more:
-        low, high = row.more
+    if row.verdict == "unknown" and row.more_trials:
+        low, high = row.more_trials
         return f"about {low} to {words.count(high, 'more trial')} of each would probably tell"
-    if row.kind == "unknown":
+    if row.verdict == "unknown":
         return (
             "as far apart as the bound, or spread too wide:"
             f" {MOST_FURTHER} more trials of each would probably not tell"
         )
     wider = row.gate_interval
     if row.gate != "unknown" or not wider or slower is None or row.interval.high >= -slower:
-        return ""
+        return None
     return (  # its own interval is beyond the limit
         f"slower by more than {slower:.2%} by its own interval, but not by the wider one"
         f" ({wider.low:+.2%} to {wider.high:+.2%}) that is needed for so many cases"

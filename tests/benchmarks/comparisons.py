@@ -105,9 +105,9 @@ def simulate(noise: Noise, size: int, count: int, slower: float, runs: int = RUN
             second = draw(chance, noise, deviation, size, 1 - slower)
             cases.append((case(first), case(second)))
         found.append(verdicts.judge_cases(cases, BOUND, GATE))
-    kinds = [verdict.kind for whole in found for verdict in whole]
+    kinds = [verdict.verdict for whole in found for verdict in whole]
     return Shares(
-        any_different=_share("different" in {one.kind for one in whole} for whole in found),
+        any_different=_share("different" in {one.verdict for one in whole} for whole in found),
         different=_share(kind == "different" for kind in kinds),
         same=_share(kind == "same" for kind in kinds),
         passed=_share({one.gate for one in whole} == {"passed"} for whole in found),
@@ -182,14 +182,14 @@ def tell(
         first = draw(chance, normal, deviation, size)
         second = draw(chance, normal, deviation, size, 1 - slower)
         verdict = _judge(first, second)
-        unknown += verdict.kind == "unknown"
-        if verdict.more is None:
+        unknown += verdict.verdict == "unknown"
+        if verdict.more_trials is None:
             continue
         named += 1
-        for place, more in enumerate(verdict.more):
+        for place, more in enumerate(verdict.more_trials):
             further = draw(chance, normal, deviation, more)
             others = draw(chance, normal, deviation, more, 1 - slower)
-            told[place] += _judge(first + further, second + others).kind != "unknown"
+            told[place] += _judge(first + further, second + others).verdict != "unknown"
     return named / max(unknown, 1), told[0] / max(named, 1), told[1] / max(named, 1)
 
 

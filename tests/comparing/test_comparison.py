@@ -33,7 +33,7 @@ def three() -> Comparison:
 def test_every_case_has_a_verdict() -> None:
     """In the order of A; what only one side has stands apart."""
     found = three()
-    assert [row.kind for row in found.rows] == ["different", "same", "unknown", "unknown"]
+    assert [row.verdict for row in found.rows] == ["different", "same", "unknown", "unknown"]
     assert [row.gate for row in found.rows] == ["slower", "passed", "unknown", "unknown"]
     assert [case.case["placement"] for case in found.only_first] == ["1x4"]
     assert [case.case["placement"] for case in found.only_second] == ["2x4"]
@@ -44,8 +44,8 @@ def test_a_sweep_beside_itself_has_no_difference() -> None:
     same = side({"1x1": TRIALS, "2x8": SLOWER})
     found = compared(same, same, 0.03)
     assert [row.difference for row in found.rows] == [0.0, 0.0]
-    assert [row.kind for row in found.rows] == ["same", "same"]
-    assert [row.shared for row in found.rows] == [7, 7]
+    assert [row.verdict for row in found.rows] == ["same", "same"]
+    assert [row.shared_trials for row in found.rows] == [7, 7]
     assert found.exit_code == 5
     assert "nothing that is recorded differs but the trials themselves" in forms.list_remarks(found)
 
@@ -88,7 +88,7 @@ def test_what_differs_is_named_once() -> None:
         },
     )
     found = compared(first, second)
-    assert [row.kind for row in found.rows] == ["same", "same"]
+    assert [row.verdict for row in found.rows] == ["same", "same"]
     told = {item.what: (item.first, item.second, item.cases) for item in found.differences}
     assert told == {
         "image digest": ("sha256:5e", "sha256:77", ()),
