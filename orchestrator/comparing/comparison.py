@@ -25,14 +25,6 @@ _READABLE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """The largest difference that counts as noise, such as 0.01."""
-
-    share: float
-    how: Literal["given", "usual"]
-
-
-@dataclass(frozen=True, slots=True)
 class Difference:
     """A fact that differs between the sides, and may explain the numbers.
 
@@ -51,6 +43,7 @@ class Comparison:
     """Two sides, compared.
 
     Args:
+        bound: the largest difference that counts as noise, such as 0.01.
         only_first, only_second: cases that the other side lacks.
         recorded_once: facts that one side alone records.
         slower: the gate's limit, such as 0.03; None without a gate.
@@ -58,7 +51,8 @@ class Comparison:
 
     first: Side
     second: Side
-    bound: Bound
+    bound: float
+    bound_is: Literal["given", "usual"]
     rows: tuple[ComparedCase, ...]
     only_first: tuple[SideCase, ...]
     only_second: tuple[SideCase, ...]
@@ -102,13 +96,14 @@ def compare_sides(
         bound: up to which a difference is noise, such as 0.02; None: the usual one.
     """
     pairs = pair_cases(first, second)
-    used = Bound(USUAL, "usual") if bound is None else Bound(bound, "given")
+    used = USUAL if bound is None else bound
     differences, recorded_once = _find_differences(first, second, pairs)
     return Comparison(
         first=first,
         second=second,
         bound=used,
-        rows=verdicts.judge_cases(pairs.both, used.share, slower),
+        bound_is="usual" if bound is None else "given",
+        rows=verdicts.judge_cases(pairs.both, used, slower),
         only_first=pairs.only_first,
         only_second=pairs.only_second,
         differences=differences,

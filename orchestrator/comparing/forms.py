@@ -85,7 +85,7 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
             if case.every_mark:
                 yield f"{case_name}: {name}: {_describe_marks(case.every_mark)}"
     yield from _list_differences(comparison, names)
-    yield f"bound {comparison.bound.share:.2%} ({comparison.bound.how})"
+    yield f"bound {comparison.bound:.2%} ({comparison.bound_is})"
 
 
 def _describe_marks(marks: Sequence[Problem]) -> str:
@@ -110,6 +110,7 @@ def _list_differences(comparison: Comparison, names: Sequence[str]) -> Iterator[
 
 def build_document(comparison: Comparison) -> dict[str, JSON]:
     """Return the JSON document: numbers are unrounded, unknown ones null."""
+    bound: JSON = {"share": comparison.bound, "how": comparison.bound_is}
     return {
         "version": 1,
         "exit_code": comparison.exit_code,
@@ -120,7 +121,7 @@ def build_document(comparison: Comparison) -> dict[str, JSON]:
         "level": 0.05,
         "fail_if_slower": comparison.slower,
         "gate": comparison.gate or None,
-        "cases": [{**_row(row), "bound": asdict(comparison.bound)} for row in comparison.rows],
+        "cases": [{**_row(row), "bound": bound} for row in comparison.rows],
         "only_first": [_case(case) for case in comparison.only_first],
         "only_second": [_case(case) for case in comparison.only_second],
         "differences": [asdict(difference) for difference in comparison.differences],
