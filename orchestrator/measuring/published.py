@@ -4,7 +4,7 @@ import csv
 import fnmatch
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.measuring import hardware
 from orchestrator.model.case import Case
@@ -53,18 +53,11 @@ def select_for_case(
 
 
 def select(
-    publications: Iterable[PublishedResult], framework: str, model: str, precision: str, on: str
+    publications: Iterable[PublishedResult], patterns: Mapping[str, str]
 ) -> tuple[PublishedResult, ...]:
-    """Return results that match glob patterns: ``oneflow-*``, ``bert*``, ``amp*`` and ``V100*``.
-
-    Args:
-        on: pattern of the hardware.
-    """
+    """Return results whose fields match glob patterns, such as ``framework``: ``oneflow-*``."""
     return tuple(
         row
         for row in publications
-        if fnmatch.fnmatchcase(row.framework, framework)
-        and fnmatch.fnmatchcase(row.model, model)
-        and fnmatch.fnmatchcase(row.precision, precision)
-        and fnmatch.fnmatchcase(row.hardware, on)
+        if all(fnmatch.fnmatchcase(getattr(row, name), glob) for name, glob in patterns.items())
     )

@@ -17,13 +17,13 @@ def list_published(voice: Voice, **patterns: str) -> int:
     """Show the published results that fit; exit code.
 
     Args:
-        patterns: globs for framework, model, precision and hardware, in this order.
+        patterns: globs for framework, model, precision and hardware.
 
     Raises:
         UsageError: none does.
     """
     everything = package.published_results()
-    results = published.select(everything, *patterns.values())
+    results = published.select(everything, patterns)
     if not results:
         named = ", ".join(f"{name} {pattern}" for name, pattern in patterns.items())
         raise errors.UsageError(
