@@ -1,10 +1,8 @@
-"""Read the two sides of a comparison: sweeps, archives, files, publications."""
+"""Read the two sides of a comparison: sweeps, archives, files."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator import errors, report
-from orchestrator.collecting.report_files import RESULTS
 from orchestrator.collecting.sweep import measured
 from orchestrator.comparing import sides
 from orchestrator.comparing.sides import Side
@@ -13,62 +11,24 @@ from orchestrator.state import records
 from orchestrator.state.opened import opened
 from orchestrator.state.store import Store
 
-PUBLISHED = "published:"
-MOST_EARLIER = 50  # sweeps whose results are read for a bound
-
 
 def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
     """Find the two sides of a comparison.
 
     Raises:
         UsageError: NO-SWEEP, SWEEP-AMBIGUOUS; NO-RESULTS, a file is no results.json;
-            NO-PUBLISHED; NOT-COMPARABLE, both are published, or their units differ.
+            NOT-COMPARABLE, their units differ.
         StoreError: a sweep cannot be read.
     """
-    names = (first, second)
-    read = {
-        name: _read_side(store, name)
-        for name in dict.fromkeys(names)
-        if not name.startswith(PUBLISHED)
-    }
-    if not read:
-        cause, fix = "both sides are published results", "name a sweep or a file for one"
-    else:
-        of = next(iter(read.values()))
-        here, there = (read.get(name) or _find_published(of, name) for name in names)
-        if here.unit == there.unit:
-            return here, there
-        cause = f"{first} is in {here.unit}, {second} in {there.unit}"
-        fix = "compare what has one unit"
-    raise errors.UsageError(cause, code="NOT-COMPARABLE", fix=fix)
-
-
-def earlier(store: Store, *compared: Side) -> Iterator[Side]:
-    """Yield the reports of earlier sweeps in the state folder, newest first; skip damaged ones.
-
-    Earlier than the newer of the sweeps that are compared, and neither of them.
-    """
-    origins = {side.origin for side in compared}
-    sweeps = store.sweeps() if store.root.is_dir() else []
-    known = [place for place, sweep in enumerate(sweeps) if sweep.id in origins]
-    older = [sweep for sweep in sweeps[min(known, default=-1) + 1 :] if sweep.id not in origins]
-    for sweep in older[:MOST_EARLIER]:
-        try:
-            content = records.document((sweep.folder / RESULTS).read_bytes())
-            yield sides.measured(content, sweep.id)
-        except (OSError, ValueError):  # never collected, or damaged: no history
-            continue
-
-
-def _find_published(of: Side, name: str) -> Side:
-    side = sides.published(of, name.removeprefix(PUBLISHED) or "*", name)
-    if not side.cases:
+    read = {name: _read_side(store, name) for name in dict.fromkeys((first, second))}
+    here, there = read[first], read[second]
+    if here.unit != there.unit:
         raise errors.UsageError(
-            f"nothing published fits {name} and a case of {of.label}",
-            code="NO-PUBLISHED",
-            fix="see `dlperf-orch published`",
+            f"{first} is in {here.unit}, {second} in {there.unit}",
+            code="NOT-COMPARABLE",
+            fix="compare what has one unit",
         )
-    return side
+    return here, there
 
 
 def _read_side(store: Store, name: str) -> Side:
@@ -85,5 +45,5 @@ def _read_side(store: Store, name: str) -> Side:
         raise errors.UsageError(
             f"{name} is no results.json: {error}",
             code="NO-RESULTS",
-            fix="name a results.json, a sweep, or published:",
+            fix="name a results.json or a sweep",
         ) from error

@@ -1,17 +1,18 @@
 """The comparison of two sides: all cases that both have, judged together, and what else differs."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from orchestrator import nodeset, words
 from orchestrator.comparing import verdicts
-from orchestrator.comparing.bounds import Bound, learn_bound
 from orchestrator.comparing.sides import ABSENT, Pairs, Side, SideCase, pair_cases
 from orchestrator.comparing.verdicts import ComparedCase
 from orchestrator.model.problem import Problem
 
 SLOWER, NOT_MEASURED = 3, 5
+USUAL = 0.01
 _OWN = frozenset({"hostname"})  # facts that differ between nodes of one kind
 # Names of provenance for a reader.
 _READABLE = {
@@ -42,6 +43,7 @@ class Comparison:
     """Two sides, compared.
 
     Args:
+        bound: the largest difference that counts as noise, such as 0.01.
         only_first, only_second: cases that the other side lacks.
         recorded_once: facts that one side alone records.
         slower: the gate's limit, such as 0.03; None without a gate.
@@ -49,6 +51,8 @@ class Comparison:
 
     first: Side
     second: Side
+    bound: float
+    bound_is: Literal["given", "usual"]
     rows: tuple[ComparedCase, ...]
     only_first: tuple[SideCase, ...]
     only_second: tuple[SideCase, ...]
@@ -84,29 +88,22 @@ class Comparison:
 
 
 def compare_sides(
-    first: Side,
-    second: Side,
-    slower: float | None = None,
-    bound: float | None = None,
-    earlier: Sequence[Side] = (),
+    first: Side, second: Side, slower: float | None = None, bound: float | None = None
 ) -> Comparison:
     """Compare two sides case by case.
 
     Args:
-        bound: up to which a difference is noise, such as 0.01; None: each case's own.
-        earlier: sweeps from which that of a case is learnt, the newest first.
+        bound: up to which a difference is noise, such as 0.02; None: the usual one.
     """
     pairs = pair_cases(first, second)
-    given = None if bound is None else Bound(bound, "given")
-    cases = [
-        (ours, theirs, given or learn_bound(ours if ours.nodes else theirs, earlier))
-        for ours, theirs in pairs.both
-    ]
+    used = USUAL if bound is None else bound
     differences, recorded_once = _find_differences(first, second, pairs)
     return Comparison(
         first=first,
         second=second,
-        rows=verdicts.judge_cases(cases, slower),
+        bound=used,
+        bound_is="usual" if bound is None else "given",
+        rows=verdicts.judge_cases(pairs.both, used, slower),
         only_first=pairs.only_first,
         only_second=pairs.only_second,
         differences=differences,
@@ -121,49 +118,38 @@ def _find_differences(
     """Return differences of settings, parameters, nodes and marks, then those of trials.
 
     A fact that one side alone records is no difference; the names of such facts come second.
-    A published result has no facts.
     """
-    if first.is_published or second.is_published:
-        return (), ()
+    measured = {n for n, pair in enumerate(pairs.both) if all(case.valid for case in pair)}
     of_all = [
         (first.settings, second.settings),
         tuple({name: pair[side] for name, pair in pairs.varied.items()} for side in (0, 1)),
         (_node_facts(first), _node_facts(second)),
-        tuple({"marks of the whole": list_codes(side.marks) or ABSENT} for side in (first, second)),
+        tuple({"marks of the whole": list_codes(side.every_mark)} for side in (first, second)),
     ]
-    measured = {n for n, pair in enumerate(pairs.both) if all(case.valid for case in pair)}
     of_cases = [
         tuple(_case_facts(case, is_measured=n in measured) for case in pair)
         for n, pair in enumerate(pairs.both)
     ]
-    differences = [Difference(*fact) for facts in of_all for fact in _compare_facts(*facts)]
-    known = {difference.what for difference in differences}
-    numbers: dict[tuple[str, str, str], set[int]] = {}
-    for n, facts in enumerate(of_cases):
-        for fact in _compare_facts(*facts):
-            if fact[0] not in known:
-                numbers.setdefault(fact, set()).add(n)
-    differences += [
-        Difference(*fact, () if where >= measured else tuple(sorted(where)))
-        for fact, where in numbers.items()
-    ]
-    once = [
-        name
-        for here, there in (*of_all, *of_cases)
-        for name in dict.fromkeys((*here, *there))
-        if bool(here.get(name)) != bool(there.get(name)) and name not in _OWN
-    ]
-    return tuple(differences), tuple(dict.fromkeys(once))
-
-
-def _compare_facts(
-    here: Mapping[str, str], there: Mapping[str, str]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield facts that both sides record and that differ, with both values."""
-    for name, value in here.items():
-        other = there.get(name)
-        if value and other and value != other and name not in _OWN:
-            yield name, value, other
+    found: dict[tuple[str, str, str], set[int]] = {}
+    of_whole: set[str] = set()
+    once: dict[str, None] = {}
+    for number, (here, there) in enumerate((*of_all, *of_cases), -len(of_all)):
+        for name in dict.fromkeys((*here, *there)):
+            ours, theirs = here.get(name), there.get(name)
+            if name in _OWN or (ours or "") == (theirs or ""):
+                continue
+            if not ours or not theirs:
+                once[name] = None
+            elif number < 0:
+                of_whole.add(name)
+                found[name, ours, theirs] = set()
+            elif name not in of_whole:
+                found.setdefault((name, ours, theirs), set()).add(number)
+    differences = (
+        Difference(*fact, () if cases >= measured else tuple(sorted(cases)))
+        for fact, cases in found.items()
+    )
+    return tuple(differences), tuple(once)
 
 
 def _node_facts(side: Side) -> dict[str, str]:
@@ -176,7 +162,7 @@ def _node_facts(side: Side) -> dict[str, str]:
 
 def _case_facts(case: SideCase, *, is_measured: bool) -> dict[str, str]:
     """Return provenance, nodes and transport of a case that both sides measured, and its marks."""
-    marks = {"marks": list_codes(case.every_mark) or ABSENT}
+    marks = {"marks": list_codes(case.every_mark)}
     if not is_measured:
         return marks
     provenance = {_READABLE.get(name, name): value for name, value in case.provenance.items()}
@@ -186,5 +172,5 @@ def _case_facts(case: SideCase, *, is_measured: bool) -> dict[str, str]:
 
 
 def list_codes(marks: Sequence[Problem]) -> str:
-    """Return the codes of marks, each once, sorted."""
-    return ", ".join(sorted({mark.code for mark in marks}))
+    """Return the codes of marks, each once, sorted; ``(none)`` without any."""
+    return ", ".join(sorted({mark.code for mark in marks})) or ABSENT

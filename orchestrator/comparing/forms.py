@@ -1,6 +1,5 @@
-"""A comparison as rows and sentences for the terminal, as JSON, as Markdown, and as JUnit XML."""
+"""A comparison as rows and sentences for the terminal, as JSON, and as Markdown."""
 
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
@@ -13,8 +12,8 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.report import as_markdown
 
-HEAD = ("case", "A", "B", "trials", "B to A", "interval", "p", "bound", "verdict", "marks")
-SPARE = ("bound", "trials", "p")
+HEAD = ("case", "A", "B", "trials", "B to A", "interval", "p", "verdict", "marks")
+SPARE = ("trials", "p")
 HIGHER = "higher is better"
 METHOD = (
     "The interval is that of B / A - 1 by Welch's method; it covers 95 % unless it says otherwise."
@@ -27,57 +26,38 @@ def describe_sides(comparison: Comparison) -> list[str]:
     """Return the names and origins of A and B."""
     return [
         f"{name}: {words.printable(side.label)}"
-        + ("" if side.origin in ("", side.label) else f" ({words.printable(side.origin)})")
+        + ("" if side.source in ("", side.label) else f" ({words.printable(side.source)})")
         for name, side in (("A", comparison.first), ("B", comparison.second))
     ]
 
 
 def build_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     """Return a row per case that both sides have."""
-    return [
-        (
+    rows = []
+    for row in comparison.rows:
+        interval, sides = row.interval, (("A", row.first), ("B", row.second))
+        span = f"{interval.low:+z.2%} to {interval.high:+z.2%}" if interval else ""
+        if interval and interval.coverage < COVERAGE:
+            span += f" (covers {interval.coverage:.0%})"
+        marks = [f"{name}: {list_codes(it.every_mark)}" for name, it in sides if it.every_mark]
+        cells = (
             comparison.first.name_case(row.first),
-            *("n/a" if it.median is None else f"{it.median:.2f}" for it in (row.first, row.second)),
+            *("n/a" if it.median is None else f"{it.median:.2f}" for _, it in sides),
             f"{len(row.first.values)} and {len(row.second.values)}",
-            _format_percent(row.difference),
-            _format_interval(row),
+            "n/a" if row.difference is None else f"{row.difference:+z.2%}",
+            span,
             "" if row.p_holm is None else f"{row.p_holm:.2g}",
-            f"{row.bound.share:.2%}",
             _describe_verdict(row),
-            words.printable("; ".join(f"{side}: {list_codes(it)}" for side, it in _marks(row))),
+            words.printable("; ".join(marks)),
         )
-        for row in comparison.rows
-    ]
-
-
-def _format_percent(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:+z.2%}"
-
-
-def _format_interval(row: ComparedCase) -> str:
-    """Return the interval of the difference, and its coverage if that is below 95 %."""
-    found = row.interval
-    if found is None:
-        return ""
-    text = f"{_format_percent(found.low)} to {_format_percent(found.high)}"
-    return text if found.coverage >= COVERAGE else f"{text} (covers {found.coverage:.0%})"
+        rows.append(cells)
+    return rows
 
 
 def _describe_verdict(row: ComparedCase) -> str:
-    if row.kind == "different" and row.difference is not None:
+    if row.verdict == "different" and row.difference is not None:
         return "different: slower" if row.difference < 0 else "different: faster"
-    return "same within the bound" if row.kind == "same" else row.kind
-
-
-def _marks(row: ComparedCase) -> Iterator[tuple[str, Sequence[Problem]]]:
-    """Yield each side that has marks in this case, with them."""
-    for side, case in (("A", row.first), ("B", row.second)):
-        if case.every_mark:
-            yield side, case.every_mark
-
-
-def _describe_marks(marks: Sequence[Problem]) -> str:
-    return words.printable("; ".join(f"{mark.code}: {mark.message}" for mark in marks))
+    return "same within the bound" if row.verdict == "same" else row.verdict
 
 
 def list_remarks(comparison: Comparison) -> Iterator[str]:
@@ -90,65 +70,47 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
     ):
         if alone:
             yield f"only in {name}: {', '.join(map(side.name_case, alone))}"
-    reasons = [
-        f"{_describe_verdict(row)}: {row.reason}" if row.reason else "" for row in comparison.rows
-    ]
-    for reason in filter(None, dict.fromkeys(reasons)):
-        yield f"{_join_same(names, reasons, reason)}: {reason}"
+        if side.every_mark:
+            yield f"all of {name}: {_describe_marks(side.every_mark)}"
+    reasons: dict[str, list[str]] = {}
     for case_name, row in zip(names, comparison.rows, strict=True):
-        for side_name, case in (("A", row.first), ("B", row.second)):
+        if row.reason:
+            reasons.setdefault(f"{_describe_verdict(row)}: {row.reason}", []).append(case_name)
+    yield from (f"{', '.join(having)}: {reason}" for reason, having in reasons.items())
+    for case_name, row in zip(names, comparison.rows, strict=True):
+        for name, case in (("A", row.first), ("B", row.second)):
             if without := len(case.trials) - len(case.valid):
                 every = words.count(len(case.trials), "trial")
-                yield f"{case_name}: {without} of {every} of {side_name} not valid"
-        for side_name, marks in _marks(row):
-            yield f"{case_name}: {side_name}: {_describe_marks(marks)}"
-    yield from _list_surroundings(comparison, names)
-    bounds = [row.bound.origin for row in comparison.rows]
-    for bound in dict.fromkeys(bounds):
-        where = f": {_join_same(names, bounds, bound)}" if len(set(bounds)) > 1 else ""
-        yield f"bound {bound}{where}"
+                yield f"{case_name}: {without} of {every} of {name} not valid"
+            if case.every_mark:
+                yield f"{case_name}: {name}: {_describe_marks(case.every_mark)}"
+    yield from _list_differences(comparison, names)
+    yield f"bound {comparison.bound:.2%} ({comparison.bound_is})"
 
 
-def _join_same(names: Sequence[str], texts: Sequence[str], text: str) -> str:
-    """Return the names of the cases that have this text."""
-    return ", ".join(name for name, own in zip(names, texts, strict=True) if own == text)
+def _describe_marks(marks: Sequence[Problem]) -> str:
+    return words.printable("; ".join(f"{mark.code}: {mark.message}" for mark in marks))
 
 
-def _list_surroundings(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
-    """Yield marks of the whole, differences, and the sources of published results."""
-    sides = (comparison.first, comparison.second)
-    for name, side in (("A", sides[0]), ("B", sides[1])):
-        if side.marks:
-            yield f"all of {name}: {_describe_marks(side.marks)}"
+def _list_differences(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
     for difference in comparison.differences:
         where = ", ".join(names[number] for number in difference.cases)
         there = f" ({where})" if where else ""
         yield f"differs: {difference.what}: {difference.first} -> {difference.second}{there}"
     if comparison.recorded_once:
         yield f"recorded on one side only: {', '.join(comparison.recorded_once)}"
-    for side in sides:
-        for case in side.cases:
-            if row := case.source:
-                on = f" on {row.hardware}" if row.hardware else ""
-                name = side.name_case(case)
-                yield f"{name}: {row.throughput} by {row.framework}{on}: {row.source}"
-    if not (
-        comparison.differences
-        or comparison.recorded_once
-        or comparison.only_first
-        or comparison.only_second
-        or any(side.is_published for side in sides)
-        or any(_count_trials(row.first) != _count_trials(row.second) for row in comparison.rows)
+    alone = comparison.only_first or comparison.only_second
+    if not (comparison.differences or comparison.recorded_once or alone) and all(
+        len(row.first.trials) == len(row.second.trials)
+        and len(row.first.valid) == len(row.second.valid)
+        for row in comparison.rows
     ):
         yield "nothing that is recorded differs but the trials themselves"
 
 
-def _count_trials(case: SideCase) -> tuple[int, int]:
-    return len(case.trials), len(case.valid)
-
-
 def build_document(comparison: Comparison) -> dict[str, JSON]:
     """Return the JSON document: numbers are unrounded, unknown ones null."""
+    bound: JSON = {"share": comparison.bound, "how": comparison.bound_is}
     return {
         "version": 1,
         "exit_code": comparison.exit_code,
@@ -159,7 +121,7 @@ def build_document(comparison: Comparison) -> dict[str, JSON]:
         "level": 0.05,
         "fail_if_slower": comparison.slower,
         "gate": comparison.gate or None,
-        "cases": [_row(row) for row in comparison.rows],
+        "cases": [{**_row(row), "bound": bound} for row in comparison.rows],
         "only_first": [_case(case) for case in comparison.only_first],
         "only_second": [_case(case) for case in comparison.only_second],
         "differences": [asdict(difference) for difference in comparison.differences],
@@ -170,10 +132,9 @@ def build_document(comparison: Comparison) -> dict[str, JSON]:
 def _side(side: Side) -> dict[str, JSON]:
     return {
         "label": side.label,
-        "origin": side.origin,
-        "published": side.is_published,
+        "origin": side.source,
         **{key.replace(" ", "_"): value or None for key, value in side.settings.items()},
-        "marks": [asdict(mark) for mark in side.marks],
+        "marks": [asdict(mark) for mark in side.every_mark],
     }
 
 
@@ -185,20 +146,10 @@ def _row(row: ComparedCase) -> dict[str, JSON]:
     fewest = min(len(row.first.values), len(row.second.values))
     return {
         **_case(row.first),
+        **asdict(row),
         "first": _trials(row.first),
         "second": _trials(row.second),
-        "difference": row.difference,
-        "interval": asdict(row.interval) if row.interval else None,
-        "p": row.p,
-        "p_holm": row.p_holm,
-        "bound": asdict(row.bound),
-        "verdict": row.kind,
-        "reason": row.reason or None,
-        "needs_trials": fewest + row.more[1] if row.more else None,
-        "more_trials": list(row.more) if row.more else None,
-        "shared_trials": row.shared,
-        "gate": row.gate,
-        "gate_interval": asdict(row.gate_interval) if row.gate_interval else None,
+        "needs_trials": fewest + row.more_trials[1] if row.more_trials else None,
     }
 
 
@@ -209,7 +160,6 @@ def _trials(case: SideCase) -> dict[str, JSON]:
         "not_valid": [trial.trial for trial in case.trials if trial not in case.valid],
         "nodes": sorted(case.nodes),
         "marks": [asdict(mark) for mark in case.every_mark],
-        "source": case.source.model_dump(mode="json") if case.source else None,
     }
 
 
@@ -227,38 +177,3 @@ def render_markdown(comparison: Comparison) -> str:
         "\n".join(f"- {escaped(text)}" for text in list_remarks(comparison)),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def render_junit(comparison: Comparison) -> str:
-    """Return the JUnit document: a test per case.
-
-    With a gate, a slower case is a failure, and a case that cannot be decided is an error; without
-    a gate, a case with an unknown verdict is skipped.
-    """
-    suite = ElementTree.Element("testsuite", name="dlperf-orch compare")
-    no_gate = comparison.slower is None
-    results: list[tuple[SideCase, str | None, str]] = []
-    for row in comparison.rows:
-        marks = [f"{side}: {_describe_marks(it)}" for side, it in _marks(row)]
-        seen = f"{_format_percent(row.difference)}, interval {_format_interval(row) or 'n/a'}"
-        detail = "; ".join(filter(None, (seen, _describe_verdict(row), row.reason, *marks)))
-        skipped = "skipped" if no_gate and row.kind == "unknown" else None
-        kind = {"slower": "failure", "unknown": "error"}.get(row.gate or "", skipped)
-        results.append((row.first, kind, detail))
-    alone = "skipped" if no_gate else "error"
-    results += [(case, alone, "B has no such case") for case in comparison.only_first]
-    for case, kind, detail in results:
-        name = words.printable(comparison.first.name_case(case))
-        test = ElementTree.SubElement(suite, "testcase", classname="dlperf-orch.compare", name=name)
-        if kind:
-            ElementTree.SubElement(test, kind, message=words.printable(detail))
-        else:
-            ElementTree.SubElement(test, "system-out").text = words.printable(detail)
-    for kind, plural in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
-        suite.set(plural, str(len(suite.findall(f"testcase/{kind}"))))
-    suite.set("tests", str(len(suite)))
-    output = ElementTree.SubElement(suite, "system-out")
-    texts = (*describe_sides(comparison), *list_remarks(comparison))
-    output.text = "\n".join(map(words.printable, texts))
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"

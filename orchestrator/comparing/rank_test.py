@@ -12,16 +12,10 @@ _STEPS = 100  # a score of 1 as a whole number, so that sums are exact
 
 
 def two_sided(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the probability of ranks as uneven as these if both samples have one distribution."""
-    return min(1.0, 2 * min(tails(first, second)))
+    """Return the probability of ranks as uneven as these if both samples have one distribution.
 
-
-def tails(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """Return the probabilities of ranks of the second sample as low as these, and as high.
-
-    All ways to deal out the ranks are equally probable, given the ties. Both tails contain the
-    observed ranks. A rank counts as the value of a normal distribution in its place; equal values
-    share their mean.
+    All ways to deal out the ranks are equally probable, given the ties. A rank counts as the value
+    of a normal distribution in its place; equal values share their mean.
 
     Args:
         first, second: at least one value each.
@@ -43,14 +37,14 @@ def tails(first: Sequence[float], second: Sequence[float]) -> tuple[float, float
     if len(every) <= MOST_EXACT:
         at_most = _at_most(every, size)
         fewer = at_most[total - 1] if total else 0
-        return at_most[total] / at_most[-1], (at_most[-1] - fewer) / at_most[-1]
+        return min(1.0, 2 * min(at_most[total], at_most[-1] - fewer) / at_most[-1])
     mean = sum(every) / len(every)
     variance = sum((score - mean) ** 2 for score in every) / (len(every) - 1)
     deviation = math.sqrt(size * len(first) / len(every) * variance)
     if deviation == 0:
-        return 1.0, 1.0
+        return 1.0
     low = NormalDist(size * mean, deviation).cdf(total)
-    return low, 1 - low
+    return 2 * min(low, 1 - low)
 
 
 @lru_cache(maxsize=64)

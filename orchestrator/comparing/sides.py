@@ -4,9 +4,7 @@ import hashlib
 import json
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
@@ -15,24 +13,19 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.model.text import Scalar
 
-VERSION = 1
 ABSENT = "(none)"
 # Fields that follow from other fields.
 _DERIVED = frozenset({"placement", "world_size", "global_batch_size", "data_parallel"})
 Throughput = Annotated[FiniteFloat, Field(gt=0)]
 
 
-class PublishedRow(BaseModel, frozen=True):
-    """A result that somebody published for a case; as of all parts, other fields are ignored."""
+class Marked(BaseModel, frozen=True):
+    """A part of results.json that may have marks; other fields are ignored."""
 
-    suite: str = ""
-    framework: str
-    throughput: Throughput
-    source: str = ""
-    hardware: str = ""
+    marks: tuple[Problem, ...] = ()
 
 
-class WrittenTrial(BaseModel, frozen=True):
+class WrittenTrial(Marked, frozen=True):
     """A trial in results.json."""
 
     trial: str
@@ -42,22 +35,14 @@ class WrittenTrial(BaseModel, frozen=True):
     transport: str | None = None
     sha256: str | None = None
     provenance: dict[str, str] = {}
-    marks: tuple[Problem, ...] = ()
 
 
-class SideCase(BaseModel, frozen=True):
-    """A case and its trials, in the order of their repeats.
-
-    Args:
-        source: a published result, which replaces the trials; None for a measured case.
-    """
+class SideCase(Marked, frozen=True):
+    """A case and its trials, in the order of their repeats."""
 
     case: dict[str, Scalar]
     name: str | None = None
     trials: tuple[WrittenTrial, ...] = ()
-    published: tuple[PublishedRow, ...] = ()
-    marks: tuple[Problem, ...] = ()
-    source: PublishedRow | None = None
 
     @property
     def every_mark(self) -> tuple[Problem, ...]:
@@ -72,9 +57,7 @@ class SideCase(BaseModel, frozen=True):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Return the throughputs of valid trials, or the published one, in samples per second."""
-        if self.source:
-            return (self.source.throughput,)
+        """Return the throughputs of valid trials, in samples per second."""
         return tuple(trial.throughput for trial in self.valid if trial.throughput)
 
     @property
@@ -91,12 +74,17 @@ class SideCase(BaseModel, frozen=True):
         return next((trial.provenance for trial in self.valid), {})
 
 
-class _Marked(BaseModel, frozen=True):
-    marks: tuple[Problem, ...] = ()
+class Side(Marked, frozen=True):
+    """One side of a comparison: a results.json.
 
+    Args:
+        label: as the user named it.
+        source: the id of a sweep, or a folder of logs.
+        environment: facts of its nodes, by node name.
+    """
 
-class _Results(_Marked):
-    version: int
+    label: str = ""
+    version: Literal[1]
     source: str
     experiment: str = ""
     workload: str = ""
@@ -110,32 +98,37 @@ class _Results(_Marked):
     gpus: tuple[str, ...] = ()
     shared_machine: bool = False
     topologies: dict[str, str] = {}
-    canary: _Marked | None = None
+    canary: Marked | None = None
     environment: dict[str, dict[str, str]] = {}
     cases: tuple[SideCase, ...]
 
+    @property
+    def every_mark(self) -> tuple[Problem, ...]:
+        """Return the marks of the whole side, such as DRIFT."""
+        return (*self.marks, *(self.canary.marks if self.canary else ()))
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One side of a comparison.
-
-    Args:
-        label: as the user named it.
-        origin: the id of a sweep, a file, or who published.
-        settings: of all cases, by name: image, its digest, window and so on.
-        environment: facts of its nodes, by node name.
-        is_published: True if each case has one published value and no trials.
-        marks: of the whole side, such as DRIFT.
-    """
-
-    label: str
-    origin: str
-    unit: str
-    cases: tuple[SideCase, ...]
-    settings: Mapping[str, str] = field(default_factory=dict)
-    environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    is_published: bool = False
-    marks: tuple[Problem, ...] = ()
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return the settings of all cases, by name."""
+        topologies = sorted(set(self.topologies.values()))  # whatever their nodes are called
+        digest = hashlib.sha256("\0".join(topologies).encode()).hexdigest()[:12]
+        return {
+            "playbook": self.experiment,
+            "workload": self.workload,
+            "image": self.image,
+            "image digest": self.image_digest,
+            "cluster": self.cluster,
+            "rule": self.rule or "",
+            "window": "-".join(map(str, self.window or ())),
+            "GPU models": ", ".join(self.gpus),
+            "nodes are one machine": "yes" if self.shared_machine else "no",
+            "topology digest": digest if topologies else "",
+            **{
+                f"method.{name}": json.dumps(value)
+                for name, value in (self.method or {}).items()
+                if name not in ("window", "rule") and value is not None
+            },
+        }
 
     def name_case(self, case: SideCase) -> str:
         """Return placement, precision and batch of a case, and what else differs on this side."""
@@ -155,57 +148,12 @@ def measured(document: JSON, label: str) -> Side:
         ValueError: it is no results.json of this version.
     """
     try:
-        results = _Results.model_validate(document)
+        side = Side.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from error
-    if results.version != VERSION:
-        raise ValueError(f"it has version {results.version}; needed {VERSION}")
-    topologies = sorted(set(results.topologies.values()))  # whatever their nodes are called
-    settings = {
-        "playbook": results.experiment,
-        "workload": results.workload,
-        "image": results.image,
-        "image digest": results.image_digest,
-        "cluster": results.cluster,
-        "rule": results.rule or "",
-        "window": "-".join(map(str, results.window or ())),
-        "GPU models": ", ".join(results.gpus),
-        "nodes are one machine": "yes" if results.shared_machine else "no",
-        "topology digest": hashlib.sha256("\0".join(topologies).encode()).hexdigest()[:12]
-        if topologies
-        else "",
-        **{
-            f"method.{name}": json.dumps(value)
-            for name, value in (results.method or {}).items()
-            if name not in ("window", "rule") and value is not None
-        },
-    }
-    return Side(
-        label=label,
-        origin=results.source,
-        unit=results.unit,
-        cases=results.cases,
-        settings=settings,
-        environment=results.environment,
-        marks=(*results.marks, *(results.canary.marks if results.canary else ())),
-    )
-
-
-def published(of: Side, framework: str, label: str) -> Side:
-    """Return the published results of a side's cases, by frameworks that match a glob pattern.
-
-    Each case gets its first match; a result of its image's version comes first.
-    """
-    cases, origins = [], []
-    for case in of.cases:
-        rows = (row for row in case.published if fnmatchcase(row.framework, framework))
-        if row := next(rows, None):
-            cases.append(SideCase(case=case.case, name=case.name, source=row))
-            origins.append(f"{row.suite} {row.framework}")
-    origin = ", ".join(dict.fromkeys(origins))
-    return Side(label, origin, of.unit, tuple(cases), is_published=True)
+    return side.model_copy(update={"label": label})
 
 
 class Pairs(NamedTuple):

@@ -8,7 +8,6 @@ from typing import Literal
 
 from orchestrator import words
 from orchestrator.comparing import rank_test
-from orchestrator.comparing.bounds import Bound
 from orchestrator.comparing.sides import SideCase
 from orchestrator.measuring import intervals
 from orchestrator.model.result import Interval
@@ -20,6 +19,8 @@ MOST_FURTHER = 100
 """Further trials of each side; if more are needed, no number is named."""
 _SURE = 0.6  # standard deviations: three in four of a normal distribution are below
 _WIDENED = 1.12  # intervals are wider than Welch's by so much, as simulated
+Verdict = Literal["different", "same", "unknown"]
+Gate = Literal["passed", "slower", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +32,30 @@ class ComparedCase:
         interval: of the difference; None if a side has fewer than two trials.
         p: of the exact rank test, two-sided.
         p_holm: p, corrected for all cases that have trials.
-        shared: number of trials that are on both sides, and so prove nothing.
-        more: about how many more trials of each side would decide, from and to; None if none of
-            these numbers would, and if the case is decided.
-        reason: why it is unknown, or what weakens it, in a sentence; else empty.
+        reason: why it is unknown, or what weakens it, in a sentence.
+        more_trials: about how many more trials of each side would decide, from and to; None if
+            none of these numbers would, and if the case is decided.
+        shared_trials: number of trials that are on both sides, and so prove nothing.
         gate: "slower" by more than the gate's limit, or not; None without a gate.
         gate_interval: of the difference, wide enough that no case at all fails by chance.
     """
 
     first: SideCase
     second: SideCase
-    bound: Bound
-    kind: Literal["different", "same", "unknown"] = "unknown"
+    verdict: Verdict
     difference: float | None = None
     interval: Interval | None = None
     p: float | None = None
     p_holm: float | None = None
-    shared: int = 0
-    more: tuple[int, int] | None = None
-    reason: str = ""
-    gate: Literal["passed", "slower", "unknown"] | None = None
+    reason: str | None = None
+    more_trials: tuple[int, int] | None = None
+    shared_trials: int = 0
+    gate: Gate | None = None
     gate_interval: Interval | None = None
 
 
 def judge_cases(
-    cases: Sequence[tuple[SideCase, SideCase, Bound]], slower: float | None = None
+    cases: Sequence[tuple[SideCase, SideCase]], bound: float, slower: float | None = None
 ) -> tuple[ComparedCase, ...]:
     """Return the verdicts on the cases, in order.
 
@@ -63,6 +63,7 @@ def judge_cases(
     it is within the bound, else *unknown*.
 
     Args:
+        bound: the largest difference that counts as noise, such as 0.01.
         slower: the gate's limit. A case passes if its interval contains nothing slower by more than
             this. All cases must pass, so many cases make no wrong pass more probable. A case fails
             if its whole interval is slower. One such case is enough, so this interval is corrected
@@ -70,13 +71,13 @@ def judge_cases(
     """
     p = {
         number: rank_test.two_sided(first.values, second.values)
-        for number, (first, second, _) in enumerate(cases)
-        if first.values and second.values and not (first.source or second.source)
+        for number, (first, second) in enumerate(cases)
+        if first.values and second.values
     }
     p_holm = correct_p(p)
     return tuple(
-        _judge(*case, slower, p.get(number), p_holm.get(number), len(p))
-        for number, case in enumerate(cases)
+        _judge(*pair, bound, slower, p.get(number), p_holm.get(number), len(p))
+        for number, pair in enumerate(cases)
     )
 
 
@@ -95,44 +96,45 @@ def correct_p(values: Mapping[int, float]) -> dict[int, float]:
 def _judge(
     first: SideCase,
     second: SideCase,
-    bound: Bound,
+    bound: float,
     slower: float | None,
     p: float | None,
     p_holm: float | None,
     tests: int,
 ) -> ComparedCase:
     difference = second.median / first.median - 1 if first.median and second.median else None
-    row = ComparedCase(
-        first, second, bound, difference=difference, gate=None if slower is None else "unknown"
-    )
+    verdict: Verdict = "unknown"
+    gate: Gate | None = None if slower is None else "unknown"
     if p is None:
-        reason = "no valid trial on one side"
-        return replace(
-            row, reason=reason if difference is None else "published: one value, no trials"
-        )
-    logs = [{trial.sha256 for trial in case.valid if trial.sha256} for case in (first, second)]
+        return ComparedCase(first, second, verdict, reason="no valid trial on one side", gate=gate)
+    ours, theirs = ({it.sha256 for it in case.valid if it.sha256} for case in (first, second))
+    shared = len(ours & theirs)
     interval = _interval(first, second, LEVEL)
     corrected = None if slower is None else _interval(first, second, LEVEL / tests)
-    row = replace(
-        row,
+    if interval and min(len(first.values), len(second.values)) >= LEAST_TRIALS:
+        if interval.low > bound or interval.high < -bound:
+            verdict = "different"
+        elif -bound <= interval.low and interval.high <= bound:
+            verdict = "same"
+        if corrected and slower is not None and not shared:
+            if corrected.high < -slower:
+                gate = "slower"
+            elif interval.low >= -slower:
+                gate = "passed"
+    is_open = interval is not None and verdict == "unknown"
+    row = ComparedCase(
+        first=first,
+        second=second,
+        verdict=verdict,
+        difference=difference,
         interval=interval,
         p=p,
         p_holm=p_holm,
-        shared=len(logs[0] & logs[1]),
+        shared_trials=shared,
+        more_trials=_estimate_more(first.values, second.values, bound) if is_open else None,
+        gate=gate,
         gate_interval=corrected,
     )
-    if interval and min(len(first.values), len(second.values)) >= LEAST_TRIALS:
-        if interval.low > bound.share or interval.high < -bound.share:
-            row = replace(row, kind="different")
-        elif -bound.share <= interval.low and interval.high <= bound.share:
-            row = replace(row, kind="same")
-        if corrected and slower is not None and not row.shared:
-            if corrected.high < -slower:
-                row = replace(row, gate="slower")
-            elif interval.low >= -slower:
-                row = replace(row, gate="passed")
-    if interval and row.kind == "unknown":
-        row = replace(row, more=_estimate_more(first.values, second.values, bound.share))
     return replace(row, reason=_explain(row, slower))
 
 
@@ -141,24 +143,24 @@ def _interval(first: SideCase, second: SideCase, outside: float) -> Interval | N
     return found and Interval(found.low - 1, found.high - 1, found.coverage)
 
 
-def _explain(row: ComparedCase, slower: float | None) -> str:
+def _explain(row: ComparedCase, slower: float | None) -> str | None:
     """Return why a case is unknown, or what weakens its verdict."""
-    if row.shared:
-        same = f"{words.count(row.shared, 'trial')} on both sides"
+    if row.shared_trials:
+        same = f"{words.count(row.shared_trials, 'trial')} on both sides"
         return f"{same} tell nothing of two runs: compare with another sweep"
     if row.interval is None:
         return "one trial of a side has no spread: needed at least two of each, better five"
-    if row.kind == "unknown" and row.more:
-        low, high = row.more
+    if row.verdict == "unknown" and row.more_trials:
+        low, high = row.more_trials
         return f"about {low} to {words.count(high, 'more trial')} of each would probably tell"
-    if row.kind == "unknown":
+    if row.verdict == "unknown":
         return (
             "as far apart as the bound, or spread too wide:"
             f" {MOST_FURTHER} more trials of each would probably not tell"
         )
     wider = row.gate_interval
     if row.gate != "unknown" or not wider or slower is None or row.interval.high >= -slower:
-        return ""
+        return None
     return (  # its own interval is beyond the limit
         f"slower by more than {slower:.2%} by its own interval, but not by the wider one"
         f" ({wider.low:+.2%} to {wider.high:+.2%}) that is needed for so many cases"

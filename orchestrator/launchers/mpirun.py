@@ -64,13 +64,24 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
         return (
             Start(("mpiexec", "--allow-run-as-root", *command.agent, *ranks, *command.program)),
         )
+    first, *others = dict.fromkeys(seat.interface for seat in seats)
+    if others:
+        interfaces = ", ".join(f"{seat.node}: {seat.interface}" for seat in seats)
+        raise errors.UsageError(
+            f"mpirun takes one interface for all nodes; the inventory has {interfaces}",
+            code="INTERFACES",
+            fix="give the nodes' interfaces one name, or leave `interface` out everywhere",
+        )
+    interface: tuple[str, ...] = ()
+    if first is not None:
+        interface = ("-mca", "btl_tcp_if_include", first, "-mca", "oob_tcp_if_include", first)
     argv = (
         *("mpirun", "--allow-run-as-root", "--tag-output", *_WHOLE_PRINTS, *ranks),
         *("-H", ",".join(f"{seat.address}:{gpus}" for seat in seats)),
         *("--bind-to", "none", "--map-by", "slot"),
         *("-mca", "pml", "ob1", "-mca", "btl", "^openib"),
         *("-mca", "plm_rsh_agent", "ssh -F ssh_config", "-mca", "plm_rsh_no_tree_spawn", "1"),
-        *_interface(placement),
+        *interface,
         *command.program,
     )
     starts = [Start(argv, files=LEADER_FILES)]
@@ -159,18 +170,3 @@ def keep_ranks(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
         for line in text.split(b"\n")[:-1]:
             tag = re.match(rb"[^<]*,(\d{1,9})\]<std", line)  # [1,12]<stdout>:
             yield line + b"\n" if tag and int(tag[1]) in ranks else b"\n"
-
-
-def _interface(placement: Placement) -> tuple[str, ...]:
-    names = {seat.interface for seat in placement.seats}
-    if len(names) > 1:
-        interfaces = ", ".join(f"{seat.node}: {seat.interface}" for seat in placement.seats)
-        raise errors.UsageError(
-            f"mpirun takes one interface for all nodes; the inventory has {interfaces}",
-            code="INTERFACES",
-            fix="give the nodes' interfaces one name, or leave `interface` out everywhere",
-        )
-    (name,) = names
-    if name is None:
-        return ()
-    return ("-mca", "btl_tcp_if_include", name, "-mca", "oob_tcp_if_include", name)

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, median_high
 
-from orchestrator import nodeset, words
+from orchestrator import words
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult, Report
 from orchestrator.model.result import NodeSpeed, Result
 
 LEAST_GAP = 0.01  # a smaller share is not reported
 SCATTER = 2 * 1.4826  # two standard deviations, by the median absolute deviation
-NAMED = 3  # slow nodes that are reported with a share of their own
 LEAST_SHARE = 2 / 3
 LEAST_OF_PUBLISHED = 0.9
 
@@ -72,20 +71,14 @@ def _ratios(result: Result, size: int) -> list[Ratio]:
 
 
 def mark_slow_nodes(speeds: Sequence[NodeSpeed]) -> tuple[Problem, ...]:
-    """Return SLOW-NODE if nodes are slow: each of a few with its share, many with their range."""
-    slow = [it for it in speeds if it.is_slow]
+    """Return SLOW-NODE if nodes are slow: each with its share, the worst first."""
+    slow = sorted((it for it in speeds if it.is_slow), key=lambda it: it.speed)
     if not slow:
         return ()
-    fast = fmean(it.speed for it in speeds if not it.is_slow)
-    lacks = {it.node: round(1 - it.speed / fast, 3) for it in slow}
-    worst, *others = sorted(lacks, key=lambda node: (-lacks[node], node))
-    if len(others) < NAMED:
-        rest = [f"{node} {lacks[node]:.1%}" for node in others]
-        slower = ", ".join([f"{worst} is {lacks[worst]:.1%}", *rest])
-    else:
-        least = f"{lacks[others[-1]]:.1%} to " if lacks[others[-1]] < lacks[worst] else ""
-        slower = f"{nodeset.fold(lacks)} are {least}{lacks[worst]:.1%}"
-    than = words.count(len(speeds) - len(lacks), "other node")
+    fast = [it.speed for it in speeds if not it.is_slow]
+    first, *rest = [(it.node, f"{1 - it.speed / fmean(fast):.1%}") for it in slow]
+    slower = ", ".join([f"{first[0]} is {first[1]}", *(f"{node} {share}" for node, share in rest)])
+    than = words.count(len(fast), "other node")
     return (Problem("SLOW-NODE", f"{slower} slower than the {than}"),)
 
 

@@ -4,11 +4,12 @@ import csv
 import fnmatch
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.measuring import hardware
 from orchestrator.model.case import Case
 from orchestrator.model.report import PublishedResult
+from orchestrator.model.text import shape
 from orchestrator.workloads import Published
 
 FILE = "published.csv"
@@ -17,23 +18,8 @@ _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 def parse_rows(text: str) -> tuple[PublishedResult, ...]:
     """Parse published.csv."""
-    return tuple(
-        PublishedResult(
-            suite=row["suite"],
-            framework=row["framework"],
-            model=row["model"],
-            precision=row["precision"],
-            batch=row["batch_size_per_device"],
-            nodes=int(row["nodes"]),
-            gpus_per_node=int(row["gpus_per_node"]),
-            throughput=float(row["median_throughput"]),
-            unit=row["unit"],
-            source=row["source"],
-            hardware=row["hardware"],
-            interconnect=row["interconnect"],
-        )
-        for row in csv.DictReader(io.StringIO(text))
-    )
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return shape(tuple[PublishedResult, ...]).validate_python(rows)
 
 
 def select_for_case(
@@ -67,18 +53,11 @@ def select_for_case(
 
 
 def select(
-    publications: Iterable[PublishedResult], framework: str, model: str, precision: str, on: str
+    publications: Iterable[PublishedResult], patterns: Mapping[str, str]
 ) -> tuple[PublishedResult, ...]:
-    """Return results that match glob patterns: ``oneflow-*``, ``bert*``, ``amp*`` and ``V100*``.
-
-    Args:
-        on: pattern of the hardware.
-    """
+    """Return results whose fields match glob patterns, such as ``framework``: ``oneflow-*``."""
     return tuple(
         row
         for row in publications
-        if fnmatch.fnmatchcase(row.framework, framework)
-        and fnmatch.fnmatchcase(row.model, model)
-        and fnmatch.fnmatchcase(row.precision, precision)
-        and fnmatch.fnmatchcase(row.hardware, on)
+        if all(fnmatch.fnmatchcase(getattr(row, name), glob) for name, glob in patterns.items())
     )

@@ -76,12 +76,8 @@ class Series:
 def narrow(values: Sequence[float], often: Repeats) -> Statistics | None:
     """Return the statistics of a case's values if these are enough, else None."""
     totals = medians.summary(values) if len(values) >= often.min else None
-    return totals if totals and _is_narrow(totals, often) else None
-
-
-def _is_narrow(totals: Statistics, often: Repeats) -> bool:
-    wide = width(totals)
-    return totals.n >= often.min and wide is not None and wide <= often.share
+    wide = width(totals) if totals else None
+    return None if wide is None or wide > often.share else totals
 
 
 def width(statistics: Statistics) -> float | None:
@@ -108,7 +104,8 @@ def mark_unsettled(result: Result, method: Method) -> Result:
     often, totals = method.repeats, result.statistics
     if not isinstance(often, Repeats):
         return result
-    if totals and _is_narrow(totals, often):
+    values = [trial.throughput for trial in result.valid if trial.throughput is not None]
+    if narrow(values, often):
         return replace(result, settled=True)
     if any(trial.state == "planned" for trial in result.trials):
         return replace(result, settled=False)

@@ -138,7 +138,9 @@ def describe(built: Plan, attempts: Iterable[Attempt]) -> dict[str, JSON]:
     """Return the plan for --dry-run: each trial with port and tasks of its first attempt."""
     trials = [
         {
-            **_trial(trial),
+            **shape(Trial).dump_python(
+                trial, mode="json", exclude={"ordinal"} if trial.canary else {"ordinal", "canary"}
+            ),
             "port": attempt.port,
             "tasks": shape(tuple[Task, ...]).dump_python(attempt.tasks, mode="json"),
         }
@@ -183,12 +185,6 @@ def _tasks(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, 
 
 def _anonymous(seat: Seat, rank: int) -> Seat:
     return replace(seat, node=f"NODE{rank}", address=f"ADDRESS{rank}", root="")
-
-
-def _trial(trial: Trial) -> dict[str, JSON]:
-    unsaid = {"ordinal"} if trial.canary else {"ordinal", "canary"}
-    fields: dict[str, JSON] = shape(Trial).dump_python(trial, mode="json", exclude=unsaid)
-    return fields
 
 
 def _hardware(cluster: Cluster) -> JSON:

@@ -94,7 +94,7 @@ class ImageRecipe:
             "format": _FORMAT,
             "name": self.image.name,
             "base": self.base_digest,
-            "args": _values(self.image),
+            "args": values(self.image),
             "files": dict(self.files),
             "downloads": {url: self.downloads[url] for url in self.image.parts},
         }
@@ -120,15 +120,6 @@ def base_to_build_from(image: Image, digest: str, mirror: str | None) -> str:
     return digest if image.archive else name
 
 
-def build_args(image: Image, *, base: str) -> dict[str, str]:
-    """Return the build arguments of the image's Dockerfile.
-
-    Args:
-        base: what to build from, as ``base_to_build_from`` says it.
-    """
-    return {"BASE": base, **_values(image)}
-
-
 def labels(image: Image, inputs: str, state: str, owner: str) -> dict[str, str]:
     """Return the labels of the image: its name, its inputs, and who made it.
 
@@ -151,14 +142,15 @@ def ignored(image: Image, dockerfile: str) -> tuple[str, ...]:
     """
     lines = (line.split() for line in dockerfile.splitlines())
     declared = {words[1].partition("=")[0] for words in lines if words[:1] == ["ARG"]}
-    values = _values(image)
     return tuple(
-        name for name in values if name not in {*declared, "PYTHON"} and values[name] != "none"
+        name
+        for name, value in values(image).items()
+        if name not in {*declared, "PYTHON"} and value != "none"
     )
 
 
-def _values(image: Image) -> dict[str, str]:
-    """Return the arguments that image.yaml alone decides, without empty ones."""
+def values(image: Image) -> dict[str, str]:
+    """Return the build arguments that image.yaml alone decides, without empty ones."""
     source = image.source
     arguments = {
         "PYTHON": image.python,

@@ -15,10 +15,6 @@ _IPV4 = re.compile(r"[0-9]+(\.[0-9]+){3}")
 _NO_WORDS = frozenset({"yes", "no", "on", "off", "true", "false", "null", "y", "n"})
 _NEAR = frozenset({"PIX", "PXB", "PHB"})
 _OF_A_NODE = frozenset({"jump"})  # which an inventory takes for each node alone
-_WITHOUT_DOCKER = {
-    "docker": "other nodes have it; mend it, or write `runtime: process` for all",
-    "process": "tasks run as plain processes there; mend it and ask again for containers",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,11 @@ class Draft:
 
 def text(draft: Draft) -> str:
     """Return an inventory that ``check`` accepts; comments name what needs a look."""
-    jobs, runtime = draft.jobs, _runtime(draft)
+    jobs = draft.jobs
+    has_docker = any(it.found and (it.found.docker or it.found.sudo) for it in draft.nodes)
+    runtime = "docker" if has_docker else "process"  # of all nodes: containers where any has Docker
+    if jobs and jobs.has_pyxis:
+        runtime = "pyxis"
     settings = [_settings(node, draft, runtime) for node in draft.nodes]
     answered = [said for said, node in zip(settings, draft.nodes, strict=True) if node.found]
     common = _common(answered) or _common(settings)
@@ -122,14 +122,6 @@ def text(draft: Draft) -> str:
                 f"  - {{name: {scalar(node.name)}, address: {scalar(node.address)}{more}}}"
             )
     return "\n".join(lines) + "\n"
-
-
-def _runtime(draft: Draft) -> str:
-    """Return the runtime of all nodes: containers where any node has Docker."""
-    if draft.jobs and draft.jobs.has_pyxis:
-        return "pyxis"
-    found = [node.found for node in draft.nodes if node.found]
-    return "docker" if any(answer.docker or answer.sudo for answer in found) else "process"
 
 
 def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -222,12 +214,7 @@ def adapters(found: Discovered) -> tuple[tuple[HcaPort, ...], tuple[str, ...]]:
         out += [f"{p.name} speaks {p.link_layer}" for p in active if p.link_layer != layer]
         active = [port for port in active if port.link_layer == layer]
     first = {port.name: port for port in reversed(active)}
-    return tuple(sorted(first.values(), key=_by_number)), tuple(out)
-
-
-def _by_number(port: HcaPort) -> tuple[str, int]:
-    name = port.name.rstrip("0123456789")
-    return name, int(port.name[len(name) :] or -1)
+    return tuple(sorted(first.values(), key=lambda port: (len(port.name), port.name))), tuple(out)
 
 
 def _notes(draft: Draft, runtime: str) -> Iterator[str]:
@@ -248,7 +235,8 @@ def _notes(draft: Draft, runtime: str) -> Iterator[str]:
 
 def _of_node(node: DraftNode, found: Discovered, draft: Draft, runtime: str) -> Iterator[str]:
     if found.docker is None and not found.sudo and runtime != "pyxis":
-        yield f"no Docker ({_line(found.why_no_docker)}): {_WITHOUT_DOCKER[runtime]}"
+        why = _line(found.why_no_docker)
+        yield f"no Docker ({why}): mend it and ask again, or write `runtime: process` for all nodes"
     if found.gpu is None and node.claimed_gpus and draft.jobs:
         yield (
             f"Slurm gives {node.claimed_gpus} GPUs, and nvidia-smi names none: see whether the"

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 
 from orchestrator import documents, nodeset, words
-from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Axes, Canary, CaseEntry, Exclusion, Experiment, Method
@@ -70,7 +69,7 @@ def conflicts(
     conflicts += _canary(experiment.method.watch, points, workload)
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
-        conflicts += [*_room(running, workload, cluster), *_families(running, workload, cluster)]
+        conflicts += _room(running, workload, cluster)
     return tuple(dict.fromkeys(conflicts))
 
 
@@ -108,24 +107,22 @@ def places(experiment: Experiment) -> Iterator[Point]:
 
 
 def _list_points(experiment: Experiment) -> Iterator[Point]:
+    """Yield written cases, then every combination of the grid, placements fastest."""
     for index, entry in enumerate(experiment.cases or ()):
         yield Point(("cases", index), entry, _case(entry, experiment))
-    if experiment.grid is not None:
-        for index, entry in _product(experiment.grid):
-            yield Point(("grid", "placement", index), entry, _case(entry, experiment))
-
-
-def _product(axes: Axes) -> Iterator[tuple[int, CaseEntry]]:
-    """Yield every combination with its placement's index, placements fastest."""
+    if (axes := experiment.grid) is None:
+        return
     fields = ("precision", "micro_batch_size", *(axis.name for axis in AXES))
-    values = itertools.product(*(getattr(axes, field) for field in fields))
-    params = tuple(itertools.product(*axes.params.values()))
-    for value, param, (index, placement) in itertools.product(
-        values, params, enumerate(axes.placement)
+    for values in itertools.product(
+        itertools.product(*(getattr(axes, field) for field in fields)),
+        itertools.product(*axes.params.values()),
+        enumerate(axes.placement),
     ):
+        value, param, (index, placement) = values
         given = dict(zip(fields, value, strict=True))
         given |= {"placement": placement, "params": dict(zip(axes.params, param, strict=True))}
-        yield index, CaseEntry.model_validate(given)
+        entry = CaseEntry.model_validate(given)
+        yield Point(("grid", "placement", index), entry, _case(entry, experiment))
 
 
 def _matches(exclusion: Exclusion, case: Case) -> bool:
@@ -165,22 +162,17 @@ def _check_params(
 ) -> Iterator[Conflict]:
     for name in params:
         if name not in model.model_fields:
-            yield Conflict((*path, name), _unknown(name, model))
+            names = ", ".join(sorted(model.model_fields)) or "none"
+            question = words.did_you_mean(name, model.model_fields)
+            hint = f"this workload has: {names}{f'; {question}' if question else ''}"
+            hint = words.NO_SECRETS if words.is_secret([name]) else hint
+            yield Conflict((*path, name), f"unknown parameter {name!r}; {hint}")
     try:
         model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
     except ValidationError as error:
         for where, text, _ in documents.misfits(error, dict(params), model, path):
             if where:  # what is missing here may be given elsewhere; see _missing
                 yield Conflict((*path, *where), text)
-
-
-def _unknown(name: str, model: type[BaseModel]) -> str:
-    if words.is_secret([name]):
-        return f"unknown parameter {name!r}; {words.NO_SECRETS}"
-    names = ", ".join(sorted(model.model_fields)) or "none"
-    question = words.did_you_mean(name, model.model_fields)
-    hint = f"; {question}" if question else ""
-    return f"unknown parameter {name!r}; this workload has: {names}{hint}"
 
 
 def _missing(point: Point, model: type[BaseModel]) -> Iterator[Conflict]:
@@ -290,20 +282,6 @@ def _device(
     if local and experiment.device is None:
         seen = f"node {local[0]} is local and no device is named"
         yield Conflict((), f"{seen}; needed `device: cpu` or `device: cuda`")
-
-
-def _families(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:
-    """Yield an error for each case whose ranks cannot meet at the cluster's IPv6 addresses."""
-    far = [node for node in cluster.members if ":" in node.address]
-    # `mpirun -H` cuts fd00::1 at its colons, and refuses brackets: seen with Open MPI 4.1.4.
-    takes = workload.ipv6 and workload.launcher is not mpirun.launch
-    for point in points if far and not takes else ():
-        if point.case.nodes > 1:
-            yield Conflict(
-                point.path,
-                f"{point.case.placement}: workload {workload.name} takes no IPv6 addresses, as"
-                f" {far[0].address} of node {far[0].name}; needed IPv4 in inventory {cluster.name}",
-            )
 
 
 def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:

@@ -141,7 +141,7 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
         raise AssertionError("only a resolved recipe is built")
     base = _base(preparing, action.node, recipe)
     parts = {file_name(url): recipes.fetch(preparing, recipe, url) for url in image.parts}
-    args = images.build_args(image, base=base)
+    args = {"BASE": base, **images.values(image)}
     preparing.voice.line(f"{action.node}: build {recipe.tag}")
     with tempfile.TemporaryDirectory() as temporary:
         tar = Path(temporary) / "context.tar"

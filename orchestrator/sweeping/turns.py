@@ -108,8 +108,8 @@ def _side(request: Requested) -> Side:
     """Return the cases of a plan, named by the prefix of their trials' names."""
     cases = {trial.case: trial.name.rpartition("_")[0] for trial in request.plan.trials}
     return Side(
-        label=request.playbook.name,
-        origin="",
+        version=1,
+        source="",
         unit=request.recipe.workload.unit,
         cases=tuple(SideCase(case=case.document(), name=name) for case, name in cases.items()),
     )

@@ -15,7 +15,7 @@ from orchestrator.comparing.comparison import compare_sides
 from orchestrator.signals import SIGNALS
 
 _PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)%?")
-Side = "A sweep (id, its beginning, folder, playbook), a results.json, or published:FRAMEWORK."
+Side = "A sweep (id, its beginning, folder, playbook), an archive, or a results.json."
 
 
 def percent(text: str) -> float:
@@ -33,7 +33,7 @@ def percent(text: str) -> float:
 @command(
     "compare",
     "compare before.tar.zst after.tar.zst --fail-if-slower 3%",
-    "compare today published:ngc-pytorch",
+    "compare today yesterday.tar.zst --bound 2%",
 )
 def compare(
     face: Face,
@@ -41,13 +41,12 @@ def compare(
     second: Annotated[str, typer.Argument(metavar="B", help=Side, autocompletion=SWEEPS)],
     bound: Annotated[
         float | None,
-        typer.Option(parser=percent, metavar="PERCENT", help="Noise; default: learnt, else 1%."),
+        typer.Option(parser=percent, metavar="PERCENT", help="Noise; default: 1%."),
     ] = None,
     fail_if_slower: Annotated[
         float | None,
         typer.Option(parser=percent, metavar="PERCENT", help="Exit 3 if B is slower by more."),
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a page of Markdown here.")] = None,
     interleave: Annotated[
         bool, typer.Option("--interleave", help="First run A and B, or PLAYBOOK=IMAGE, in turns.")
@@ -73,8 +72,7 @@ def compare(
         ended = turns.take(store, (first, second), inventory, nodes, repeats, caller)
         first, second = (sweep.id for sweep in ended)
     here, there = sides.both(store, first, second)
-    earlier = () if bound is not None else tuple(sides.earlier(store, here, there))
-    comparison = compare_sides(here, there, fail_if_slower, bound, earlier)
+    comparison = compare_sides(here, there, fail_if_slower, bound)
     if not comparison.rows:
         raise errors.UsageError(
             f"{first} and {second} have no case in common",
@@ -90,13 +88,8 @@ def compare(
     if comparison.gate:
         voice.result(comparison.gate)
     if markdown:
-        _write("--markdown", markdown, forms.render_markdown(comparison))
-    if junit:
-        _write("--junit", junit, forms.render_junit(comparison))
+        fix = "choose another --markdown"
+        with disk.on_disk(markdown, fix=fix), disk.replacing(markdown) as file:
+            file.write(forms.render_markdown(comparison).encode())
     voice.document(forms.build_document(comparison))
     return comparison.exit_code
-
-
-def _write(option: str, path: Path, text: str) -> None:
-    with disk.on_disk(path, fix=f"choose another {option}"), disk.replacing(path) as file:
-        file.write(text.encode())

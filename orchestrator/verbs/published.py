@@ -25,11 +25,17 @@ def list_published(
         UsageError: none does.
     """
     everything = package.published_results()
-    results = published.select(everything, framework, model, precision, hardware)
+    patterns = {
+        "framework": framework,
+        "model": model,
+        "precision": precision,
+        "hardware": hardware,
+    }
+    results = published.select(everything, patterns)
     if not results:
         raise errors.UsageError(
-            f"nothing published fits framework {framework}, model {model}, precision {precision},"
-            f" hardware {hardware}",
+            "nothing published fits "
+            + ", ".join(f"{name} {pattern}" for name, pattern in patterns.items()),
             code="NO-PUBLISHED",
             fix=f"frameworks are {', '.join(dict.fromkeys(row.framework for row in everything))}",
         )

@@ -4,14 +4,12 @@ A module of this package that holds ``WORKLOAD`` is one; other distributions add
 entry-point group ``dlperf_orch.workloads``.
 """
 
-import contextlib
 import importlib
 import pkgutil
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
 from typing import Literal
 
 from pydantic import BaseModel
@@ -61,7 +59,6 @@ class Workload:
             for it; none unless it reads any.
         mounts: folders of a seat that its task sees; None for those of ``data``, read-only.
         unsupported: what of a case and a method this program cannot do, each as ``seen; needed``.
-        ipv6: whether its program takes IPv6 addresses of several nodes.
         devices: where it can compute: cuda, cpu.
         precisions: in which it can compute.
         axes: fields of a case beyond placement, precision and micro batch that it can do.
@@ -96,7 +93,6 @@ class Workload:
     data: Callable[[Case], Mapping[str, str]] = lambda _case: {}
     mounts: Callable[[Case, Seat], tuple[Mount, ...]] | None = None
     unsupported: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
-    ipv6: bool = True
     devices: frozenset[str] = frozenset({"cuda"})
     precisions: frozenset[str] = frozenset({"fp32", "amp"})
     axes: frozenset[str] = frozenset()
@@ -124,11 +120,12 @@ class Workload:
 def names() -> tuple[str, ...]:
     """Return the names of all workloads, sorted."""
     installed = {entry.name for entry in entry_points(group=GROUP)}
-    return tuple(sorted({name for name in _list_shipped() if not name.startswith("_")} | installed))
+    return tuple(sorted(_list_shipped() | installed))
 
 
 def _list_shipped() -> set[str]:
-    return {module.name for module in pkgutil.iter_modules(__path__)}
+    modules = {module.name for module in pkgutil.iter_modules(__path__)}
+    return {name for name in modules if not name.startswith("_")}
 
 
 def find(name: str) -> Workload | None:
@@ -140,7 +137,7 @@ def find(name: str) -> Workload | None:
     for entry in entry_points(group=GROUP):
         if entry.name == name:
             return _load(entry)
-    if name.startswith("_") or name not in _list_shipped():
+    if name not in _list_shipped():
         return None
     found = importlib.import_module(f"{__name__}.{name}").WORKLOAD
     return found if isinstance(found, Workload) else None
@@ -151,11 +148,11 @@ def _load(entry: EntryPoint) -> Workload:
         found = entry.load()
     except (Exception, SystemExit) as error:  # whatever the module of somebody else raises
         # The innermost module whose code ran: the plug-in's own, or one that it imports.
-        frames = traceback.extract_tb(error.__traceback__)
-        modules = [it for it in frames if it.name == "<module>" and it.filename != __file__]
-        where = f"{modules[-1].filename}:{modules[-1].lineno}: " if modules else ""
+        frames = [it for it in traceback.extract_tb(error.__traceback__) if it.name == "<module>"]
+        file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
         if isinstance(error, SyntaxError) and error.filename:
-            where = f"{error.filename}:{error.lineno}: "
+            file, line = error.filename, error.lineno
+        where = f"{file}:{line}: " if file else ""
         raise _unloadable(entry, f"{where}{type(error).__name__}: {error}") from error
     if not isinstance(found, Workload):
         raise _unloadable(entry, f"{entry.value} is a {type(found).__name__}; needed a Workload")
@@ -172,16 +169,12 @@ def _unloadable(entry: EntryPoint, why: str) -> errors.LocalError:
 
 def blame(error: BaseException) -> errors.LocalError | None:
     """Return the error as one of the plug-in whose code raised it; None if no plug-in did."""
-    frames = traceback.extract_tb(error.__traceback__)
     for entry in entry_points(group=GROUP):
-        spec = None
-        with contextlib.suppress(Exception):  # a broken one did not run
-            spec = find_spec(entry.module)
-        file = spec.origin if spec else None
-        if lines := [frame.lineno for frame in frames if frame.filename == file]:
-            seen = f"{file}:{lines[-1]}: {type(error).__name__}: {error}"
-            cause = f"workload {entry.name} failed: {seen}"
-            return errors.LocalError(cause, code="PLUG-IN", fix=_PLUG_IN_FIX)
+        for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
+            if frame.f_globals.get("__name__") == entry.module:
+                where = f"{frame.f_code.co_filename}:{line}: {type(error).__name__}: {error}"
+                cause = f"workload {entry.name} failed: {where}"
+                return errors.LocalError(cause, code="PLUG-IN", fix=_PLUG_IN_FIX)
     return None
 
 

@@ -20,12 +20,15 @@ CODE = "/workspace/rn50"
 DATA = "/data/image"
 
 
+LossScale = Annotated[
+    Literal["dynamic"] | Annotated[float, Field(gt=0)], Field(union_mode="left_to_right")
+]
+
+
 class Params(Noun):
     """The parameters that a playbook may give this program."""
 
-    loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0)] = Field(
-        default="dynamic", union_mode="left_to_right"
-    )
+    loss_scale: LossScale = "dynamic"
     """With AMP: dynamic, or a static loss scale such as 128."""
     data_backend: Literal["dali-cpu", "dali-gpu", "pytorch", "syntetic"] = "dali-cpu"
     """The input, in the program's own spelling; syntetic makes images up, and measures no
@@ -37,15 +40,16 @@ def learning_rate(case: Case) -> str:
     return f"{case.micro_batch_size * case.gpus_per_node / 1000:.6g}"
 
 
+def amp_options(loss_scale: LossScale) -> tuple[str, ...]:
+    """Return the options for AMP, which the reference program shares."""
+    if loss_scale == "dynamic":
+        return ("--amp", "--dynamic-loss-scale")
+    return ("--amp", "--static-loss-scale", str(loss_scale).removesuffix(".0"))
+
+
 def command(case: Case, method: Method, _: Placement) -> Command:
     """Return the command of seed 003; the launcher adds node_rank and the meeting point."""
     params = Params.model_validate(case.given)
-    precision: tuple[str, ...] = ()
-    if case.precision == "amp":
-        precision = ("--amp", "--dynamic-loss-scale")
-        if params.loss_scale != "dynamic":
-            scale = str(params.loss_scale).removesuffix(".0")
-            precision = ("--amp", "--static-loss-scale", scale)
     return Command(
         agent=("python", f"{CODE}/multiproc.py"),
         program=(
@@ -64,7 +68,7 @@ def command(case: Case, method: Method, _: Placement) -> Command:
             *("-b", str(case.micro_batch_size)),
             *("--epochs", "1", "--prof", str(method.iterations)),
             *("--training-only", "--no-checkpoints"),
-            *precision,
+            *(amp_options(params.loss_scale) if case.precision == "amp" else ()),
             DATA,
         ),
     )

@@ -172,7 +172,6 @@ WORKLOAD = Workload(
     unit="samples/s",
     last_iteration=lambda asked: asked,
     launcher=replicate.launch,
-    ipv6=False,
     port=lambda _: 50051,
     command=command,
     env=_oneflow.environment,

@@ -1,7 +1,7 @@
 """Our own ResNet-50 v1.5 in PyTorch 2, on synthetic data, for GPUs of today and for CPUs."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,14 +12,13 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement, Seat
 from orchestrator.model.text import Count, Noun
 from orchestrator.workloads import Workload
+from orchestrator.workloads.ngc_pytorch_rn50 import LossScale, amp_options
 
 
 class Params(Noun):
     """The parameters that a playbook may give this program."""
 
-    loss_scale: Literal["dynamic"] | Annotated[float, Field(gt=0)] = Field(
-        default="dynamic", union_mode="left_to_right"
-    )
+    loss_scale: LossScale = "dynamic"
     """With AMP on GPUs: dynamic, or a static loss scale such as 128."""
     image_size: int = Field(default=224, ge=32, le=4096)
     """Height and width of the images, in pixels."""
@@ -39,10 +38,7 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
     precision: tuple[str, ...] = () if case.precision == "fp32" else (f"--{case.precision}",)
     # On CPUs, AMP is bfloat16, which has the exponent of float32: there is nothing to scale.
     if case.precision == "amp" and case.device == "cuda":
-        precision = ("--amp", "--dynamic-loss-scale")
-        if params.loss_scale != "dynamic":
-            scale = str(params.loss_scale).removesuffix(".0")
-            precision = ("--amp", "--static-loss-scale", scale)
+        precision = amp_options(params.loss_scale)
     return Command(
         agent=(placement.python, "-m", "torch.distributed.run"),
         program=(

@@ -12,9 +12,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 
-from orchestrator.comparing import bounds, verdicts
-from orchestrator.comparing.bounds import Bound
-from orchestrator.comparing.sides import Side
+from orchestrator.comparing import verdicts
 from orchestrator.comparing.verdicts import ComparedCase
 from orchestrator.measuring import intervals
 from orchestrator.model.result import Interval
@@ -23,7 +21,7 @@ from tests.seeds import RN50_AMP
 
 RUNS = 200
 DRAWS = 1000
-BOUND, GATE = Bound(0.01, "given"), 0.03
+BOUND, GATE = 0.01, 0.03
 SIZES = (3, 5, 7)
 COUNTS = (1, 5, 20)
 SLOWER = (0.0, 0.01, 0.02, 0.025, 0.03, 0.05)
@@ -105,11 +103,11 @@ def simulate(noise: Noise, size: int, count: int, slower: float, runs: int = RUN
             deviation = DEVIATIONS[place % len(DEVIATIONS)]
             first = draw(chance, noise, deviation, size)
             second = draw(chance, noise, deviation, size, 1 - slower)
-            cases.append((case(first), case(second), BOUND))
-        found.append(verdicts.judge_cases(cases, GATE))
-    kinds = [verdict.kind for whole in found for verdict in whole]
+            cases.append((case(first), case(second)))
+        found.append(verdicts.judge_cases(cases, BOUND, GATE))
+    kinds = [verdict.verdict for whole in found for verdict in whole]
     return Shares(
-        any_different=_share("different" in {one.kind for one in whole} for whole in found),
+        any_different=_share("different" in {one.verdict for one in whole} for whole in found),
         different=_share(kind == "different" for kind in kinds),
         same=_share(kind == "same" for kind in kinds),
         passed=_share({one.gate for one in whole} == {"passed"} for whole in found),
@@ -152,7 +150,7 @@ def cover(
 
 def of_comparison(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
     """The interval that `compare` prints, as one of the quotient."""
-    (verdict,) = verdicts.judge_cases([(case(theirs), case(ours), BOUND)])
+    (verdict,) = verdicts.judge_cases([(case(theirs), case(ours))], BOUND)
     found = verdict.interval
     return found and Interval(1 + found.low, 1 + found.high, found.coverage)
 
@@ -171,16 +169,6 @@ def of_medians(draws: int = DRAWS) -> Iterator[tuple[int, float, float]]:
         yield size, claims, _share(iter(held))
 
 
-def learn(sweeps: int, chance: random.Random, deviation: float = 0.005) -> float:
-    """The bound that so many earlier sweeps teach, whose medians scatter by ``deviation``."""
-    history = [_sweep(math.exp(chance.gauss(0, deviation)), number) for number in range(sweeps)]
-    return bounds.learn_bound(history[0].cases[0], history).share
-
-
-def _sweep(median: float, number: int) -> Side:
-    return Side("", str(number), "", (case((median, median)),))
-
-
 def tell(
     size: int, deviation: float, slower: float, *, runs: int = RUNS
 ) -> tuple[float, float, float]:
@@ -194,24 +182,24 @@ def tell(
         first = draw(chance, normal, deviation, size)
         second = draw(chance, normal, deviation, size, 1 - slower)
         verdict = _judge(first, second)
-        unknown += verdict.kind == "unknown"
-        if verdict.more is None:
+        unknown += verdict.verdict == "unknown"
+        if verdict.more_trials is None:
             continue
         named += 1
-        for place, more in enumerate(verdict.more):
+        for place, more in enumerate(verdict.more_trials):
             further = draw(chance, normal, deviation, more)
             others = draw(chance, normal, deviation, more, 1 - slower)
-            told[place] += _judge(first + further, second + others).kind != "unknown"
+            told[place] += _judge(first + further, second + others).verdict != "unknown"
     return named / max(unknown, 1), told[0] / max(named, 1), told[1] / max(named, 1)
 
 
 def _judge(first: tuple[float, ...], second: tuple[float, ...]) -> ComparedCase:
-    (verdict,) = verdicts.judge_cases([(case(first), case(second), BOUND)])
+    (verdict,) = verdicts.judge_cases([(case(first), case(second))], BOUND)
     return verdict
 
 
 def _verdicts() -> Iterator[str]:
-    yield f"All cases slower by a true difference; bound {BOUND.share:.0%}, gate {GATE:.0%}"
+    yield f"All cases slower by a true difference; bound {BOUND:.0%}, gate {GATE:.0%}"
     yield f"{'':<24}{'different':>23}{'same':>9}{'the gate':>18}{'plain interval: fails':>27}"
     head = ("any case", "a case", "a case", "passes", "fails", "a case", "any case", "a case")
     yield f"{'noise':<8}{'trials':>6}{'cases':>6}" + "".join(f"{one:>9}" for one in ("true", *head))
@@ -258,17 +246,6 @@ def _medians() -> Iterator[str]:
         yield f"{size:<8}{claims:>9.1%}{held:>9.1%}"
 
 
-def _bounds() -> Iterator[str]:
-    yield "The bound that earlier sweeps teach whose medians scatter by 0.5 %, and how often two"
-    yield f"equal sweeps are further apart\n{'sweeps':<8}{'bound':>9}{'apart':>9}"
-    for sweeps in (3, 5, 10, 20, 50, 100):
-        chance = random.Random(sweeps)
-        found = [learn(sweeps, chance) for _ in range(RUNS)]
-        apart = [chance.gauss(0, 0.005 * math.sqrt(2)) for _ in found]
-        share = _share(abs(it) > bound for it, bound in zip(apart, found, strict=True))
-        yield f"{sweeps:<8}{statistics.fmean(found):>9.2%}{share:>9.1%}"
-
-
 def _more() -> Iterator[str]:
     yield "Of unknown cases: how many name a number of further trials, and of these how many are"
     yield "told by the lowest and by the highest of it"
@@ -282,7 +259,7 @@ def _more() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for part in (_verdicts, _wide, _quotients, _medians, _bounds, _more):
+    for part in (_verdicts, _wide, _quotients, _medians, _more):
         for line in part():
             print(line, flush=True)
         print()

@@ -8,7 +8,6 @@ from orchestrator.comparing import sides
 from orchestrator.comparing.sides import Side, SideCase, WrittenTrial
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import PublishedResult
 from orchestrator.model.result import Evidence, Result
 from tests.reported import results, sweep
 
@@ -26,7 +25,6 @@ class Told:
     provenance: Mapping[str, str] = field(default_factory=lambda: DRIVER)
     nodes: tuple[str, ...] = ("vs001", "vs002")
     params: tuple[tuple[str, str], ...] = ()
-    published: tuple[PublishedResult, ...] = ()
     marks: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
     report: Mapping[str, object] = field(default_factory=dict)
 
@@ -34,8 +32,7 @@ class Told:
     def document(self) -> dict[str, JSON]:
         """Its results.json."""
         found = tuple(self._placed(one) for one in results(self.values, params=self.params))
-        rows = {one.case: self.published for one in found if self.published}
-        said = sweep(found, source=self.source, published=rows, **self.report)
+        said = sweep(found, source=self.source, **self.report)
         return report.document(said)
 
     def _placed(self, one: Result) -> Result:

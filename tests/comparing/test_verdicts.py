@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from orchestrator.comparing import verdicts
-from orchestrator.comparing.bounds import Bound
-from orchestrator.comparing.sides import PublishedRow, SideCase
+from orchestrator.comparing.sides import SideCase
 from orchestrator.comparing.verdicts import ComparedCase
 from tests.comparing.reports import case
 
@@ -20,11 +19,16 @@ def times(values: Sequence[float], factor: float) -> tuple[float, ...]:
     return tuple(value * factor for value in values)
 
 
-def pair(
-    first: Sequence[float], second: Sequence[float], bound: float = 0.01
-) -> tuple[SideCase, SideCase, Bound]:
+def pair(first: Sequence[float], second: Sequence[float]) -> tuple[SideCase, SideCase]:
     """One case of two sides that share no log."""
-    return case(first), case(second), Bound(bound, "given")
+    return case(first), case(second)
+
+
+def judge(
+    cases: Sequence[tuple[SideCase, SideCase]], slower: float | None = None
+) -> tuple[ComparedCase, ...]:
+    """The verdicts at a bound of 1 %."""
+    return verdicts.judge_cases(cases, 0.01, slower)
 
 
 def one(
@@ -34,19 +38,19 @@ def one(
     bound: float = 0.01,
 ) -> ComparedCase:
     """The verdict on a single case."""
-    (found,) = verdicts.judge_cases([pair(first, second, bound)], slower)
+    (found,) = verdicts.judge_cases([pair(first, second)], bound, slower)
     return found
 
 
 def test_three_verdicts() -> None:
     """3 % apart, equal, and too scattered to say."""
     slower = one(STEADY, times(STEADY, 0.97))
-    assert (slower.kind, slower.more, slower.reason) == ("different", None, "")
+    assert (slower.verdict, slower.more_trials, slower.reason) == ("different", None, None)
     assert slower.p == pytest.approx(2 / 3432)
     assert slower.difference == pytest.approx(-0.03)
-    assert one(STEADY, STEADY).kind == "same"
+    assert one(STEADY, STEADY).verdict == "same"
     unknown = one(WIDE, times(WIDE, 1.02))
-    assert (unknown.kind, unknown.more) == ("unknown", None)
+    assert (unknown.verdict, unknown.more_trials) == ("unknown", None)
     assert unknown.reason == (
         "as far apart as the bound, or spread too wide: 100 more trials of each would probably"
         " not tell"
@@ -65,7 +69,7 @@ def test_a_verdict_is_where_the_whole_interval_lies(seed: int) -> None:
         assert interval is not None
         beyond = interval.low > 0.01 or interval.high < -0.01
         within = interval.low >= -0.01 and interval.high <= 0.01
-        assert found.kind == ("different" if beyond else "same" if within else "unknown")
+        assert found.verdict == ("different" if beyond else "same" if within else "unknown")
         fails, passes = interval.high < -0.03, interval.low >= -0.03
         assert found.gate == ("slower" if fails else "passed" if passes else "unknown")
 
@@ -73,33 +77,33 @@ def test_a_verdict_is_where_the_whole_interval_lies(seed: int) -> None:
 def test_a_difference_within_the_bound_is_the_same() -> None:
     """Seen beyond doubt, and too small to matter; with another bound it is a difference."""
     small = one(STEADY, times(STEADY, 0.996))
-    assert small.kind == "same"
+    assert small.verdict == "same"
     assert small.p == pytest.approx(0.0006, abs=1e-4)
-    assert one(STEADY, times(STEADY, 0.996), bound=0.002).kind == "different"
-    assert one(STEADY, times(STEADY, 1.005), bound=0.002).kind == "different"
+    assert one(STEADY, times(STEADY, 0.996), bound=0.002).verdict == "different"
+    assert one(STEADY, times(STEADY, 1.005), bound=0.002).verdict == "different"
 
 
 def test_a_difference_at_the_bound_is_unknown() -> None:
     """Neither larger than the bound nor smaller for sure: no number of trials is named."""
     verdict = one(STEADY, times(STEADY, 0.99001))
-    assert (verdict.kind, verdict.more) == ("unknown", None)
-    assert "as far apart as the bound" in verdict.reason
+    assert (verdict.verdict, verdict.more_trials) == ("unknown", None)
+    assert "as far apart as the bound" in str(verdict.reason)
 
 
 def test_three_trials_can_tell() -> None:
     """If they agree well; else about how many more would; one trial has no spread."""
     few = (100.0, 100.1, 99.9)
-    assert one(few, times(few, 0.5)).kind == "different"
+    assert one(few, times(few, 0.5)).verdict == "different"
     verdict = one((100.0, 100.9, 99.1), (95.0, 95.9, 94.1))
-    assert (verdict.kind, verdict.more) == ("different", None)
+    assert (verdict.verdict, verdict.more_trials) == ("different", None)
     wide = one((100.0, 101.8, 98.2), (95.0, 96.7, 93.3))
-    assert wide.kind == "unknown"
-    assert wide.more is not None
-    low, high = wide.more
+    assert wide.verdict == "unknown"
+    assert wide.more_trials is not None
+    low, high = wide.more_trials
     assert 1 <= low < high < 20
     assert wide.reason == f"about {low} to {high} more trials of each would probably tell"
     single = one(few, (97.0,))
-    assert (single.kind, single.interval) == ("unknown", None)
+    assert (single.verdict, single.interval) == ("unknown", None)
     assert single.reason == (
         "one trial of a side has no spread: needed at least two of each, better five"
     )
@@ -114,18 +118,13 @@ def test_holm_is_less_strict_after_the_first() -> None:
 
 
 def test_cases_without_trials_do_not_count() -> None:
-    """A failed case and a published one correct nothing."""
+    """A failed case corrects nothing."""
     far = pair(STEADY[:4], times(STEADY[:4], 0.9))
-    empty = pair((), STEADY)
-    value = SideCase(case={}, source=PublishedRow(framework="x", throughput=103.0))
-    published = (case(STEADY), value, Bound(0.01, "given"))
-    found = verdicts.judge_cases([empty, far, published])
-    assert [verdict.kind for verdict in found] == ["unknown", "different", "unknown"]
+    found = judge([pair((), STEADY), far])
+    assert [verdict.verdict for verdict in found] == ["unknown", "different"]
     assert found[1].p_holm == found[1].p
-    assert found[0].difference is None
-    assert found[2].difference == pytest.approx(0.03, abs=1e-3)
-    assert found[2].interval is None
-    assert found[2].reason == "published: one value, no trials"
+    assert (found[0].difference, found[0].interval) == (None, None)
+    assert found[0].reason == "no valid trial on one side"
     assert {verdict.gate for verdict in found} == {None}
 
 
@@ -143,8 +142,8 @@ def test_a_gate_that_cannot_tell_does_not_pass() -> None:
     assert one(STEADY, times(STEADY, 0.9701), slower=0.03).gate == "unknown"
     assert one((), STEADY, slower=0.03).gate == "unknown"
     same = case(STEADY, "log")
-    (shared,) = verdicts.judge_cases([(same, same, Bound(0.01, "given"))], 0.03)
-    assert (shared.kind, shared.gate) == ("same", "unknown")
+    (shared,) = judge([(same, same)], 0.03)
+    assert (shared.verdict, shared.gate) == ("same", "unknown")
     assert (
         shared.reason
         == "7 trials on both sides tell nothing of two runs: compare with another sweep"
@@ -154,22 +153,22 @@ def test_a_gate_that_cannot_tell_does_not_pass() -> None:
 def test_many_cases_pass_as_one_does_and_fail_less_easily() -> None:
     """20 of 5 trials: a pass needs no correction, a failure does, and says so."""
     equal = pair(STEADY[:5], STEADY[1:6])
-    assert {verdict.gate for verdict in verdicts.judge_cases([equal] * 20, 0.03)} == {"passed"}
+    assert {verdict.gate for verdict in judge([equal] * 20, 0.03)} == {"passed"}
     slow = pair((100.0, 100.9, 99.1, 100.4, 99.6), (95.2, 96.1, 94.3, 95.6, 94.8))
-    assert verdicts.judge_cases([slow], 0.03)[0].gate == "slower"
-    found = verdicts.judge_cases([slow, *[equal] * 19], 0.03)[0]
-    assert (found.kind, found.gate) == ("different", "unknown")
+    assert judge([slow], 0.03)[0].gate == "slower"
+    found = judge([slow, *[equal] * 19], 0.03)[0]
+    assert (found.verdict, found.gate) == ("different", "unknown")
     assert found.gate_interval is not None
     assert found.gate_interval.high > -0.03
     assert found.gate_interval.coverage == pytest.approx(1 - 0.05 / 20)
-    assert found.reason.startswith("slower by more than 3.00% by its own interval, but not by")
+    assert str(found.reason).startswith("slower by more than 3.00% by its own interval, but not by")
     far = pair(STEADY[:5], times(STEADY[1:6], 0.9))
-    assert verdicts.judge_cases([far, *[equal] * 19], 0.03)[0].gate == "slower"
+    assert judge([far, *[equal] * 19], 0.03)[0].gate == "slower"
 
 
 def test_a_bound_of_everything_calls_nothing_different() -> None:
     """A bound of 100 % and more has no lower end."""
-    assert one(STEADY, times(STEADY, 0.5), bound=1.0).kind == "same"
+    assert one(STEADY, times(STEADY, 0.5), bound=1.0).verdict == "same"
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -182,8 +181,8 @@ def test_a_comparison_with_itself_finds_no_difference(seed: int) -> None:
             chance.choice([chance.gauss(100, 5), 100.0]) for _ in range(chance.randint(1, 9))
         )
         cases.append(pair(values, values))
-    for verdict in verdicts.judge_cases(cases, 0.03):
-        assert verdict.kind != "different"
+    for verdict in judge(cases, 0.03):
+        assert verdict.verdict != "different"
         assert verdict.gate != "slower"
         assert (verdict.difference, verdict.p) == (0.0, 1.0)
 
@@ -196,11 +195,11 @@ def test_swapped_sides_have_the_same_verdict(seed: int) -> None:
     second = tuple(chance.gauss(97, 1) for _ in range(6))
     there, back = one(first, second, bound=0.002), one(second, first, bound=0.002)
     assert there.p == pytest.approx(back.p)
-    assert there.kind == back.kind
+    assert there.verdict == back.verdict
 
 
 def test_two_trials_a_side_give_neither_verdict_nor_gate() -> None:
     """However far apart: their interval covers 88 %."""
-    (found,) = verdicts.judge_cases([pair((100.0, 100.1), (50.0, 50.1))], 0.03)
-    assert (found.kind, found.gate) == ("unknown", "unknown")
+    (found,) = judge([pair((100.0, 100.1), (50.0, 50.1))], 0.03)
+    assert (found.verdict, found.gate) == ("unknown", "unknown")
     assert found.interval is not None

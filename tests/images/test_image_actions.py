@@ -63,8 +63,7 @@ def test_base_is_pulled_by_digest_from_mirror_or_origin() -> None:
 
 def test_build_takes_every_value_from_the_image_file() -> None:
     """One argument for each; packages and requirements with blanks between them."""
-    assert images.build_args(IMAGE, base="nvcr.io/x@y") == {
-        "BASE": "nvcr.io/x@y",
+    assert images.values(IMAGE) == {
         "PYTHON": "python",
         "CODE": "/workspace/mine",
         "INFINIBAND": "mlnx_ofed",
@@ -82,7 +81,7 @@ def test_build_takes_every_value_from_the_image_file() -> None:
 def test_value_that_is_not_there_is_no_argument() -> None:
     """A Dockerfile's own defaults hold for what image.yaml does not say."""
     plain = Image(name="mine", base=BASE)
-    assert set(images.build_args(plain, base=BASE)) == {*("BASE", "PYTHON", "CODE", "INFINIBAND")}
+    assert set(images.values(plain)) == {"PYTHON", "CODE", "INFINIBAND"}
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/image.yaml")))
@@ -287,12 +286,12 @@ def test_what_is_not_known_is_found_out_first() -> None:
 
 def test_wheels_are_an_argument_by_their_names() -> None:
     """As they lie in the build, with the + that their URLs write as %2B."""
-    args = images.build_args(WITH_WHEEL, base=BASE)
+    args = images.values(WITH_WHEEL)
     assert args["WHEELS"] == "of-1+cu112-py3-none-any.whl"
     assert args["OFED_TAR"] == "ofed.tar"
     assert replace(RECIPE, image=WITH_WHEEL).tag is None
     light = WITH_WHEEL.model_copy(update={"infiniband": "none"})
-    assert not {"OFED_TAR", "OFED_VERSION"} & set(images.build_args(light, base=BASE))
+    assert not {"OFED_TAR", "OFED_VERSION"} & set(images.values(light))
 
 
 def test_base_of_an_archive_is_built_from_by_its_id() -> None:

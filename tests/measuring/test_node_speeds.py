@@ -95,15 +95,6 @@ def test_the_mark_names_the_slow_nodes_and_by_how_much() -> None:
     assert mark.message == "n2 is 10.0%, n3 5.0% slower than the 3 other nodes"
 
 
-@pytest.mark.parametrize(("last", "by"), [(94.0, "5.0% to 6.0%"), (95.0, "5.0%")])
-def test_many_slow_nodes_are_folded(last: float, by: str) -> None:
-    """With the least and the most that they lack."""
-    rates = {f"n{n}": 100.0 if n < 6 else 95.0 for n in range(1, 10)} | {"n9": last}
-    trials = [trial(node, rate * more) for node, rate in rates.items() for more in (1, 1.001)]
-    found = node_speeds.compare_nodes([result(1, *trials)])
-    assert told(found) == f"n[6-9] are {by} slower than the 5 other nodes"
-
-
 def test_one_fast_node_makes_no_other_slow() -> None:
     """Most nodes are as the others are; half of two are slow."""
     rates = {"n1": 100.0, "n2": 95.0, "n3": 95.0}

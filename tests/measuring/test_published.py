@@ -139,13 +139,15 @@ def test_batch_can_be_what_was_published_instead() -> None:
 
 def test_results_are_selected_by_patterns() -> None:
     """Framework, model and precision, each a glob."""
-    found = published.select(ROWS, "ngc-pytorch", "resnet*", "amp-*", "*")
+    found = published.select(
+        ROWS, {"framework": "ngc-pytorch", "model": "resnet*", "precision": "amp-*"}
+    )
     assert [result.throughput for result in found] == [
         *(802.9, 3137.44, 6154.66, 11991.94, 22551.16),
         *(827.86, 3253.68, 6446.74),
     ]
-    assert published.select(ROWS, "ngc", "*", "*", "*") == ()
-    assert published.select(ROWS, "*", "*", "*", "*") == ROWS
+    assert published.select(ROWS, {"framework": "ngc"}) == ()
+    assert published.select(ROWS, {"framework": "*", "hardware": "*"}) == ROWS
 
 
 def test_pytorchs_loss_scales_have_results_of_their_own() -> None:
@@ -259,5 +261,5 @@ def test_synthetic_data_is_no_result_of_a_real_set() -> None:
     called = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32", "amp"))
     rows = published.select_for_case(ROWS, case("1x8", 128), called, "", (V100,))
     assert {result.suite for result in rows} == {"dlperf", "paddleperf"}
-    lambdas = published.select(ROWS, "synthetic-*", "*", "*", "H200*")
+    lambdas = published.select(ROWS, {"framework": "synthetic-*", "hardware": "H200*"})
     assert [result.throughput for result in lambdas] == [3079, 24479, 2259, 17947]

@@ -128,7 +128,7 @@ def test_a_node_without_docker_beside_others_is_told() -> None:
     text, found = drafted(node("n1", "10.0.0.11", answer()), node("n2", "10.0.0.12", without({})))
     assert {member.runtime for member in found.members} == {"docker"}
     assert "# n2: no Docker (" in text
-    assert "other nodes have it" in text
+    assert "mend it and ask again, or write `runtime: process` for all nodes" in text
 
 
 def test_docker_behind_sudo_is_taken() -> None:

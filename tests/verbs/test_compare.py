@@ -1,7 +1,6 @@
 """compare on the command line: what it compares, refuses and writes."""
 
 import json
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,11 @@ import typer
 
 from orchestrator import errors
 from orchestrator.cli.command import Face, load
-from orchestrator.collecting import sides
-from orchestrator.comparing.sides import measured
 from orchestrator.console import Voice
-from orchestrator.state.store import Store
 from orchestrator.verbs import compare as verb
 from orchestrator.verbs.compare import percent
 from tests.comparing.reports import SLOWER, TRIALS, Told
 from tests.conftest import Place, this_machine
-from tests.reported import PUBLISHED
 
 VOICE = Voice(as_json=True)  # one for all: it keeps its own copy of standard error open
 
@@ -41,31 +36,20 @@ def compared(folder: Path, first: str, second: str, **options: Any) -> int:
 def test_files_are_compared_and_reports_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One document of JSON, JUnit XML and Markdown; exit 3, since a case is slower."""
+    """One document of JSON, and Markdown; exit 3, since a case is slower."""
     first = lay(tmp_path, "a", Told({"1x1": TRIALS, "2x8": TRIALS}))
     second = lay(tmp_path, "b", Told({"1x1": SLOWER, "2x8": TRIALS}, source="sweep-b"))
-    junit, page = tmp_path / "tests.xml", tmp_path / "page.md"
-    assert compared(tmp_path, first, second, fail_if_slower=0.03, junit=junit, markdown=page) == 3
+    page = tmp_path / "page.md"
+    assert compared(tmp_path, first, second, fail_if_slower=0.03, markdown=page) == 3
     told = json.loads(capsys.readouterr().out)
     assert [case["verdict"] for case in told["cases"]] == ["different", "same"]
     assert told["cases"][0]["bound"]["how"] == "usual"
-    assert ElementTree.parse(junit).getroot().get("failures") == "1"
     assert "FAILED: 1 case slower by more than 3.00%" in page.read_text()
-
-
-def test_published_rows_of_the_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The difference with source and GPUs, and no verdict."""
-    first = lay(tmp_path, "a", Told({"4x8": TRIALS}, published=(PUBLISHED,)))
-    assert compared(tmp_path, first, "published:", bound=0.01) == 0
-    (case,) = json.loads(capsys.readouterr().out)["cases"]
-    assert (case["verdict"], case["second"]["median"]) == ("unknown", 22551.16)
-    assert case["second"]["source"]["hardware"] == "V100-SXM2-16GB"
 
 
 @pytest.mark.parametrize(
     ("second", "code"),
     [
-        ("published:nobody", "NO-PUBLISHED"),
         ("nothing", "NO-SWEEP"),
         ("gone.json", "NO-SWEEP"),
         ("other.json", "NOT-COMPARABLE"),
@@ -75,7 +59,7 @@ def test_published_rows_of_the_cases(tmp_path: Path, capsys: pytest.CaptureFixtu
 )
 def test_what_cannot_be_compared_is_refused(tmp_path: Path, second: str, code: str) -> None:
     """With a code, and exit 2."""
-    first = lay(tmp_path, "a", Told({"1x1": TRIALS}, published=(PUBLISHED,)))
+    first = lay(tmp_path, "a", Told({"1x1": TRIALS}))
     lay(tmp_path, "other", Told({"2x8": TRIALS}))
     lay(tmp_path, "unit", Told({"1x1": TRIALS}, report={"unit": "sequences/s"}))
     (tmp_path / "broken.json").write_text('{"version": 1}')
@@ -83,12 +67,6 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, second: str, code: s
     with pytest.raises(errors.UsageError) as refused:
         compared(tmp_path, first, named, fail_if_slower=0.03)
     assert (refused.value.code, refused.value.exit_code) == (code, 2)
-
-
-def test_two_published_sides_are_refused(tmp_path: Path) -> None:
-    """Neither has trials or cases of its own."""
-    with pytest.raises(errors.UsageError, match="both sides are published"):
-        sides.both(Store(tmp_path), "published:a", "published:b")
 
 
 @pytest.mark.parametrize(("text", "share"), [("3%", 0.03), ("0.5", 0.005)])
@@ -140,22 +118,6 @@ def test_an_archive_is_compared_like_its_sweep(swept: Place) -> None:
         for second in ("after", "after.tar.zst")
     ]
     assert pair[0] == pair[1]
-
-
-@pytest.mark.cluster
-def test_history_of_the_state_folder_is_older_than_what_is_compared(swept: Place) -> None:
-    """Newest first, and neither of both; a sweep whose report is gone says nothing."""
-    store = Store(swept.state)
-    before, after = (
-        measured(json.loads((store.sweep(name).folder / "results.json").read_text()), name)
-        for name in ("before", "after")
-    )
-    assert [side.origin for side in sides.earlier(store, after)] == [before.origin]
-    assert [*sides.earlier(store, before), *sides.earlier(store, before, after)] == []
-    results = store.sweep("before").folder / "results.json"
-    results.rename(swept.folder / "aside.json")
-    assert [*sides.earlier(store, after)] == []
-    (swept.folder / "aside.json").rename(results)
 
 
 @pytest.mark.cluster
