@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from orchestrator.model.text import (
+    AbsolutePath,
     Conflict,
     ImageReference,
     Matching,
     Module,
     Name,
-    NodePath,
     Noun,
     ProgramName,
     Scalar,
     Words,
-    repeated,
 )
 
 # Every value below gets into a shell inside `docker build`: what a pattern lets through is plain
@@ -161,18 +160,18 @@ class Image(Noun):
     """The extra of this package that brings those modules."""
     python: ProgramName = "python"
     """The interpreter, inside the image."""
-    code: NodePath = "/workspace"
+    code: AbsolutePath = "/workspace"
     """The program's folder inside the image."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of a workload that this image decides, such as the release of its program;
     playbooks that say otherwise are refused."""
     driver: DriverVersion | None = None
     """The oldest NVIDIA driver that it runs on."""
+    ofed: Ofed | None = None
+    """The source of MLNX_OFED, which is used only if ``infiniband`` says so."""
     infiniband: Literal["mlnx_ofed", "distribution", "none"] = "none"
     """User space for InfiniBand to install: that of ``ofed``, the distribution's, or no other
     than what the base has."""
-    ofed: Ofed | None = None
-    """The source of MLNX_OFED, which is used only if ``infiniband`` says so."""
     apt: Apt = Field(default_factory=Apt)
     """Packages of the image's distribution."""
     pip: tuple[Requirement, ...] = ()
@@ -185,6 +184,13 @@ class Image(Noun):
     """Keys that whoever uses the image must say: nothing is built until they are there."""
     source: Source | None = None
     """The benchmark's code; else it lies beside this file."""
+
+    @field_validator("infiniband")
+    @classmethod
+    def _ofed_has_a_source(cls, value: str, info: ValidationInfo) -> str:
+        if value == "mlnx_ofed" and info.data.get("ofed") is None:
+            raise ValueError("mlnx_ofed; needed `ofed: {url: ..., version: ...}` beside it")
+        return value
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -217,22 +223,6 @@ class Image(Noun):
                     f"{key} is left to whoever uses this image; needed `{key}:` in a copy of this"
                     " folder, in images/ where you work",
                 )
-
-    def conflicts(self) -> Iterator[Conflict]:
-        """Yield everything about this image that cannot hold together."""
-        for index, before in repeated([file_name(url) for url in self.parts]).items():
-            name = file_name(self.parts[index])
-            yield Conflict(
-                ("wheels",),
-                f"{name!r} is the name of {self.parts[before]} too; needed each file name once",
-            )
-        if self.infiniband == "mlnx_ofed" and self.ofed is None:
-            yield Conflict(
-                ("infiniband",),
-                "mlnx_ofed without `ofed:`; needed `ofed: {url: ..., version: ...}` beside it",
-            )
-        if self.code.startswith("~"):
-            yield Conflict(("code",), f"got {self.code!r}; needed an absolute path")
 
 
 @dataclass(frozen=True, slots=True)

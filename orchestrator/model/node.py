@@ -1,8 +1,8 @@
 """A node: what an inventory says of it and its containers, and the seat that it is in a gang."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from orchestrator.model.plan import Seat
 from orchestrator.model.text import (
@@ -10,6 +10,7 @@ from orchestrator.model.text import (
     Count,
     DataPath,
     Fingerprint,
+    FolderPath,
     Jump,
     Mirror,
     Name,
@@ -39,6 +40,14 @@ class Container(Noun):
     """Access of containers to GPUs: what the engine has, a CDI device, the nvidia runtime,
     Docker's --gpus, or not at all."""
 
+    @model_validator(mode="after")
+    def _privileged_for_a_reason(self) -> Self:
+        if self.privileged and not self.reason:
+            raise ValueError(
+                "privileged containers without a reason; needed `reason:` beside `privileged:`"
+            )
+        return self
+
 
 class Registry(Noun):
     """Registries to use instead of the one in an image's name, and their login."""
@@ -66,6 +75,19 @@ MOST_GPUS = 64
 SLURM = "slurm"
 
 
+def _differ(indices: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(indices)) < len(indices):
+        raise ValueError(f"got {[*indices]}; needed each index once")
+    return indices
+
+
+Indices = Annotated[
+    tuple[Annotated[int, Field(ge=0, le=MOST_GPUS - 1)], ...],
+    Field(min_length=1),
+    AfterValidator(_differ),
+]
+
+
 class Gpus(Noun):
     """The GPUs of a node, as they must be found there."""
 
@@ -73,7 +95,7 @@ class Gpus(Noun):
     """Number of GPUs of the node."""
     model: Words | None = None
     """The product name that nvidia-smi prints."""
-    use: tuple[int, ...] | None = None
+    use: Indices | None = None
     """Indices of the GPUs that may be used, in the order of use; else the first by index."""
 
 
@@ -118,7 +140,7 @@ class Settings(Noun):
     """Use ``sudo -n`` to reach Docker."""
     known_hosts: NodePath | None = None
     """File of trusted host keys on this machine; ~/.ssh/known_hosts by default."""
-    folder: DataPath | None = None
+    folder: FolderPath | None = None
     """The folder of attempts on the node; /var/tmp/dlperf-USER by default."""
 
 
@@ -147,7 +169,7 @@ class Node(NodeEntry):
     agent: bool = False
     sudo: bool = False
     known_hosts: NodePath = "~/.ssh/known_hosts"
-    folder: DataPath
+    folder: FolderPath
 
     @property
     def is_here(self) -> bool:

@@ -3,7 +3,7 @@
 import ipaddress
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema, core_schema
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 HOST = rf"(?!.{{254}}){_LABEL}(\.{_LABEL})*"
 USER = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}"
-_BRACKETS = re.compile(r"\[([^\[\]]*)\](.*)")  # such as [fd00::1]:22
+_PLACE = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]*))(?::([0-9]{1,5}))?")  # gpu01:22, [fd00::1]:22
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,43 +60,30 @@ def split_port(place: str) -> tuple[str, int | None]:
     """
     if ip(place):
         return place, None
-    brackets = _BRACKETS.fullmatch(place)
-    host = brackets[1] if brackets else place.partition(":")[0]
-    rest = brackets[2] if brackets else place.removeprefix(host)
-    if not rest:
-        return host, None
-    if not re.fullmatch(r":[0-9]{1,5}", rest) or not 1 <= int(rest[1:]) <= 65535:
+    parts = _PLACE.fullmatch(place)
+    if parts is None or not 1 <= int(parts[3] or 1) <= 65535:
         needed = "host:port, or [address]:port for IPv6, the port from 1 to 65535"
         raise ValueError(f"got {place!r}; needed {needed}")
-    return host, int(rest[1:])
+    return parts[1] or parts[2], int(parts[3]) if parts[3] else None
 
 
 def parse_host(text: str) -> str:
-    """Return an address in its shortest spelling, or a host name as DNS has it.
-
-    A dot at the name's end is dropped, and letters beyond ASCII are encoded (IDNA).
+    """Return an address in its shortest spelling, or a host name of DNS.
 
     Raises:
         ValueError: what was seen; what was needed.
     """
-    address = ip(text)
-    if address is not None and not address.is_multicast:
+    if (address := ip(text)) and not address.is_multicast:
         return str(address)
-    name = text.removesuffix(".")
-    try:
-        name = name if name.isascii() else name.encode("idna").decode()
-    except UnicodeError:
-        name = ""
-    if not re.fullmatch(HOST, name) or re.fullmatch(r"[0-9.]+", name):
+    if not re.fullmatch(HOST, text) or re.fullmatch(r"[0-9.]+", text):
         without = ", in whose name is no '_'; give its IP address" if "_" in text else ""
         raise ValueError(f"got {text!r}; needed an IP address or a host name{without}")
-    return name
+    return text
 
 
 def ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Return the address that a text is, None for a name; IPv4 in the form of IPv6 is IPv4."""
-    zone = text.partition("%")[2]  # such as fe80::1%eth0
-    if zone and not re.fullmatch(r"[A-Za-z0-9_.-]+", zone):
+    if not re.fullmatch(r"[A-Za-z0-9_.:%-]+", text):  # behind % may be anything: fe80::1%eth0
         return None
     try:
         found = ipaddress.ip_address(text)
@@ -183,6 +170,12 @@ def _no_upward_steps(text: str) -> str:
     return text
 
 
+def _no_home(text: str) -> str:
+    if text.startswith("~"):
+        raise ValueError(f"got {_short(text)}; needed an absolute path")
+    return text
+
+
 def _no_folder_of_the_system(text: str) -> str:
     folder = posixpath.normpath(f"/{text.lstrip('/')}")
     if folder in _TOO_MUCH or any(f"{folder}/".startswith(f"{top}/") for top in _OF_THE_SYSTEM):
@@ -191,10 +184,8 @@ def _no_folder_of_the_system(text: str) -> str:
 
 
 def _address(text: str) -> str:
-    host, address = parse_host(text), ip(text)
-    if address is None and host != text:  # a dot at its end, or letters beyond ASCII
-        raise ValueError(f"got {_short(text)}; needed {host}")
-    if address is not None and address.version == 6 and address.is_link_local:
+    parse_host(text)
+    if (address := ip(text)) and address.is_link_local and address.version == 6:
         raise ValueError(
             f"got {_short(text)}; needed an IP address or a host name that means the same on every"
             " machine, which no link-local one does"
@@ -233,7 +224,9 @@ NodePath = Annotated[
     Matching(_PATH, "a path that begins with '/' or '~/' and has no blanks or shell characters"),
     AfterValidator(_no_upward_steps),
 ]
+AbsolutePath = Annotated[NodePath, AfterValidator(_no_home)]
 DataPath = Annotated[NodePath, AfterValidator(_no_folder_of_the_system)]
+FolderPath = Annotated[DataPath, AfterValidator(_no_home)]
 ProgramName = Annotated[str, Matching(_PROGRAM, "a program's name or path, without blanks")]
 Module = Annotated[str, Matching(_MODULE, "a Python module, such as torch.distributed")]
 Jump = Annotated[
@@ -282,17 +275,6 @@ def nodes_and_gpus(placement: str) -> tuple[int, int]:
     """Return the numbers of nodes and of GPUs per node of a placement such as ``4x8``."""
     nodes, _, gpus = placement.partition("x")
     return int(nodes), int(gpus)
-
-
-def repeated(names: Sequence[str]) -> dict[int, int]:
-    """Map the index of each repeated name, ignoring case, to the index of its first use."""
-    first: dict[str, int] = {}
-    again: dict[int, int] = {}
-    for index, name in enumerate(names):
-        before = first.setdefault(name.casefold(), index)
-        if before != index:
-            again[index] = before
-    return again
 
 
 T = TypeVar("T")
