@@ -78,7 +78,6 @@ class Bundle(Noun):
         return images | {part.file: FileSeen(part.sha256, part.size) for part in self.downloads}
 
     def image(self, tag: str) -> BundledImage | None:
-        """Return the image of that tag, if the bundle has it."""
         return next((image for image in self.images if image.tag == tag), None)
 
     def damages(self, seen: Mapping[str, FileSeen]) -> tuple[str, ...]:
@@ -99,5 +98,4 @@ class Bundle(Noun):
         return tuple(found)
 
     def text(self) -> str:
-        """Return the content of the bundle's file."""
         return json.dumps(self.model_dump(), indent=2) + "\n"

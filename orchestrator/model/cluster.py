@@ -51,12 +51,10 @@ class Cluster(Noun):
 
     @property
     def log_bytes(self) -> int:
-        """Return the size of its raw log at which a task is ended."""
         return LOG_BYTES if self.max_log_size is None else size_bytes(self.max_log_size)
 
     @property
     def in_containers(self) -> bool:
-        """Return True if all nodes run tasks in containers."""
         return self.members[0].in_container
 
     @property
@@ -91,7 +89,6 @@ class Cluster(Noun):
         return tuple(members)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy that computes its own members."""
         copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("members", None)  # pydantic copies what was cached too
         return copied
@@ -110,7 +107,6 @@ IMAGE_FILES = ("pyxis", "apptainer")
 
 
 def inventory_conflicts(cluster: Cluster) -> Iterator[Conflict]:
-    """Yield everything about an inventory that cannot hold together."""
     if cluster.scheduler == SLURM and cluster.slurm is None:
         yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
     elif cluster.scheduler != SLURM and cluster.slurm is not None:

@@ -129,17 +129,14 @@ class Method(Noun):
 
     @property
     def most(self) -> int:
-        """Return the largest number of trials that a case may have."""
         return self.repeats if isinstance(self.repeats, int) else self.repeats.max
 
     @property
     def least(self) -> int:
-        """Return the smallest number of trials that a case may have."""
         return self.repeats if isinstance(self.repeats, int) else self.repeats.min
 
     @property
     def watch(self) -> Canary | None:
-        """Return the canary; None without one."""
         return (Canary() if self.canary else None) if isinstance(self.canary, bool) else self.canary
 
     def with_most(self, trials: int) -> "Method":
@@ -149,17 +146,6 @@ class Method(Noun):
             least = min(self.repeats.min, trials)
             often = self.repeats.model_copy(update={"min": least, "max": trials})
         return self.model_copy(update={"repeats": often})
-
-    @model_validator(mode="after")
-    def _either_window_or_report(self) -> Self:
-        if self.window is None and self.rule != "reported":
-            raise ValueError("no window; needed `window: [FIRST, LAST]`")
-        if self.window is not None and self.rule == "reported":
-            raise ValueError(
-                f"window: {[*self.window]} with `rule: reported`, which takes what the program"
-                " reports of the whole run; needed one of them"
-            )
-        return self
 
 
 def _with_axes(kind: Literal["list", "value", "wanted"]) -> Callable[[type[_N]], type[_N]]:
@@ -262,6 +248,18 @@ class Experiment(Noun):
     """Parameters of the workload that hold for all cases."""
     env: dict[EnvName, EnvValue] = Field(default_factory=dict)
     """Environment variables of every task; they are shown in plans and reports."""
+
+    @field_validator("method")
+    @classmethod
+    def _either_window_or_report(cls, method: Method) -> Method:
+        if method.window is None and method.rule != "reported":
+            raise ValueError("no window; needed `window: [FIRST, LAST]`")
+        if method.window is not None and method.rule == "reported":
+            raise ValueError(
+                f"window: {[*method.window]} with `rule: reported`, which takes what the program"
+                " reports of the whole run; needed one of them"
+            )
+        return method
 
     @model_validator(mode="after")
     def _either_grid_or_cases(self) -> Self:

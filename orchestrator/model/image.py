@@ -201,7 +201,6 @@ class Image(Noun):
 
     @property
     def ofed_url(self) -> str | None:
-        """Return the URL of MLNX_OFED, None if the image does not contain it."""
         return self.ofed.url if self.ofed and self.infiniband == "mlnx_ofed" else None
 
     @property
@@ -258,7 +257,6 @@ def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str
 
 
 def lock_file_name(inventory: str) -> str:
-    """Return the name of the lock file beside an inventory of that file name."""
     return f"{inventory.removesuffix('.yaml')}.lock.json"
 
 

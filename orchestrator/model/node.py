@@ -183,7 +183,6 @@ class Node(NodeEntry):
 
     @property
     def in_container(self) -> bool:
-        """Return True if its tasks run in containers."""
         return self.runtime != "process"
 
     @property

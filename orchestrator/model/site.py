@@ -211,7 +211,6 @@ class ImageRecord:
     ids: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, node: str) -> str:
-        """Return the image's id on a node."""
         return self.ids.get(node, self.id)
 
 

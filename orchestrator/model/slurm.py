@@ -106,12 +106,10 @@ class Slurm(Noun):
     """Further options of sbatch, one word each."""
 
     def asks(self, options: tuple[str, ...]) -> bool:
-        """Return True if one of these options is among the further ones."""
         return any(argument.partition("=")[0].lstrip("-") in options for argument in self.extra)
 
     @property
     def time_s(self) -> int:
-        """Return the time limit in seconds."""
         return _seconds(self.time)
 
     def shortage(self, time_limit_s: float) -> tuple[str, str] | None:
@@ -158,7 +156,6 @@ class SlurmNode:
 
     @classmethod
     def of(cls, record: Mapping[str, str]) -> "SlurmNode":
-        """Return the node of a record."""
         name = record["nodename"]
         return cls(
             name=name,

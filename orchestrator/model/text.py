@@ -267,7 +267,6 @@ Scalar = bool | int | float | str
 
 
 def is_name(text: str) -> bool:
-    """Return True if the text could be a ``Name``."""
     return re.fullmatch(_NAME, text) is not None
 
 
@@ -307,5 +306,4 @@ EnvValue = EnvText | int
 
 
 def env_texts(env: Mapping[str, EnvValue]) -> dict[str, str]:
-    """Return the variables as texts, as a program receives them."""
     return {name: str(value) for name, value in env.items()}
