@@ -256,10 +256,6 @@ def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str
     return f"sha256:{hashlib.sha256(plain.encode()).hexdigest()}"
 
 
-def lock_file_name(inventory: str) -> str:
-    return f"{inventory.removesuffix('.yaml')}.lock.json"
-
-
 class LockFile(Noun):
     """The validated lock file; its JSON is also YAML, and read as strictly."""
 
@@ -284,6 +280,3 @@ class LockFile(Noun):
     def text(self) -> str:
         """Return the content of the lock file, sorted so that its diffs are small."""
         return json.dumps(self.model_dump(), indent=2, sort_keys=True) + "\n"
-
-
-EMPTY_LOCK = LockFile(version=1)

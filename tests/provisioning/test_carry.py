@@ -15,7 +15,7 @@ from orchestrator.console import Voice
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.image import EMPTY_LOCK
+from orchestrator.model.image import LockFile
 from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import ImageOptions, Preparing
 from orchestrator.runtimes.engine import Engine
@@ -67,7 +67,7 @@ def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
             engine.facts()
         options = ImageOptions((), folder / "some.yaml", False, None)
         kept = Downloads(folder, lambda *_: None)
-        yield Preparing(fleet, options, EMPTY_LOCK, None, kept, None, voice, folder)
+        yield Preparing(fleet, options, LockFile(version=1), None, kept, None, voice, folder)
 
 
 @contextmanager
