@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from orchestrator.model.text import (
     AbsolutePath,
@@ -40,23 +40,16 @@ _SETTINGS = (
     *("ArgsEscaped", "Cmd", "Entrypoint", "Env", "ExposedPorts", "Healthcheck", "Labels"),
     *("OnBuild", "Shell", "StopSignal", "User", "Volumes", "WorkingDir"),
 )
-_REPOSITORY = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
 
-def _leads_down(path: str) -> str:
-    if {"..", ".", ""} & set(path.split("/")):
-        raise ValueError(f"got {path!r}; needed a path without '..', '.' or '//'")
-    return path
-
-
-def _part_of_a_tag(name: str) -> str:
-    if not _REPOSITORY.fullmatch(name):
-        needed = "needed small letters and digits with single '_', '.' or '-' between them"
-        raise ValueError(f"got {name!r}; {needed}, as Docker's names have")
-    return name
-
-
-ImageName = Annotated[Name, AfterValidator(_part_of_a_tag)]
+ImageName = Annotated[
+    str,
+    Matching(
+        r"(?=.{2,63}$)[a-z0-9]+([._-][a-z0-9]+)*",
+        "2 to 63 letters: small letters and digits with single '_', '.' or '-' between them, as"
+        " Docker's names have",
+    ),
+]
 Url = Annotated[
     str,
     Field(max_length=500),
@@ -91,10 +84,9 @@ DriverVersion = Annotated[
 PathInside = Annotated[
     str,
     Matching(
-        r"[A-Za-z0-9_.][A-Za-z0-9_./+-]*",
-        "a path inside the repository, without blanks or shell characters",
+        r"(?!(.*/)?\.{0,2}(/|$))[A-Za-z0-9_.][A-Za-z0-9_./+-]*",
+        "a path inside the repository, without '..', '.', '//', blanks or shell characters",
     ),
-    AfterValidator(_leads_down),
 ]
 
 

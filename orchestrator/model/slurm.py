@@ -11,7 +11,6 @@ from pydantic import AfterValidator
 from orchestrator.model.text import Count, Matching, Name, Noun
 
 _TIME = r"([0-9]{1,3}-)?[0-9]{1,3}:[0-9]{2}:[0-9]{2}"
-_ARGUMENT = r"--?[A-Za-z][A-Za-z0-9-]*(=[^\n\0]*)?"
 
 # Options that say what the program says itself; another value would break a promise of it.
 OURS = frozenset((
@@ -21,25 +20,9 @@ OURS = frozenset((
     "partition", "p", "requeue", "signal", "test-only", "time", "t", "wait", "W", "wrap",
 ))  # fmt: skip
 
-LEAST_S = 300
 # Of a job's time, beside what a trial may take: until its nodes have been looked at, and for ending
 # what runs in good order.
 BEGIN_S, END_S = 60, 90
-
-
-def _seconds(time: str) -> int:
-    days, _, clock = time.rpartition("-")
-    hours, minutes, seconds = map(int, clock.split(":"))
-    return ((24 * int(days or 0) + hours) * 60 + minutes) * 60 + seconds
-
-
-def _long_enough(time: str) -> str:
-    if _seconds(time) < LEAST_S:
-        raise ValueError(
-            f"time is {time}; needed at least 00:05:00, of which the last two minutes are for"
-            " ending in good order"
-        )
-    return time
 
 
 def _not_ours(argument: str) -> str:
@@ -51,14 +34,13 @@ def _not_ours(argument: str) -> str:
     return argument
 
 
-Walltime = Annotated[
-    str,
-    Matching(_TIME, "a time such as '04:00:00' or '1-00:00:00', in quotes"),
-    AfterValidator(_long_enough),
-]
+Walltime = Annotated[str, Matching(_TIME, "a time such as '04:00:00' or '1-00:00:00', in quotes")]
 Argument = Annotated[
     str,
-    Matching(_ARGUMENT, "an option of sbatch in one word, such as --qos=high"),
+    Matching(
+        r"--?[A-Za-z][A-Za-z0-9-]*(=[^\n\0]*)?",
+        "an option of sbatch in one word, such as --qos=high",
+    ),
     AfterValidator(_not_ours),
 ]
 
@@ -110,7 +92,9 @@ class Slurm(Noun):
 
     @property
     def time_s(self) -> int:
-        return _seconds(self.time)
+        days, _, clock = self.time.rpartition("-")
+        hours, minutes, seconds = map(int, clock.split(":"))
+        return ((24 * int(days or 0) + hours) * 60 + minutes) * 60 + seconds
 
     def shortage(self, time_limit_s: float) -> tuple[str, str] | None:
         """Return why no trial fits into a job's time, and what to write; None where one fits.

@@ -96,14 +96,9 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}"
 _RANGE = r"\[[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\]"
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 _ENDPOINT = rf"{HOST}(:{_PORT})?"
-_PATH = r"~?/[A-Za-z0-9_./@+=-]*"
-_PROGRAM = r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*"
-_MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
-_FINGERPRINT = r"SHA256:[A-Za-z0-9+/]{43}=?"
+_PATH = r"(/(?!\.\.(/|$))[A-Za-z0-9_.@+=-]*)+"
 _REPOSITORY = r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-_REFERENCE = rf"{_REPOSITORY}:{_TAG}"
-_SIZE = r"[1-9][0-9]*[kmgt]?"
 _TOO_MUCH = ("/", "/~", "/bin", "/dev", "/home", "/lib", "/opt", "/root", "/sbin", "/usr", "/var")
 _OF_THE_SYSTEM = ("/boot", "/etc", "/proc", "/run", "/sys", "/var/lib/docker", "/var/run")
 _PLACEMENT = r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})"
@@ -164,18 +159,6 @@ def _short(text: str) -> str:
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
-def _no_upward_steps(text: str) -> str:
-    if ".." in text.split("/"):
-        raise ValueError(f"got {_short(text)}; needed a path without '..'")
-    return text
-
-
-def _no_home(text: str) -> str:
-    if text.startswith("~"):
-        raise ValueError(f"got {_short(text)}; needed an absolute path")
-    return text
-
-
 def _no_folder_of_the_system(text: str) -> str:
     folder = posixpath.normpath(f"/{text.lstrip('/')}")
     if folder in _TOO_MUCH or any(f"{folder}/".startswith(f"{top}/") for top in _OF_THE_SYSTEM):
@@ -221,23 +204,41 @@ Address = Annotated[
 ]
 NodePath = Annotated[
     str,
-    Matching(_PATH, "a path that begins with '/' or '~/' and has no blanks or shell characters"),
-    AfterValidator(_no_upward_steps),
+    Matching(
+        f"~?{_PATH}",
+        "a path that begins with '/' or '~/', without '..', blanks or shell characters",
+    ),
 ]
-AbsolutePath = Annotated[NodePath, AfterValidator(_no_home)]
+AbsolutePath = Annotated[
+    str, Matching(_PATH, "an absolute path without '..', blanks or shell characters")
+]
 DataPath = Annotated[NodePath, AfterValidator(_no_folder_of_the_system)]
-FolderPath = Annotated[DataPath, AfterValidator(_no_home)]
-ProgramName = Annotated[str, Matching(_PROGRAM, "a program's name or path, without blanks")]
-Module = Annotated[str, Matching(_MODULE, "a Python module, such as torch.distributed")]
+FolderPath = Annotated[AbsolutePath, AfterValidator(_no_folder_of_the_system)]
+ProgramName = Annotated[
+    str, Matching(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*", "a program's name or path, without blanks")
+]
+Module = Annotated[
+    str,
+    Matching(
+        r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*",
+        "a Python module, such as torch.distributed",
+    ),
+]
 Jump = Annotated[
     str,
     Matching(rf"({USER}@)?({HOST}|\[?[0-9A-Fa-f:.]+\]?)(:{_PORT})?", "[user@]host[:port]"),
     AfterValidator(_jump),
 ]
 Mirror = Annotated[str, Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
-Fingerprint = Annotated[str, Matching(_FINGERPRINT, "SHA256: and the 43 characters of a host key")]
+Fingerprint = Annotated[
+    str, Matching(r"SHA256:[A-Za-z0-9+/]{43}=?", "SHA256: and the 43 characters of a host key")
+]
 ImageReference = Annotated[
-    str, Matching(_REFERENCE, "registry/repository:tag, without a digest (the lock holds digests)")
+    str,
+    Matching(
+        rf"{_REPOSITORY}:{_TAG}",
+        "registry/repository:tag, without a digest (the lock holds digests)",
+    ),
 ]
 ImageChoice = Annotated[
     str,
@@ -247,7 +248,9 @@ ImageChoice = Annotated[
         " REGISTRY/REPOSITORY@TAG",
     ),
 ]
-Size = Annotated[str, Matching(_SIZE, "a whole number with k, m, g or t, such as 16g")]
+Size = Annotated[
+    str, Matching(r"[1-9][0-9]*[kmgt]?", "a whole number with k, m, g or t, such as 16g")
+]
 
 
 def size_bytes(size: Size) -> int:

@@ -215,7 +215,7 @@ BAD = (
     ("https://git.example", "file:///etc", "needed http(s)://host/path"),
     ("5cc03caa153faab7a2c3b1b5b5d63663f06ce1b4", "5cc03ca", "40 hexadecimal digits"),
     ("a/b", "/a/b", "a path inside the repository"),
-    ("a/b", "../b", "needed a path without '..'"),
+    ("a/b", "../b", "needed a path inside the repository, without '..'"),
     ("a/b", "-a", "a path inside the repository"),
     ("a/b", "a b", "a path inside the repository"),
     ("[numpy==1.18.1]", "numpy==1.18.1", "needed a list"),
