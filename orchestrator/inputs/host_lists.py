@@ -66,20 +66,6 @@ class HostList:
         """Leave out what stands at a place of the list."""
         self.refused.append(f"{self.shown}:{where}: {reason}")
 
-    def checked(self) -> "HostList":
-        """Return itself.
-
-        Raises:
-            UsageError: HOST; there is no host, or none that can be taken.
-        """
-        if self.hosts:
-            return self
-        raise errors.UsageError(
-            "; ".join(self.refused) or f"no host in {self.shown}",
-            code="HOST",
-            fix="give a list with at least one host, such as `gpu01` or `10.0.0.11`",
-        )
-
 
 def host(word: str) -> DraftNode:
     """Return the host of ``[user@]host[:port]``, or of an IPv6 address without a port.
@@ -123,7 +109,7 @@ def hostfile(path: Path) -> HostList:
             ignored=tuple(key for key in said if key not in (*_SLOTS, *_LIMITS, "username")),
         )
         found.add(str(number), listed)
-    return found.checked()
+    return found
 
 
 def scontrol(output: str, shown: str) -> HostList:
@@ -136,7 +122,7 @@ def scontrol(output: str, shown: str) -> HostList:
     for node in map(slurm.SlurmNode.of, slurm.records(output, "nodename")):
         listed = DraftNode(derive_name(node.name), node.address, claimed_gpus=node.gpus or None)
         found.add(node.name, listed)
-    return found.checked()
+    return found
 
 
 class _Group(BaseModel):
@@ -155,7 +141,7 @@ def ansible(path: Path) -> HostList:
     Source: Ansible documentation, "How to build your inventory".
 
     Raises:
-        UsageError: NO-FILE, HOST; it cannot be read, or names no host.
+        UsageError: NO-FILE, HOST; it cannot be read.
     """
     content, found = text(path), HostList(str(path))
     lines = (line.partition(" #")[0].strip() for line in content.splitlines())
@@ -184,7 +170,7 @@ def ansible(path: Path) -> HostList:
             found.add(name, _parse_variables(name, said))
         except ValueError as error:
             found.refuse(name, error)
-    return found.checked()
+    return found
 
 
 def _read_ini(content: str, found: HostList) -> Mapping[str, Mapping[str, object]]:

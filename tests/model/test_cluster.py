@@ -282,7 +282,10 @@ def test_everything_wrong_with_an_inventory_is_said_at_once() -> None:
         ({"address": "10.0.1"}, "needed an IP address or a host name"),
         ({"address": "a b"}, "needed an IP address or a host name"),
         ({"address": ""}, "needed an IP address or a host name"),
-        ({"identity": "/keys/../id"}, "got '/keys/../id'; needed a path that begins with '/' or '~/', without '..'"),
+        (
+            {"identity": "/keys/../id"},
+            "got '/keys/../id'; needed a path that begins with '/' or '~/', without '..'",
+        ),
         ({"identity": "/keys/$(id)"}, "needed a path that begins with '/' or '~/'"),
         ({"data": {"imagenet": "/etc/ssl"}}, "needed a folder that holds data, not the system"),
         ({"data": {"imagenet": "/"}}, "needed a folder that holds data, not the system"),
