@@ -16,8 +16,6 @@ from orchestrator.model.text import ip, is_name, parse_endpoint, split_port
 from orchestrator.planning.inventory_draft import DraftNode
 
 MOST = 10_000  # hosts of one range
-_SLOTS = ("slots", "count", "cpu")
-_LIMITS = ("max_slots", "max-slots")  # of ranks, where mpirun places them
 
 _SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\](?:\s*[#;].*)?")
 _RANGE = re.compile(r"\[(\d+):(\d+)\]")  # as in gpu[01:04]
@@ -96,17 +94,17 @@ def hostfile(path: Path) -> HostList:
         if not word:
             continue
         said = {key: value for key, _, value in (setting.partition("=") for setting in settings)}
-        slots = next((said[key] for key in _SLOTS if key in said), "")
         try:
             listed = _parse_endpoint(word)
         except ValueError as error:
             found.refuse(str(number), error)
             continue
+        slots = said.get("slots", "")
         listed = replace(
             listed,
-            user=listed.user or said.get("username"),
             claimed_gpus=int(slots) if slots.isdecimal() else None,
-            ignored=tuple(key for key in said if key not in (*_SLOTS, *_LIMITS, "username")),
+            # max-slots limits ranks where mpirun places them
+            ignored=tuple(key for key in said if "slots" not in key),
         )
         found.add(str(number), listed)
     return found
@@ -230,34 +228,28 @@ def _parse_variables(name: str, said: Mapping[str, object]) -> DraftNode:
     Raises:
         ValueError: a variable that cannot be taken.
     """
-
-    def value(*keys: str) -> str | None:
-        key = next((key for key in keys if said.get(key)), "")
-        if "{{" in str(said.get(key)) or isinstance(said.get(key), Mapping):
-            raise ValueError(f"{key} is a template or encrypted; needed the value itself")
-        return str(said[key]) if key else None
-
+    known = {key: str(value) for key, value in said.items() if value}
     jump: str | None = None
-    ignored = [key for key in _UNHELD if said.get(key)]
-    if said.get("ansible_connection", "ssh") not in _BY_SSH:
+    ignored = [key for key in _UNHELD if key in known]
+    if known.get("ansible_connection", "ssh") not in _BY_SSH:
         ignored.append("ansible_connection")
     for key in _OPTIONS:
-        options = str(said.get(key, ""))
+        options = known.get(key, "")
         if hop := _JUMP.search(options):
             jump = jump or hop[1] or hop[3]
             options = options.replace(hop[0], "")
         if options.strip():
             ignored.append(key)
-    at = parse_endpoint(value("ansible_host", "ansible_ssh_host") or name)
-    port = value("ansible_port", "ansible_ssh_port")
+    at = parse_endpoint(known.get("ansible_host", name))
+    port = known.get("ansible_port")
     if port and not port.isdecimal():
         raise ValueError(f"ansible_port is {port}; needed a number")
     return DraftNode(
         derive_name(name),
         at.host,
-        value("ansible_user", "ansible_ssh_user") or at.user,
+        known.get("ansible_user", at.user),
         at.port or (int(port) if port else None),
-        value("ansible_ssh_private_key_file", "ansible_private_key_file"),
+        known.get("ansible_ssh_private_key_file", known.get("ansible_private_key_file")),
         jump=jump,
         ignored=tuple(ignored),
     )

@@ -69,9 +69,7 @@ def test_hostfiles_have_ipv6_addresses() -> None:
 def test_lines_of_a_hostfile_say_users_ports_and_more(tmp_path: Path) -> None:
     """Blanks around the sign; what no inventory holds is named."""
     path = tmp_path / "hostfile"
-    path.write_text(
-        "me@[fd00::1]:2222 slots = 4 max-slots=8\ngpu02 username=you rank=3\ngpu03.lab:3322\n"
-    )
+    path.write_text("me@[fd00::1]:2222 slots = 4 max-slots=8\nyou@gpu02 rank=3\ngpu03.lab:3322\n")
     found = host_lists.hostfile(path)
     assert found.hosts == [
         DraftNode("fd00--1", "fd00::1", "me", 2222, claimed_gpus=4),
@@ -225,7 +223,7 @@ def test_what_no_inventory_holds_is_named(tmp_path: Path) -> None:
         ("gpu01 note=\"it's", ":2: No closing quotation"),
         ("gpu[0:3000000]", ":2: 0-3000000 is 3000001 names; needed at most 10000"),
         ("gpu[1:9:2]", ":2: got gpu[1:9:2]; needed a range of numbers"),
-        ("gpu01 ansible_user='{{ who }}'", ":gpu01: ansible_user is a template or encrypted"),
+        ("gpu01 ansible_user='{{ who }}'", ":gpu01: user: got '{{ who }}'; needed 2 to 63 letters"),
         ("gpu01 ansible_port=ssh", ":gpu01: ansible_port is ssh; needed a number"),
         ("gpu_01", ":gpu_01: got 'gpu_01'; needed an IP address or a host name, "),
         ("gpu01 ansible_user=a/b", ":gpu01: user: got 'a/b'; needed 2 to 63 letters"),
