@@ -206,11 +206,11 @@ NodePath = Annotated[
     str,
     Matching(
         f"~?{_PATH}",
-        "a path that begins with '/' or '~/', without '..', blanks or shell characters",
+        "a path that begins with '/' or '~/', without '..', and has no blanks or shell characters",
     ),
 ]
 AbsolutePath = Annotated[
-    str, Matching(_PATH, "an absolute path without '..', blanks or shell characters")
+    str, Matching(_PATH, "an absolute path without '..' that has no blanks or shell characters")
 ]
 DataPath = Annotated[NodePath, AfterValidator(_no_folder_of_the_system)]
 FolderPath = Annotated[AbsolutePath, AfterValidator(_no_folder_of_the_system)]
