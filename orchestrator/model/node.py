@@ -1,8 +1,8 @@
 """A node: what an inventory says of it and its containers, and the seat that it is in a gang."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from orchestrator.model.plan import Seat
 from orchestrator.model.text import (
@@ -32,21 +32,22 @@ class Container(Noun):
     """Shared memory of a container, for data loaders and NCCL."""
     ulimits: dict[Ulimit, Limit] = Field(default_factory=dict)
     """Limits inside a container; -1 is none. InfiniBand needs memlock: -1."""
-    privileged: bool = False
-    """Let containers do everything on the node; needs a reason."""
     reason: Words | None = None
     """The reason for privileged containers; shown in the report."""
+    privileged: bool = False
+    """Let containers do everything on the node; needs a reason."""
     gpu_access: Literal["auto", "cdi", "runtime", "gpus", "none"] = "auto"
     """Access of containers to GPUs: what the engine has, a CDI device, the nvidia runtime,
     Docker's --gpus, or not at all."""
 
-    @model_validator(mode="after")
-    def _privileged_for_a_reason(self) -> Self:
-        if self.privileged and not self.reason:
+    @field_validator("privileged")
+    @classmethod
+    def _for_a_reason(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and not info.data.get("reason"):
             raise ValueError(
                 "privileged containers without a reason; needed `reason:` beside `privileged:`"
             )
-        return self
+        return value
 
 
 class Registry(Noun):
