@@ -8,7 +8,7 @@ from typing import Literal
 
 NO_SECRETS = "secrets do not belong into these files"
 _LONGEST = 60
-_SECRET = re.compile(r"(?i:passw|passphrase|secret|credential)|(?i:token)(?![a-z])")
+_SECRET = re.compile(r"(?i)passw|passphrase|secret|credential|token(?![a-z])")
 
 
 def shown(value: object) -> str:

@@ -8,7 +8,7 @@ from orchestrator.checks.gpu import older
 from orchestrator.model.facts import Silent
 from orchestrator.model.findings import found
 from orchestrator.model.node import Container, Node
-from orchestrator.model.site import REMEDIES, DockerFacts, Finding, HostFacts
+from orchestrator.model.site import DOCKER_CODES, DockerFacts, Finding, HostFacts
 
 LEAST_DISK_MIB = 1024
 LEAST_OPEN_FILES = 256
@@ -70,12 +70,11 @@ def docker(
     if facts is None:
         return
     if isinstance(facts, Silent):
-        code, fix = REMEDIES.get(facts.code, ("DOCKER-API", "run `docker info` on the node"))
+        code, fix = DOCKER_CODES.get(facts.code, "DOCKER-API"), ""
         if node.sudo and facts.code == "ABSENT" and "sudo" in facts.message:
             fix = "install sudo on the node, or leave out `sudo: true`"
         seen = f"{facts.message or 'no answer in 10 s'} (user {node.user})"
-        needed, fix = "an answer of docker info", fix.format(user=node.user)
-        yield found(code, node.name, seen, needed, fix, severity="error")
+        yield found(code, node.name, seen, "an answer of docker info", fix, severity="error")
         return
     fix = "remove images that nobody uses, or move this folder to a larger disk"
     yield from _room(node, facts.free_mib, f"at {facts.root_dir}, where images go", fix)

@@ -8,12 +8,11 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.disk import on_disk
-from orchestrator.model.bundle import FileSeen
 
 Progress = Callable[[str, int, int | None], None]
 """Called with a URL, the bytes received, and the bytes of all, if the server reports them."""
@@ -51,7 +50,7 @@ class Downloads:
         with on_disk(path):
             if not path.is_file():
                 return None
-            if hash_file(path).sha256 == sha256:
+            if hash_file(path) == sha256:
                 return path
             path.unlink()
         return None
@@ -103,7 +102,7 @@ class Downloads:
                         file.write(chunk)
                 file.flush()
                 os.fsync(handle)
-                digest = hash_file(aside).sha256
+                digest = hash_file(aside)
                 if needed not in (None, digest):
                     raise errors.ImageError(
                         f"{source} has {digest}; needed {needed}", code="OFED-CHECKSUM", fix=fix
@@ -144,27 +143,31 @@ class Downloads:
             )
 
 
-def hash_file(path: Path) -> FileSeen:
-    """Return a file's sha256 and size, from its bytes.
+def hash_file(path: Path) -> str:
+    """Return a file's digest as ``sha256:...``.
 
     Raises:
         OSError: it cannot be read.
     """
     with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-        return FileSeen(f"sha256:{digest.hexdigest()}", file.tell())
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def present(folder: Path, files: Iterable[str]) -> dict[str, FileSeen]:
-    """Return size and sha256 of the files that exist in the folder, by path; links are ignored.
+def find_damages(folder: Path, needed: Mapping[str, str]) -> list[str]:
+    """Describe each file of a folder that is missing or a link, or has another digest.
+
+    Args:
+        needed: digests by path in the folder.
 
     Raises:
         LocalError: one cannot be read.
     """
-    files_seen = {}
-    for name in files:
+    found: list[str] = []
+    for name, sha256 in needed.items():
         path = folder / name
         with on_disk(path):
-            if path.is_file() and not path.is_symlink():
-                files_seen[name] = hash_file(path)
-    return files_seen
+            if not path.is_file() or path.is_symlink():
+                found.append(f"{name} is missing")
+            elif (digest := hash_file(path)) != sha256:
+                found.append(f"{name} has {digest}; needed {sha256}")
+    return found

@@ -1,32 +1,35 @@
 """Hosts as a command line names them, and as lists of OpenMPI, Slurm and Ansible do."""
 
-import getopt
 import re
 import shlex
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from orchestrator import errors, nodeset
 from orchestrator.model import slurm
 from orchestrator.model.node import NodeEntry
-from orchestrator.model.text import Endpoint, ip, is_name, parse_endpoint, parse_host, split_port
+from orchestrator.model.text import ip, is_name, parse_endpoint, split_port
 from orchestrator.planning.inventory_draft import DraftNode
 
 MOST = 10_000  # hosts of one range
-_SLOTS = frozenset({"slots", "count", "cpu"})
-_LIMITS = frozenset({"max_slots", "max-slots"})  # of ranks, where mpirun places them
 
 _SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\](?:\s*[#;].*)?")
 _RANGE = re.compile(r"\[(\d+):(\d+)\]")  # as in gpu[01:04]
 _YAML = re.compile(r"---.*|[\w.-]+:(\s.*)?")  # a first line such as `all:`
 _UNHELD = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
-_BY_SSH = frozenset({"ssh", "smart", "paramiko", "local"})  # local: such as localhost
-# Options of OpenSSH's ssh; those before the colons have no value. Source: ssh(1).
-_FLAGS = "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:"
+_BY_SSH = ("ssh", "smart", "paramiko", "local")  # local: such as localhost
+_OPTIONS = ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_args")
+# Options of ssh that name a jump host: `-J me@login`, `-o ProxyJump=me@login`, and
+# `-o ProxyCommand="ssh -W %h:%p -q me@login"`, as Ansible's manual has it.
+_JUMP = re.compile(
+    r"(?:-J\s*|-o\s*proxyjump=)(?!none\b)([^\s,]+)(?!\S)"
+    r"|-o\s*proxycommand=([\"'])ssh(?: -q)? -W %h:%p(?: -q)? ([^\s-]\S*)\2",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)
@@ -41,38 +44,25 @@ class HostList:
     hosts: list[DraftNode] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
-    def add(self, where: str, hosts: Iterable[DraftNode]) -> None:
-        """Take the hosts; a ``ValueError`` that comes out of them leaves the others out.
+    def add(self, where: str, host: DraftNode) -> None:
+        """Take the host, or say why no inventory can hold it.
 
         Args:
-            where: a line, or a host's name.
+            where: a line, or the host's name.
         """
+        keys = ("name", "address", "user", "port", "identity", "jump")
+        said = {key: value for key in keys if (value := getattr(host, key)) is not None}
         try:
-            for host in hosts:
-                keys = ("name", "address", "user", "identity", "jump")
-                said = {key: value for key in keys if (value := getattr(host, key)) is not None}
-                NodeEntry.model_validate(said)
-                self.hosts.append(host)
+            NodeEntry.model_validate(said)
+            self.hosts.append(host)
         except ValidationError as error:
             wrong = error.errors()[0]
             reason = wrong["msg"].removeprefix("Value error, ")
-            self.refused.append(f"{self.shown}:{where}: {wrong['loc'][0]}: {reason}")
-        except ValueError as error:
-            self.refused.append(f"{self.shown}:{where}: {error}")
+            self.refuse(where, f"{wrong['loc'][0]}: {reason}")
 
-    def checked(self) -> "HostList":
-        """Return itself.
-
-        Raises:
-            UsageError: HOST; there is no host, or none that can be taken.
-        """
-        if self.hosts:
-            return self
-        raise errors.UsageError(
-            "; ".join(self.refused) or f"no host in {self.shown}",
-            code="HOST",
-            fix="give a list with at least one host, such as `gpu01` or `10.0.0.11`",
-        )
+    def refuse(self, where: str, reason: object) -> None:
+        """Leave out what stands at a place of the list."""
+        self.refused.append(f"{self.shown}:{where}: {reason}")
 
 
 def host(word: str) -> DraftNode:
@@ -100,54 +90,37 @@ def hostfile(path: Path) -> HostList:
     """
     found = HostList(str(path))
     for number, line in enumerate(text(path).splitlines(), 1):
-        if words := re.sub(r"\s*=\s*", "=", line.partition("#")[0]).split():
-            found.add(str(number), _parse_line(*words))
-    return found.checked()
-
-
-def _parse_line(word: str, *settings: str) -> Iterator[DraftNode]:
-    """Yield the host of a line such as ``gpu01 slots=8``."""
-    host = _parse_endpoint(word)
-    said = {key: value for key, _, value in (setting.partition("=") for setting in settings)}
-    if host.port is not None and host.port < 1024 and host.port != 22:
-        raise ValueError(
-            f"got {word!r}; needed `{host.address} slots={host.port}`, or a port above 1023"
+        word, *settings = re.sub(r"\s*=\s*", "=", line.partition("#")[0]).split() or [""]
+        if not word:
+            continue
+        said = {key: value for key, _, value in (setting.partition("=") for setting in settings)}
+        try:
+            listed = _parse_endpoint(word)
+        except ValueError as error:
+            found.refuse(str(number), error)
+            continue
+        slots = said.get("slots", "")
+        listed = replace(
+            listed,
+            claimed_gpus=int(slots) if slots.isdecimal() else None,
+            # max-slots limits ranks where mpirun places them
+            ignored=tuple(key for key in said if "slots" not in key),
         )
-    slots = next((value for key, value in said.items() if key in _SLOTS), "")
-    yield replace(
-        host,
-        user=host.user or said.get("username"),
-        claimed_gpus=int(slots) if slots.isdecimal() else None,
-        ignored=tuple(key for key in said if key not in {*_SLOTS, *_LIMITS, "username"}),
-    )
+        found.add(str(number), listed)
+    return found
 
 
 def scontrol(output: str, shown: str) -> HostList:
     """Return the nodes in the output of ``scontrol show nodes``, with or without ``-o``.
 
-    Lines of slurm.conf say the same of ranges: ``NodeName=ip-10-0-1-[6-12] NodeAddr=...``.
-
     Args:
         shown: where the text comes from, for messages.
     """
-    found, default = HostList(shown), dict[str, str]()
-    for node in slurm.records(output, "nodename"):
-        if node["nodename"].casefold() == "default":
-            default |= node
-        else:
-            found.add(node["nodename"], _parse_slurm({**default, **node}))
-    return found.checked()
-
-
-def _parse_slurm(node: Mapping[str, str]) -> Iterator[DraftNode]:
-    names = nodeset.unfold_all(node["nodename"], MOST)
-    at = node.get("nodeaddr") or node.get("nodehostname") or node["nodename"]
-    addresses = nodeset.unfold_all(at, MOST)
-    if len(addresses) != len(names):
-        raise ValueError(f"{at} stands for {len(addresses)}; needed {len(names)}, one for each")
-    gpus = slurm.gpus(node.get("gres", "")) or None
-    for name, address in zip(names, addresses, strict=True):
-        yield DraftNode(derive_name(name), parse_host(address), claimed_gpus=gpus)
+    found = HostList(shown)
+    for node in map(slurm.SlurmNode.of, slurm.records(output, "nodename")):
+        listed = DraftNode(derive_name(node.name), node.address, claimed_gpus=node.gpus or None)
+        found.add(node.name, listed)
+    return found
 
 
 class _Group(BaseModel):
@@ -166,7 +139,7 @@ def ansible(path: Path) -> HostList:
     Source: Ansible documentation, "How to build your inventory".
 
     Raises:
-        UsageError: NO-FILE, HOST; it cannot be read, or names no host.
+        UsageError: NO-FILE, HOST; it cannot be read.
     """
     content, found = text(path), HostList(str(path))
     lines = (line.partition(" #")[0].strip() for line in content.splitlines())
@@ -191,8 +164,11 @@ def ansible(path: Path) -> HostList:
             fix=f"ansible-inventory -i {path} --list >hosts.json, then --ansible hosts.json",
         ) from error
     for name, said in variables.items():
-        found.add(name, _parse_variables(name, said))
-    return found.checked()
+        try:
+            found.add(name, _parse_variables(name, said))
+        except ValueError as error:
+            found.refuse(name, error)
+    return found
 
 
 def _read_ini(content: str, found: HostList) -> Mapping[str, Mapping[str, object]]:
@@ -212,18 +188,17 @@ def _read_ini(content: str, found: HostList) -> Mapping[str, Mapping[str, object
             section, kind = head[1], head[2]
             if kind == "children":
                 raise ValueError(f"line {number} has {line}, a group of groups")
-        elif kind == "vars":
-            key, _, value = line.partition("=")
-            quoted = re.fullmatch(r"\s*(['\"])(.*)\1\s*", value)
-            plain = quoted[2] if quoted else value.partition(" #")[0].strip()
-            groups[section][key.strip()] = plain
-        else:
-            try:
-                for name, own in _read_line(line):
-                    hosts.setdefault(name, {}).update(own)
-                    members[name].append(section)
-            except ValueError as error:
-                found.refused.append(f"{found.shown}:{number}: {error}")
+            continue
+        try:
+            if kind == "vars":
+                key, _, value = line.partition("=")
+                groups[section][key.strip()] = " ".join(shlex.split(value, comments=True))
+                continue
+            for name, own in _read_line(line):
+                hosts.setdefault(name, {}).update(own)
+                members[name].append(section)
+        except ValueError as error:
+            found.refuse(str(number), error)
     return {
         # Of groups of equal depth the last by the alphabet counts.
         name: ChainMap(
@@ -245,70 +220,39 @@ def _read_line(line: str) -> Iterator[tuple[str, Mapping[str, object]]]:
         yield name, {"ansible_port": port, **own} if port else own
 
 
-def _parse_variables(name: str, said: Mapping[str, object]) -> Iterator[DraftNode]:
-    """Yield the host of these variables of Ansible's.
+def _parse_variables(name: str, said: Mapping[str, object]) -> DraftNode:
+    """Return the host of these variables of Ansible's.
 
-    Options of ssh that are not taken are named without their values, since a command may contain
-    a password.
+    Options of ssh beside a jump host are named without their values, which may contain a password.
 
     Raises:
         ValueError: a variable that cannot be taken.
     """
-
-    def value(*keys: str) -> str | None:
-        key = next((key for key in keys if said.get(key)), "")
-        if "{{" in str(said.get(key)) or isinstance(said.get(key), Mapping):
-            raise ValueError(f"{key} is a template or encrypted; needed the value itself")
-        return str(said[key]) if key else None
-
+    known = {key: str(value) for key, value in said.items() if value}
     jump: str | None = None
-    ignored = [key for key in _UNHELD if said.get(key)]
-    if said.get("ansible_connection", "ssh") not in _BY_SSH:
+    ignored = [key for key in _UNHELD if key in known]
+    if known.get("ansible_connection", "ssh") not in _BY_SSH:
         ignored.append("ansible_connection")
-    for variable in ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_args"):
-        try:
-            flags, _ = getopt.gnu_getopt(shlex.split(str(said.get(variable, ""))), _FLAGS)
-        except (ValueError, getopt.GetoptError):
-            ignored.append(variable)
-            continue
-        for flag, setting in flags:
-            hop, left = _parse_jump(flag, setting)
-            jump = jump or hop  # the first of an option counts, as in ssh
-            ignored += [f"{variable}: {option}" for option in left]
-    at = parse_endpoint(value("ansible_host", "ansible_ssh_host") or name)
-    port = value("ansible_port", "ansible_ssh_port")
-    yield DraftNode(
+    for key in _OPTIONS:
+        options = known.get(key, "")
+        if hop := _JUMP.search(options):
+            jump = jump or hop[1] or hop[3]
+            options = options.replace(hop[0], "")
+        if options.strip():
+            ignored.append(key)
+    at = parse_endpoint(known.get("ansible_host", name))
+    port = known.get("ansible_port")
+    if port and not port.isdecimal():
+        raise ValueError(f"ansible_port is {port}; needed a number")
+    return DraftNode(
         derive_name(name),
         at.host,
-        value("ansible_user", "ansible_ssh_user") or at.user,
-        at.port or (split_port(f"port:{port}")[1] if port else None),
-        value("ansible_ssh_private_key_file", "ansible_private_key_file"),
+        known.get("ansible_user", at.user),
+        at.port or (int(port) if port else None),
+        known.get("ansible_ssh_private_key_file", known.get("ansible_private_key_file")),
         jump=jump,
         ignored=tuple(ignored),
     )
-
-
-def _parse_jump(option: str, value: str) -> tuple[str | None, list[str]]:
-    """Return the jump host that an option of ssh names, and the options that are not taken."""
-    if option == "-o":
-        option, _, value = re.sub(r"\s*=\s*|\s+", "=", value.strip(), count=1).partition("=")
-    if value == "none":
-        return None, []
-    try:
-        if option.casefold() in ("-j", "proxyjump"):
-            return str(parse_endpoint(value.removeprefix("ssh://"))), []
-        if option.casefold() == "proxycommand":  # such as `ssh -W %h:%p -q user@host`
-            program, *words = shlex.split(value.removeprefix("exec "))
-            flags, (place,) = getopt.gnu_getopt(words, _FLAGS)
-            said, at = dict(flags), parse_endpoint(place)
-            port = split_port(f"port:{said['-p']}")[1] if "-p" in said else at.port
-            jump = Endpoint(at.host, at.user or said.get("-l"), port)
-            if PurePosixPath(program).name == "ssh" and said.get("-W") in ("%h:%p", "[%h]:%p"):
-                left = [flag for flag in said if flag not in ("-W", "-q", "-p", "-l")]
-                return str(parse_endpoint(str(jump))), [f"ProxyCommand's {flag}" for flag in left]
-    except (ValueError, getopt.GetoptError):
-        pass
-    return None, [option]
 
 
 def distinct(found: Iterable[DraftNode]) -> tuple[DraftNode, ...]:

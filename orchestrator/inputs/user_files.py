@@ -202,7 +202,7 @@ def judged_image(document: Document) -> Image:
         for index, name in enumerate(definition.workloads)
         if name not in installed
     )
-    refuse(document, (*definition.conflicts(), *unknown))
+    refuse(document, unknown)
     return definition
 
 

@@ -14,8 +14,7 @@ from orchestrator.logs.format import CRASH, Format, Promise, Step
 from orchestrator.logs.header import Header, Notes
 from orchestrator.logs.text import LONGEST_RECORD, select_lines, whole_lines
 from orchestrator.logs.window import Window, compute_harmonic_mean, compute_mean
-from orchestrator.model.log import SECOND_NS, Rate, Rule, TrainingLog, global_batch_size
-from orchestrator.model.trace import Trace
+from orchestrator.model.log import SECOND_NS, Rate, Rule, Trace, TrainingLog, global_batch_size
 
 RESULT = "train_throughput"
 """The name of a program's own result in ``TrainingLog.reported``."""

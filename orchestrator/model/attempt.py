@@ -102,7 +102,6 @@ class Attempt:
 
     @property
     def allocation(self) -> Allocation:
-        """Return the nodes and the port that the scheduler gave."""
         return Allocation(self.seats, self.port, self.handle)
 
     def folder(self, task: Task) -> str:

@@ -1,8 +1,6 @@
 """A bundle: images and downloads as files in a folder, for nodes that no registry reaches."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -24,15 +22,15 @@ DownloadFile = Annotated[str, Matching(rf"downloads/{_PART}", "downloads/NAME")]
 Size = Annotated[int, Field(ge=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class FileSeen:
-    """A file of the bundle's folder as it is: its sha256 and its size in bytes."""
+class _BundledFile(Noun):
+    file: str
+    sha256: Digest
+    """Digest of the file."""
+    size: Size
+    """Size of the file, in bytes."""
 
-    sha256: str
-    size: int
 
-
-class BundledImage(Noun):
+class BundledImage(_BundledFile):
     """A derived image, as `docker save` wrote it."""
 
     name: ImageName
@@ -46,20 +44,13 @@ class BundledImage(Noun):
     inputs: Digest
     """Digest of everything that went in."""
     file: ImageFile
-    sha256: Digest
-    """Digest of the file."""
-    size: Size
-    """Size of the file, in bytes."""
 
 
-class BundledDownload(Noun):
+class BundledDownload(_BundledFile):
     """A file that an image is built from."""
 
     url: FileUrl
-    sha256: Digest
     file: DownloadFile
-    size: Size
-    """In bytes."""
 
 
 class Bundle(Noun):
@@ -72,32 +63,12 @@ class Bundle(Noun):
     downloads: tuple[BundledDownload, ...] = ()
 
     @property
-    def files(self) -> dict[str, FileSeen]:
-        """Return the required checksum and size of each file, by its path in the bundle."""
-        images = {image.file: FileSeen(image.sha256, image.size) for image in self.images}
-        return images | {part.file: FileSeen(part.sha256, part.size) for part in self.downloads}
+    def files(self) -> dict[str, str]:
+        """Map each file of the bundle, by its path in it, to the sha256 that it must have."""
+        return {part.file: part.sha256 for part in (*self.images, *self.downloads)}
 
     def image(self, tag: str) -> BundledImage | None:
-        """Return the image of that tag, if the bundle has it."""
         return next((image for image in self.images if image.tag == tag), None)
 
-    def damages(self, seen: Mapping[str, FileSeen]) -> tuple[str, ...]:
-        """Describe each file of the bundle that is missing or differs from its record.
-
-        Args:
-            seen: by path in the folder; what is not there is missing.
-        """
-        found: list[str] = []
-        for file, must in self.files.items():
-            is_there = seen.get(file)
-            if is_there is None:
-                found.append(f"{file} is missing")
-            elif is_there.size != must.size:
-                found.append(f"{file} has {is_there.size} bytes; needed {must.size}")
-            elif is_there.sha256 != must.sha256:
-                found.append(f"{file} has {is_there.sha256}; needed {must.sha256}")
-        return tuple(found)
-
     def text(self) -> str:
-        """Return the content of the bundle's file."""
         return json.dumps(self.model_dump(), indent=2) + "\n"

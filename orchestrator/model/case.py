@@ -45,7 +45,6 @@ class Case:
 
     @property
     def world_size(self) -> int:
-        """Return the number of ranks of the gang: one per GPU."""
         return self.nodes * self.gpus_per_node
 
     @property
@@ -55,7 +54,6 @@ class Case:
 
     @property
     def ranks_per_replica(self) -> int:
-        """Return the number of ranks that hold one replica of the model together."""
         return math.prod(self._axes(divides=True).values())
 
     @property
@@ -75,7 +73,6 @@ class Case:
 
     @property
     def given(self) -> Mapping[str, Scalar]:
-        """Return the workload's parameters by name."""
         return dict(self.params)
 
     @property

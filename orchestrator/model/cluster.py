@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from orchestrator.model.node import MOST_GPUS, SLURM, Container, Node, NodeEntry, Registry, Settings
+from orchestrator.model.node import SLURM, Container, Node, NodeEntry, Registry, Settings
 from orchestrator.model.slurm import Slurm
 from orchestrator.model.text import (
     Conflict,
@@ -18,7 +18,6 @@ from orchestrator.model.text import (
     Noun,
     Size,
     ip,
-    repeated,
     size_bytes,
 )
 
@@ -52,12 +51,10 @@ class Cluster(Noun):
 
     @property
     def log_bytes(self) -> int:
-        """Return the size of its raw log at which a task is ended."""
         return LOG_BYTES if self.max_log_size is None else size_bytes(self.max_log_size)
 
     @property
     def in_containers(self) -> bool:
-        """Return True if all nodes run tasks in containers."""
         return self.members[0].in_container
 
     @property
@@ -92,7 +89,6 @@ class Cluster(Noun):
         return tuple(members)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy that computes its own members."""
         copied = super().model_copy(update=update, deep=deep)
         copied.__dict__.pop("members", None)  # pydantic copies what was cached too
         return copied
@@ -111,96 +107,68 @@ IMAGE_FILES = ("pyxis", "apptainer")
 
 
 def inventory_conflicts(cluster: Cluster) -> Iterator[Conflict]:
-    """Yield everything about an inventory that cannot hold together."""
     if cluster.scheduler == SLURM and cluster.slurm is None:
         yield Conflict(("scheduler",), "it is slurm; needed `slurm:` with time and nodes")
-        return
-    if cluster.scheduler != SLURM and cluster.slurm is not None:
+    elif cluster.scheduler != SLURM and cluster.slurm is not None:
         yield Conflict(("slurm",), "settings for Slurm; needed `scheduler: slurm` beside them")
-        return
-    if cluster.container.privileged and not cluster.container.reason:
-        yield Conflict(
-            ("container", "privileged"),
-            "privileged containers without a reason; needed `reason:` beside it",
-        )
-    if cluster.slurm is not None:
-        yield from cluster.slurm.conflicts()
-        yield from _with_slurm(cluster)
+    elif cluster.slurm is not None:
+        yield from _find_needless(cluster)
     elif not cluster.nodes:
         yield Conflict((), "there is no node; needed `nodes:` with at least one")
     else:
         yield from _find_repeated(cluster)
-        yield from _addresses(cluster)
-        yield from _ways(cluster)
-        yield from _gpus_and_roce(cluster)
+        yield from _find_loopback(cluster)
+        yield from _find_differences(cluster)
+        yield from _find_unfit_devices(cluster)
 
 
-def _with_slurm(cluster: Cluster) -> Iterator[Conflict]:
+def _find_needless(cluster: Cluster) -> Iterator[Conflict]:
     """Yield settings that nodes given by Slurm, and runtimes for image files, do not use."""
     if cluster.nodes:
         yield Conflict(("nodes",), "Slurm's allocation gives the nodes; needed no `nodes:`")
     for field in ("user", "port", "transport", "identity", "known_hosts"):
         if getattr(cluster.defaults, field) is not None:
-            yield Conflict(
-                ("defaults", field),
-                f"{field} is how nodes are reached without Slurm; needed none, since srun"
-                " reaches them",
-            )
-    if cluster.defaults.runtime not in IMAGE_FILES:
-        return
-    if cluster.container != Container():
-        yield Conflict(
-            ("container",),
-            f"settings of Docker's; needed none with runtime {cluster.defaults.runtime}",
-        )
+            text = f"nodes given by Slurm are reached by srun; needed no `{field}:`"
+            yield Conflict(("defaults", field), text)
+    runtime = cluster.defaults.runtime
+    if runtime in IMAGE_FILES and cluster.container != Container():
+        yield Conflict(("container",), f"settings of Docker's; needed none with runtime {runtime}")
     for field in ("push", "user", "secret_file"):
-        if cluster.registry is not None and getattr(cluster.registry, field) is not None:
-            yield Conflict(
-                ("registry", field),
-                f"{field} is for Docker; needed none, since {cluster.defaults.runtime} logs in"
-                " with its own credentials and carries nothing",
-            )
+        if runtime in IMAGE_FILES and getattr(cluster.registry, field, None) is not None:
+            text = f"{field} is for Docker; needed none, since {runtime} logs in by itself"
+            yield Conflict(("registry", field), text)
 
 
 def _find_repeated(cluster: Cluster) -> Iterator[Conflict]:
     for field, alike in (
-        ("name", [entry.name for entry in cluster.nodes]),
+        ("name", [entry.name.casefold() for entry in cluster.nodes]),
         ("address", [_way(node) for node in cluster.members]),
     ):
-        for index, before in repeated(alike).items():
-            yield Conflict(
-                ("nodes", index, field),
-                f"{getattr(cluster.nodes[index], field)!r} is also the {field} of"
-                f" nodes[{before}]; needed one {field} for each node",
-            )
+        first: dict[str, int] = {}
+        for index, key in enumerate(alike):
+            if (before := first.setdefault(key, index)) != index:
+                yield Conflict(
+                    ("nodes", index, field),
+                    f"{getattr(cluster.nodes[index], field)!r} is also the {field} of"
+                    f" nodes[{before}]; needed one {field} for each node",
+                )
 
 
-def _addresses(cluster: Cluster) -> Iterator[Conflict]:
-    versions: dict[int, int] = {}
+def _find_loopback(cluster: Cluster) -> Iterator[Conflict]:
     found = [_ip(node.address) for node in cluster.members]
     here = [ip is not None and (ip.is_loopback or ip.is_unspecified) for ip in found]
-    for index, (node, address) in enumerate(zip(cluster.members, found, strict=True)):
-        if address is None:
-            continue
-        first = versions.setdefault(address.version, index)
-        if len(versions) > 1 and first == index:
-            yield Conflict(
-                ("nodes", index, "address"),
-                f"IPv{address.version} beside IPv{10 - address.version};"
-                " needed one address family, or ranks cannot meet",
-            )
+    for index, node in enumerate(cluster.members):
         if here[index] and not all(here):
             yield Conflict(
                 ("nodes", index, "address"),
-                f"{node.address} is this machine for every node;"
-                " needed an address that the other nodes can reach,"
-                " or transport: local for all of them",
+                f"{node.address} is this machine for every node; needed an address that the other"
+                " nodes can reach, or transport: local for all of them",
             )
 
 
-def _ways(cluster: Cluster) -> Iterator[Conflict]:
+def _find_differences(cluster: Cluster) -> Iterator[Conflict]:
     """Yield differences between nodes that a gang of one program cannot have."""
-    first, *others = members = cluster.members
+    first, *others = cluster.members
     if first.runtime in IMAGE_FILES:
         yield Conflict(
             ("nodes", 0),
@@ -208,48 +176,24 @@ def _ways(cluster: Cluster) -> Iterator[Conflict]:
             " needed `scheduler: slurm`, docker or process",
         )
     for index, node in enumerate(others, 1):
-        if node.runtime != first.runtime:
-            yield Conflict(
-                ("nodes", index),
-                f"node {node.name} has runtime {node.runtime}, node {first.name}"
-                f" {first.runtime}; needed one runtime on all nodes",
-            )
-        elif node.runtime == "process" and node.transport != first.transport:
-            yield Conflict(
-                ("nodes", index),
-                f"node {node.name} has transport {node.transport}, node {first.name}"
-                f" {first.transport}; needed one way to all nodes that run plain processes",
-            )
-    for index, node in enumerate(members):
-        if node.folder.startswith("~"):
-            yield Conflict(
-                ("nodes", index),
-                f"node {node.name} has folder {node.folder}; needed an absolute path",
-            )
+        # Plain processes run from a folder that must be at the same path on every node.
+        for field in ("runtime", *(() if first.in_container else ("transport",))):
+            if (own := getattr(node, field)) != (other := getattr(first, field)):
+                text = f"node {node.name} has {field} {own}, node {first.name} {other}"
+                yield Conflict(("nodes", index), f"{text}; needed one {field} on all nodes")
 
 
-def _gpus_and_roce(cluster: Cluster) -> Iterator[Conflict]:
-    without = [
-        index
-        for index, node in enumerate(cluster.members)
-        if node.roce and not any(hca.link_layer == "Ethernet" for hca in node.hcas)
-    ]
-    for index in without[:1]:
-        entry = cluster.nodes[index]
-        yield Conflict(
-            ("defaults", "roce") if entry.roce is None else ("nodes", index, "roce"),
-            f"roce for node {entry.name}, which has no adapter with link_layer: Ethernet;"
-            " needed one among its hcas",
-        )
-    for index, node in enumerate(cluster.members):
-        if node.gpus is None or node.gpus.use is None:
-            continue
-        use, count = node.gpus.use, node.gpus.count or MOST_GPUS
-        path = ("nodes", index) if cluster.nodes[index].gpus is None else ("nodes", index, "gpus")
-        if len(set(use)) != len(use) or not use:
-            yield Conflict(path, f"gpus.use is {list(use)}; needed at least one index, each once")
-        wrong = [gpu for gpu in use if not 0 <= gpu < count]
-        if wrong:
+def _find_unfit_devices(cluster: Cluster) -> Iterator[Conflict]:
+    for index, (entry, node) in enumerate(zip(cluster.nodes, cluster.members, strict=True)):
+        if node.roce and not any(hca.link_layer == "Ethernet" for hca in node.hcas):
+            yield Conflict(
+                ("nodes", index) if entry.roce is None else ("nodes", index, "roce"),
+                f"roce for node {entry.name}, which has no adapter with link_layer: Ethernet;"
+                " needed one among its hcas",
+            )
+        count = node.gpus.count if node.gpus else None
+        if count and (wrong := [gpu for gpu in node.usable_gpus if gpu >= count]):
+            path = ("nodes", index) if entry.gpus is None else ("nodes", index, "gpus")
             yield Conflict(path, f"gpus.use has {wrong}; needed indices from 0 to {count - 1}")
 
 
@@ -260,4 +204,4 @@ def _ip(address: str) -> IPv4Address | IPv6Address | None:
 def _way(node: Node) -> str:
     """Return a key that is equal for the same node; one address may serve several, by port."""
     # IPv6 has many spellings of one address: ``::1`` is also ``0:0:0:0:0:0:0:1``.
-    return f"{node.transport} {_ip(node.address) or node.address} {node.port}"
+    return f"{node.transport} {_ip(node.address) or node.address.casefold()} {node.port}"

@@ -1,20 +1,23 @@
 """The experiment: which workload, which cases, and how they are measured."""
 
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     ConfigDict,
     Discriminator,
     Field,
     Tag,
+    ValidationInfo,
     create_model,
+    field_validator,
+    model_validator,
 )
 
 from orchestrator.model.case import AXES
 from orchestrator.model.log import Rule
 from orchestrator.model.text import (
-    Conflict,
     Count,
     EnvName,
     EnvValue,
@@ -38,7 +41,7 @@ class Repeats(Noun):
     """Trials of a case until its interval is narrow."""
 
     min: Times
-    """Trials of each case, however near to each other they are; at least 2."""
+    """Trials of each case, however near to each other they are."""
     max: Times
     """Trials of a case whose interval stays wider; it is marked UNSETTLED then."""
     until_interval: Percent
@@ -50,14 +53,12 @@ class Repeats(Noun):
         """Return ``until_interval`` as a number, 0.01 for 1%."""
         return float(self.until_interval.removesuffix("%")) / 100
 
-    def conflicts(self) -> Iterator[Conflict]:
-        """Yield a minimum of one trial, which has no interval; a maximum below the minimum."""
-        if self.min < 2:
-            text = f"{self.min}; needed at least 2, since one trial has no interval"
-            yield Conflict(("method", "repeats", "min"), text)
-        if self.max < self.min:
-            text = f"{self.max} with min: {self.min}; needed at least as many"
-            yield Conflict(("method", "repeats", "max"), text)
+    @field_validator("max")
+    @classmethod
+    def _at_least_min(cls, value: int, info: ValidationInfo) -> int:
+        if value < info.data.get("min", 0):
+            raise ValueError(f"{value} with min: {info.data['min']}; needed at least as many")
+        return value
 
 
 class Canary(Noun):
@@ -68,13 +69,6 @@ class Canary(Noun):
     Default: the smallest case, single-node if there is one."""
     at: tuple[Place, ...] = Field(default=("start", "middle", "end"), min_length=1)
     """Before the first trial, after half of those that run for certain, after the last."""
-
-    def conflicts(self) -> Iterator[Conflict]:
-        """Yield each place that is there twice."""
-        for index, place in enumerate(self.at):
-            if self.at.index(place) < index:
-                text = f"{place!r} is there twice; needed each place once"
-                yield Conflict(("method", "canary", "at", index), text)
 
 
 def _kind(value: object) -> str:
@@ -95,6 +89,17 @@ _N = TypeVar("_N", bound=Noun)
 Pack = Literal["none", "one-node", "disjoint"]
 
 
+def _rises(window: tuple[int, int]) -> tuple[int, int]:
+    first, last = window
+    if not 1 <= first < last:
+        needed = "needed two iterations from 1 on, the first before the last"
+        raise ValueError(f"[{first}, {last}]; {needed}")
+    return window
+
+
+Window = Annotated[tuple[int, int], AfterValidator(_rises)]
+
+
 class Method(Noun):
     """The rules by which a case is measured."""
 
@@ -103,7 +108,7 @@ class Method(Noun):
     when a case needs no more."""
     iterations: int = Field(ge=3, le=10_000_000)
     """Number of iterations that the program is started with; NVIDIA's --prof N logs one less."""
-    window: tuple[int, int] | None = None
+    window: Window | None = None
     """First and last iteration, by the log's own numbers, between which is measured; needed unless
     `rule: reported`."""
     rule: Rule | None = None
@@ -124,17 +129,14 @@ class Method(Noun):
 
     @property
     def most(self) -> int:
-        """Return the largest number of trials that a case may have."""
         return self.repeats if isinstance(self.repeats, int) else self.repeats.max
 
     @property
     def least(self) -> int:
-        """Return the smallest number of trials that a case may have."""
         return self.repeats if isinstance(self.repeats, int) else self.repeats.min
 
     @property
     def watch(self) -> Canary | None:
-        """Return the canary; None without one."""
         return (Canary() if self.canary else None) if isinstance(self.canary, bool) else self.canary
 
     def with_most(self, trials: int) -> "Method":
@@ -144,29 +146,6 @@ class Method(Noun):
             least = min(self.repeats.min, trials)
             often = self.repeats.model_copy(update={"min": least, "max": trials})
         return self.model_copy(update={"repeats": often})
-
-    def conflicts(self) -> Iterator[Conflict]:
-        """Yield conflicts among repeats, canary, window and rule."""
-        if isinstance(self.repeats, Repeats):
-            yield from self.repeats.conflicts()
-        if self.watch is not None:
-            yield from self.watch.conflicts()
-        if self.window is None:
-            if self.rule != "reported":
-                yield Conflict(("method",), "no window; needed `window: [FIRST, LAST]`")
-            return
-        first, last = self.window
-        if self.rule == "reported":
-            yield Conflict(
-                ("method", "window"),
-                f"[{first}, {last}] with `rule: reported`, which takes what the program reports of"
-                " the whole run; needed one of them",
-            )
-        if first < 1 or first >= last:
-            yield Conflict(
-                ("method", "window"),
-                f"[{first}, {last}]; needed two iterations from 1 on, the first before the last",
-            )
 
 
 def _with_axes(kind: Literal["list", "value", "wanted"]) -> Callable[[type[_N]], type[_N]]:
@@ -270,9 +249,21 @@ class Experiment(Noun):
     env: dict[EnvName, EnvValue] = Field(default_factory=dict)
     """Environment variables of every task; they are shown in plans and reports."""
 
-    def conflicts(self) -> Iterator[Conflict]:
-        """Yield everything about this playbook alone that cannot hold together."""
-        yield from self.method.conflicts()
+    @field_validator("method")
+    @classmethod
+    def _either_window_or_report(cls, method: Method) -> Method:
+        if method.window is None and method.rule != "reported":
+            raise ValueError("no window; needed `window: [FIRST, LAST]`")
+        if method.window is not None and method.rule == "reported":
+            raise ValueError(
+                f"window: {[*method.window]} with `rule: reported`, which takes what the program"
+                " reports of the whole run; needed one of them"
+            )
+        return method
+
+    @model_validator(mode="after")
+    def _either_grid_or_cases(self) -> Self:
         if (self.grid is None) == (self.cases is None):
             both = "both `grid` and `cases`" if self.grid else "neither `grid` nor `cases`"
-            yield Conflict((), f"{both}; needed exactly one of them")
+            raise ValueError(f"{both}; needed exactly one of them")
+        return self

@@ -36,6 +36,11 @@ def table() -> Mapping[str, Mapping[str, Kind]]:
     }
 
 
+def describe(code: str) -> Kind:
+    """Return the table's entry for a code; an empty one for a code that it lacks."""
+    return next((kinds[code] for kinds in table().values() if code in kinds), Kind("", "", ""))
+
+
 def found(
     code: str,
     node: str,
@@ -46,8 +51,7 @@ def found(
     severity: Severity | None = None,
 ) -> Finding:
     """Return the finding, with the table's words and severity where none are given."""
-    kinds = (kinds[code] for kinds in table().values() if code in kinds)
-    kind = next(kinds, Kind("", "", ""))
+    kind = describe(code)
     grave = severity or kind.severity
     if grave is None:
         raise ValueError(f"{code} has no severity in findings.toml; needed one here")

@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from orchestrator.model.text import (
+    AbsolutePath,
     Conflict,
     ImageReference,
     Matching,
     Module,
     Name,
-    NodePath,
     Noun,
     ProgramName,
     Scalar,
     Words,
-    repeated,
 )
 
 # Every value below gets into a shell inside `docker build`: what a pattern lets through is plain
@@ -41,23 +40,16 @@ _SETTINGS = (
     *("ArgsEscaped", "Cmd", "Entrypoint", "Env", "ExposedPorts", "Healthcheck", "Labels"),
     *("OnBuild", "Shell", "StopSignal", "User", "Volumes", "WorkingDir"),
 )
-_REPOSITORY = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
 
-def _leads_down(path: str) -> str:
-    if {"..", ".", ""} & set(path.split("/")):
-        raise ValueError(f"got {path!r}; needed a path without '..', '.' or '//'")
-    return path
-
-
-def _part_of_a_tag(name: str) -> str:
-    if not _REPOSITORY.fullmatch(name):
-        needed = "needed small letters and digits with single '_', '.' or '-' between them"
-        raise ValueError(f"got {name!r}; {needed}, as Docker's names have")
-    return name
-
-
-ImageName = Annotated[Name, AfterValidator(_part_of_a_tag)]
+ImageName = Annotated[
+    str,
+    Matching(
+        r"(?=.{2,63}$)[a-z0-9]+([._-][a-z0-9]+)*",
+        "2 to 63 letters: small letters and digits with single '_', '.' or '-' between them, as"
+        " Docker's names have",
+    ),
+]
 Url = Annotated[
     str,
     Field(max_length=500),
@@ -92,10 +84,9 @@ DriverVersion = Annotated[
 PathInside = Annotated[
     str,
     Matching(
-        r"[A-Za-z0-9_.][A-Za-z0-9_./+-]*",
-        "a path inside the repository, without blanks or shell characters",
+        r"(?!(.*/)?\.{0,2}(/|$))[A-Za-z0-9_.][A-Za-z0-9_./+-]*",
+        "a path inside the repository, without '..', '.', '//', blanks or shell characters",
     ),
-    AfterValidator(_leads_down),
 ]
 
 
@@ -161,18 +152,18 @@ class Image(Noun):
     """The extra of this package that brings those modules."""
     python: ProgramName = "python"
     """The interpreter, inside the image."""
-    code: NodePath = "/workspace"
+    code: AbsolutePath = "/workspace"
     """The program's folder inside the image."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of a workload that this image decides, such as the release of its program;
     playbooks that say otherwise are refused."""
     driver: DriverVersion | None = None
     """The oldest NVIDIA driver that it runs on."""
+    ofed: Ofed | None = None
+    """The source of MLNX_OFED, which is used only if ``infiniband`` says so."""
     infiniband: Literal["mlnx_ofed", "distribution", "none"] = "none"
     """User space for InfiniBand to install: that of ``ofed``, the distribution's, or no other
     than what the base has."""
-    ofed: Ofed | None = None
-    """The source of MLNX_OFED, which is used only if ``infiniband`` says so."""
     apt: Apt = Field(default_factory=Apt)
     """Packages of the image's distribution."""
     pip: tuple[Requirement, ...] = ()
@@ -186,6 +177,13 @@ class Image(Noun):
     source: Source | None = None
     """The benchmark's code; else it lies beside this file."""
 
+    @field_validator("infiniband")
+    @classmethod
+    def _ofed_has_a_source(cls, value: str, info: ValidationInfo) -> str:
+        if value == "mlnx_ofed" and info.data.get("ofed") is None:
+            raise ValueError("mlnx_ofed; needed `ofed: {url: ..., version: ...}` beside it")
+        return value
+
     @property
     def packages(self) -> tuple[str, ...]:
         """Return the distribution's packages to install, depending on ``infiniband``."""
@@ -195,7 +193,6 @@ class Image(Noun):
 
     @property
     def ofed_url(self) -> str | None:
-        """Return the URL of MLNX_OFED, None if the image does not contain it."""
         return self.ofed.url if self.ofed and self.infiniband == "mlnx_ofed" else None
 
     @property
@@ -217,22 +214,6 @@ class Image(Noun):
                     f"{key} is left to whoever uses this image; needed `{key}:` in a copy of this"
                     " folder, in images/ where you work",
                 )
-
-    def conflicts(self) -> Iterator[Conflict]:
-        """Yield everything about this image that cannot hold together."""
-        for index, before in repeated([file_name(url) for url in self.parts]).items():
-            name = file_name(self.parts[index])
-            yield Conflict(
-                ("wheels",),
-                f"{name!r} is the name of {self.parts[before]} too; needed each file name once",
-            )
-        if self.infiniband == "mlnx_ofed" and self.ofed is None:
-            yield Conflict(
-                ("infiniband",),
-                "mlnx_ofed without `ofed:`; needed `ofed: {url: ..., version: ...}` beside it",
-            )
-        if self.code.startswith("~"):
-            yield Conflict(("code",), f"got {self.code!r}; needed an absolute path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +248,6 @@ def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str
     return f"sha256:{hashlib.sha256(plain.encode()).hexdigest()}"
 
 
-def lock_file_name(inventory: str) -> str:
-    """Return the name of the lock file beside an inventory of that file name."""
-    return f"{inventory.removesuffix('.yaml')}.lock.json"
-
-
 class LockFile(Noun):
     """The validated lock file; its JSON is also YAML, and read as strictly."""
 
@@ -296,6 +272,3 @@ class LockFile(Noun):
     def text(self) -> str:
         """Return the content of the lock file, sorted so that its diffs are small."""
         return json.dumps(self.model_dump(), indent=2, sort_keys=True) + "\n"
-
-
-EMPTY_LOCK = LockFile(version=1)

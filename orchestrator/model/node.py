@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from orchestrator.model.plan import Seat
 from orchestrator.model.text import (
@@ -10,6 +10,7 @@ from orchestrator.model.text import (
     Count,
     DataPath,
     Fingerprint,
+    FolderPath,
     Jump,
     Mirror,
     Name,
@@ -31,13 +32,22 @@ class Container(Noun):
     """Shared memory of a container, for data loaders and NCCL."""
     ulimits: dict[Ulimit, Limit] = Field(default_factory=dict)
     """Limits inside a container; -1 is none. InfiniBand needs memlock: -1."""
-    privileged: bool = False
-    """Let containers do everything on the node; needs a reason."""
     reason: Words | None = None
     """The reason for privileged containers; shown in the report."""
+    privileged: bool = False
+    """Let containers do everything on the node; needs a reason."""
     gpu_access: Literal["auto", "cdi", "runtime", "gpus", "none"] = "auto"
     """Access of containers to GPUs: what the engine has, a CDI device, the nvidia runtime,
     Docker's --gpus, or not at all."""
+
+    @field_validator("privileged")
+    @classmethod
+    def _for_a_reason(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and not info.data.get("reason"):
+            raise ValueError(
+                "privileged containers without a reason; needed `reason:` beside `privileged:`"
+            )
+        return value
 
 
 class Registry(Noun):
@@ -66,6 +76,19 @@ MOST_GPUS = 64
 SLURM = "slurm"
 
 
+def _differ(indices: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(indices)) < len(indices):
+        raise ValueError(f"got {[*indices]}; needed each index once")
+    return indices
+
+
+Indices = Annotated[
+    tuple[Annotated[int, Field(ge=0, le=MOST_GPUS - 1)], ...],
+    Field(min_length=1),
+    AfterValidator(_differ),
+]
+
+
 class Gpus(Noun):
     """The GPUs of a node, as they must be found there."""
 
@@ -73,7 +96,7 @@ class Gpus(Noun):
     """Number of GPUs of the node."""
     model: Words | None = None
     """The product name that nvidia-smi prints."""
-    use: tuple[int, ...] | None = None
+    use: Indices | None = None
     """Indices of the GPUs that may be used, in the order of use; else the first by index."""
 
 
@@ -118,7 +141,7 @@ class Settings(Noun):
     """Use ``sudo -n`` to reach Docker."""
     known_hosts: NodePath | None = None
     """File of trusted host keys on this machine; ~/.ssh/known_hosts by default."""
-    folder: DataPath | None = None
+    folder: FolderPath | None = None
     """The folder of attempts on the node; /var/tmp/dlperf-USER by default."""
 
 
@@ -147,7 +170,7 @@ class Node(NodeEntry):
     agent: bool = False
     sudo: bool = False
     known_hosts: NodePath = "~/.ssh/known_hosts"
-    folder: DataPath
+    folder: FolderPath
 
     @property
     def is_here(self) -> bool:
@@ -161,7 +184,6 @@ class Node(NodeEntry):
 
     @property
     def in_container(self) -> bool:
-        """Return True if its tasks run in containers."""
         return self.runtime != "process"
 
     @property

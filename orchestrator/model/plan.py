@@ -144,5 +144,4 @@ class Plan:
         }
 
     def only(self, trials: tuple[Trial, ...]) -> "Plan":
-        """Return a copy of the plan with these trials."""
         return replace(self, trials=trials)

@@ -1,7 +1,9 @@
 """Which process it is, whatever becomes of its pid, and what it holds."""
 
 import json
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
+
+from orchestrator.model.text import shape
 
 _STATE, _STARTED = 0, 19  # fields of /proc/PID/stat, counted from behind the name
 
@@ -46,17 +48,14 @@ class Holder:
     def read(cls, text: str) -> "Holder | None":
         """Parse the output of ``record``; None for an incomplete line, or one of another origin."""
         try:
-            fields = json.loads(text)
-            process = ProcessIdentity(**fields.pop("process"))
-            holder = cls(process, **fields)
-            words = (*astuple(process)[::2], process.boot, holder.user, holder.since, holder.folder)
-            is_ours = isinstance(process.pid, int) and "".join(words).isprintable()
-        except (ValueError, TypeError, KeyError, AttributeError):
+            holder = shape(cls).validate_json(text, strict=True)
+        except ValueError:
             return None
-        return holder if is_ours else None
+        process = holder.process
+        words = (process.host, process.started, process.boot, holder.user, holder.since)
+        return holder if "".join((*words, holder.folder)).isprintable() else None
 
     def record(self) -> str:
-        """Return all fields in one line of JSON."""
         return json.dumps(asdict(self))
 
     def __str__(self) -> str:

@@ -177,7 +177,6 @@ class Report:
 
     @property
     def trials(self) -> tuple[Measurement, ...]:
-        """Return the trials of all results, then those of the canary."""
         of_results = (trial for result in self.results for trial in result.trials)
         return (*of_results, *(self.canary.trials if self.canary else ()))
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from orchestrator.model.case import Case
-from orchestrator.model.log import Rule
+from orchestrator.model.log import Rule, Trace
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import Energy, HeldClocks, MachineState
-from orchestrator.model.trace import Trace
 
 NOT_NEEDED = "not-needed"
 """The state of a trial that was not run, since its case had settled."""
@@ -141,12 +140,10 @@ class Result:
 
     @property
     def valid(self) -> list[Measurement]:
-        """Return the valid trials."""
         return [trial for trial in self.trials if trial.state == "valid"]
 
     @property
     def median(self) -> float | None:
-        """Return the median of their throughputs; None without a valid trial."""
         return self.statistics.median if self.statistics else None
 
     @property

@@ -129,12 +129,10 @@ class DockerFacts:
     gpu_hook: bool
     toolkit: str | None
     runc: str | None
-    storage_driver: str
     root_dir: str
     free_mib: int | None
     logging_driver: str
     log_opts: Mapping[str, str] | None
-    live_restore: bool
     proxies: tuple[str, ...]
 
     @property
@@ -213,7 +211,6 @@ class ImageRecord:
     ids: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, node: str) -> str:
-        """Return the image's id on a node."""
         return self.ids.get(node, self.id)
 
 
@@ -256,21 +253,14 @@ class Site:
         return len(set(boots)) < len(boots)
 
 
-REMEDIES = {
-    "ABSENT": ("DOCKER-MISSING", "install Docker, or use runtime: process"),
-    "HUNG": ("DOCKER-HUNG", "restart the engine (systemctl restart docker)"),
-    "DENIED": (
-        "DOCKER-PERM",
-        "put {user} into the group docker, or say `sudo: true` where sudo -n docker works",
-    ),
-    "DOWN": ("DOCKER-DOWN", "start the engine (systemctl start docker)"),
-    "FOREIGN": (
-        "DOCKER-FOREIGN",
-        "let `docker` on the node reach the node's own Docker (no podman-docker, no rootless one,"
-        " no DOCKER_HOST or context of another machine), or use runtime: process",
-    ),
+DOCKER_CODES = {
+    "ABSENT": "DOCKER-MISSING",
+    "HUNG": "DOCKER-HUNG",
+    "DENIED": "DOCKER-PERM",
+    "DOWN": "DOCKER-DOWN",
+    "FOREIGN": "DOCKER-FOREIGN",
 }
-"""The finding's code and the fix, for each kind of silence."""
+"""The finding's code for each kind of an engine's silence."""
 
 # The first that matches counts. Sources: podman 4.3.1 of Debian 12 with podman-docker; CLIs 20.10
 # and 28.2.2; since 29 the client's words are others (moby/moby, client/request.go).
@@ -291,6 +281,6 @@ _KINDS = (
 
 
 def kind_of_silence(said: str) -> str:
-    """Return a key of ``REMEDIES`` for what the docker command printed; empty if unknown."""
+    """Return a key of ``DOCKER_CODES`` for what the docker command printed; empty if unknown."""
     words = " ".join(said.split()).rstrip(".")
     return next((kind for words_of, kind in _KINDS if re.search(words_of, words, re.I)), "")

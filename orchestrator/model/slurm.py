@@ -2,40 +2,52 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from orchestrator.model.text import Conflict, Count, Matching, Name, Noun
+from pydantic import AfterValidator
 
-_TIME = r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,3}):(?P<minutes>\d{2}):(?P<seconds>\d{2})"
-_ARGUMENT = r"--?[A-Za-z][A-Za-z0-9-]*(=[^\n\0]*)?"
-Walltime = Annotated[str, Matching(_TIME, "a time such as '04:00:00' or '1-00:00:00', in quotes")]
-Argument = Annotated[
-    str, Matching(_ARGUMENT, "an option of sbatch in one word, such as --qos=high")
-]
+from orchestrator.model.text import Count, Matching, Name, Noun
+
+_TIME = r"([0-9]{1,3}-)?[0-9]{1,3}:[0-9]{2}:[0-9]{2}"
 
 # Options that say what the program says itself; another value would break a promise of it.
-OURS = {
-    "account": "account", "A": "account", "partition": "partition", "p": "partition",
-    "time": "time", "t": "time", "nodes": "nodes", "N": "nodes",
-}  # fmt: skip
-NOT_GIVEN = (
-    "array", "a", "begin", "b", "chdir", "D", "comment", "dependency", "d", "error", "e", "export",
-    "input", "i", "job-name", "J", "kill-on-invalid-dep", "no-kill", "k", "no-requeue", "ntasks",
-    "n", "ntasks-per-node", "open-mode", "output", "o", "parsable", "requeue", "signal",
-    "test-only", "wait", "W", "wrap",
-)  # fmt: skip
+OURS = frozenset((
+    "account", "A", "array", "a", "begin", "b", "chdir", "D", "comment", "dependency", "d", "error",
+    "e", "export", "input", "i", "job-name", "J", "kill-on-invalid-dep", "no-kill", "k", "nodes",
+    "N", "no-requeue", "ntasks", "n", "ntasks-per-node", "open-mode", "output", "o", "parsable",
+    "partition", "p", "requeue", "signal", "test-only", "time", "t", "wait", "W", "wrap",
+))  # fmt: skip
+
+# Of a job's time, beside what a trial may take: until its nodes have been looked at, and for ending
+# what runs in good order.
+BEGIN_S, END_S = 60, 90
+
+
+def _not_ours(argument: str) -> str:
+    if argument.partition("=")[0].lstrip("-") in OURS:
+        raise ValueError(
+            f"{argument} is an option that this program gives sbatch itself; needed none, or the"
+            " key of that name under slurm"
+        )
+    return argument
+
+
+Walltime = Annotated[str, Matching(_TIME, "a time such as '04:00:00' or '1-00:00:00', in quotes")]
+Argument = Annotated[
+    str,
+    Matching(
+        r"--?[A-Za-z][A-Za-z0-9-]*(=[^\n\0]*)?",
+        "an option of sbatch in one word, such as --qos=high",
+    ),
+    AfterValidator(_not_ours),
+]
 
 # Variables by which a user's shell gives options to Slurm's commands: SBATCH_TIMELIMIT counts more
 # than the script's line, SQUEUE_USERS hides jobs, SLURM_LABELIO changes what srun prints.
 _OPTION = re.compile(r"(SBATCH|SCANCEL|SCONTROL|SINFO|SLURM|SQUEUE|SRUN)_")
 _WHICH_SLURM = ("SLURM_CLUSTERS", "SLURM_CONF", "SLURM_JWT", "SBATCH_ACCOUNT", "SLURM_ACCOUNT")
-
-LEAST_S = 300
-# Of a job's time, beside what a trial may take: until its nodes have been looked at, and for ending
-# what runs in good order.
-BEGIN_S, END_S = 60, 90
 
 # As in `gpu:h100:8(S:0-1),nvme:1`, `gpu:8`.
 _GPUS = re.compile(r"(?:^|,)gpu:(?:[^:,()]+:)*(\d+)")
@@ -76,16 +88,13 @@ class Slurm(Noun):
     """Further options of sbatch, one word each."""
 
     def asks(self, options: tuple[str, ...]) -> bool:
-        """Return True if one of these options is among the further ones."""
         return any(argument.partition("=")[0].lstrip("-") in options for argument in self.extra)
 
     @property
     def time_s(self) -> int:
-        """Return the time limit in seconds."""
-        match = re.fullmatch(_TIME, self.time)
-        assert match is not None
-        hours = 24 * int(match["days"] or 0) + int(match["hours"])
-        return (60 * hours + int(match["minutes"])) * 60 + int(match["seconds"])
+        days, _, clock = self.time.rpartition("-")
+        hours, minutes, seconds = map(int, clock.split(":"))
+        return ((24 * int(days or 0) + hours) * 60 + minutes) * 60 + seconds
 
     def shortage(self, time_limit_s: float) -> tuple[str, str] | None:
         """Return why no trial fits into a job's time, and what to write; None where one fits.
@@ -103,27 +112,6 @@ class Slurm(Noun):
         )
         time, fits_s = walltime(60 * math.ceil(needed_s / 60)), self.time_s - BEGIN_S - END_S
         return seen, f'write slurm.time: "{time}" or more, or method.time_limit_s: {fits_s} or less'
-
-    def conflicts(self) -> Iterator[Conflict]:
-        """Yield everything about these settings that cannot hold together."""
-        if self.time_s < LEAST_S:
-            yield Conflict(
-                ("slurm", "time"),
-                f"time is {self.time}; needed at least 00:05:00, of which the last two minutes are"
-                " for ending in good order",
-            )
-        for index, argument in enumerate(self.extra):
-            name = argument.partition("=")[0].lstrip("-")
-            if name in OURS:
-                yield Conflict(
-                    ("slurm", "extra", index),
-                    f"{argument} sets {OURS[name]} again; needed `{OURS[name]}:` under slurm",
-                )
-            elif name in NOT_GIVEN:
-                yield Conflict(
-                    ("slurm", "extra", index),
-                    f"{argument} is an option that this program gives sbatch itself; needed none",
-                )
 
 
 # Words of a node's state with which Slurm starts no job there, as in `IDLE+DRAIN`, `DOWN*`.
@@ -152,7 +140,6 @@ class SlurmNode:
 
     @classmethod
     def of(cls, record: Mapping[str, str]) -> "SlurmNode":
-        """Return the node of a record."""
         name = record["nodename"]
         return cls(
             name=name,
@@ -180,14 +167,14 @@ _REASON = re.compile(r"\bReason=(.*?)\s*(?:\[[^\]]*\]|$)")
 
 
 def records(output: str, first: str) -> list[dict[str, str]]:
-    """Return the records of ``scontrol show``, with or without ``-o``, or of lines of slurm.conf.
+    """Return the records of ``scontrol show``, with or without ``-o``.
 
     Args:
         first: the key that begins a record, in lower case, as all keys of the answer are.
     """
     found: list[dict[str, str]] = []
-    for line in output.replace("\\\n", " ").splitlines():
-        pairs = [] if line.lstrip().startswith("#") else _PAIR.findall(line)
+    for line in output.splitlines():
+        pairs = _PAIR.findall(line)
         if pairs and pairs[0][0].casefold() == first:
             found.append({})
         if pairs and found:

@@ -129,7 +129,6 @@ class History:
         return tuple(it for it in sorted({*self.begun, *bound}) if it not in self.closed)
 
     def add(self, event: Event) -> None:
-        """Add what happened to an attempt."""
         if isinstance(event, Intent):
             self.begun[event.attempt] = event.at
         elif isinstance(event, Ended):
@@ -142,7 +141,6 @@ class History:
 
 
 def by_trial(events: Iterable[Event]) -> dict[str, History]:
-    """Build the histories of trials from events, by trial name."""
     histories: dict[str, History] = {}
     for event in events:
         histories.setdefault(event.trial, History()).add(event)

@@ -3,7 +3,7 @@
 import ipaddress
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema, core_schema
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 HOST = rf"(?!.{{254}}){_LABEL}(\.{_LABEL})*"
 USER = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}"
-_BRACKETS = re.compile(r"\[([^\[\]]*)\](.*)")  # such as [fd00::1]:22
+_PLACE = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]*))(?::([0-9]{1,5}))?")  # gpu01:22, [fd00::1]:22
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,43 +60,30 @@ def split_port(place: str) -> tuple[str, int | None]:
     """
     if ip(place):
         return place, None
-    brackets = _BRACKETS.fullmatch(place)
-    host = brackets[1] if brackets else place.partition(":")[0]
-    rest = brackets[2] if brackets else place.removeprefix(host)
-    if not rest:
-        return host, None
-    if not re.fullmatch(r":[0-9]{1,5}", rest) or not 1 <= int(rest[1:]) <= 65535:
+    parts = _PLACE.fullmatch(place)
+    if parts is None or not 1 <= int(parts[3] or 1) <= 65535:
         needed = "host:port, or [address]:port for IPv6, the port from 1 to 65535"
         raise ValueError(f"got {place!r}; needed {needed}")
-    return host, int(rest[1:])
+    return parts[1] or parts[2], int(parts[3]) if parts[3] else None
 
 
 def parse_host(text: str) -> str:
-    """Return an address in its shortest spelling, or a host name as DNS has it.
-
-    A dot at the name's end is dropped, and letters beyond ASCII are encoded (IDNA).
+    """Return an address in its shortest spelling, or a host name of DNS.
 
     Raises:
         ValueError: what was seen; what was needed.
     """
-    address = ip(text)
-    if address is not None and not address.is_multicast:
+    if (address := ip(text)) and not address.is_multicast:
         return str(address)
-    name = text.removesuffix(".")
-    try:
-        name = name if name.isascii() else name.encode("idna").decode()
-    except UnicodeError:
-        name = ""
-    if not re.fullmatch(HOST, name) or re.fullmatch(r"[0-9.]+", name):
+    if not re.fullmatch(HOST, text) or re.fullmatch(r"[0-9.]+", text):
         without = ", in whose name is no '_'; give its IP address" if "_" in text else ""
         raise ValueError(f"got {text!r}; needed an IP address or a host name{without}")
-    return name
+    return text
 
 
 def ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Return the address that a text is, None for a name; IPv4 in the form of IPv6 is IPv4."""
-    zone = text.partition("%")[2]  # such as fe80::1%eth0
-    if zone and not re.fullmatch(r"[A-Za-z0-9_.-]+", zone):
+    if not re.fullmatch(r"[A-Za-z0-9_.:%-]+", text):  # behind % may be anything: fe80::1%eth0
         return None
     try:
         found = ipaddress.ip_address(text)
@@ -109,14 +96,9 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{1,62}"
 _RANGE = r"\[[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\]"
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 _ENDPOINT = rf"{HOST}(:{_PORT})?"
-_PATH = r"~?/[A-Za-z0-9_./@+=-]*"
-_PROGRAM = r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*"
-_MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
-_FINGERPRINT = r"SHA256:[A-Za-z0-9+/]{43}=?"
+_PATH = r"(/(?!\.\.(/|$))[A-Za-z0-9_.@+=-]*)+"
 _REPOSITORY = r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)+"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
-_REFERENCE = rf"{_REPOSITORY}:{_TAG}"
-_SIZE = r"[1-9][0-9]*[kmgt]?"
 _TOO_MUCH = ("/", "/~", "/bin", "/dev", "/home", "/lib", "/opt", "/root", "/sbin", "/usr", "/var")
 _OF_THE_SYSTEM = ("/boot", "/etc", "/proc", "/run", "/sys", "/var/lib/docker", "/var/run")
 _PLACEMENT = r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})"
@@ -177,12 +159,6 @@ def _short(text: str) -> str:
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
-def _no_upward_steps(text: str) -> str:
-    if ".." in text.split("/"):
-        raise ValueError(f"got {_short(text)}; needed a path without '..'")
-    return text
-
-
 def _no_folder_of_the_system(text: str) -> str:
     folder = posixpath.normpath(f"/{text.lstrip('/')}")
     if folder in _TOO_MUCH or any(f"{folder}/".startswith(f"{top}/") for top in _OF_THE_SYSTEM):
@@ -191,10 +167,8 @@ def _no_folder_of_the_system(text: str) -> str:
 
 
 def _address(text: str) -> str:
-    host, address = parse_host(text), ip(text)
-    if address is None and host != text:  # a dot at its end, or letters beyond ASCII
-        raise ValueError(f"got {_short(text)}; needed {host}")
-    if address is not None and address.version == 6 and address.is_link_local:
+    parse_host(text)
+    if (address := ip(text)) and address.is_link_local and address.version == 6:
         raise ValueError(
             f"got {_short(text)}; needed an IP address or a host name that means the same on every"
             " machine, which no link-local one does"
@@ -230,21 +204,41 @@ Address = Annotated[
 ]
 NodePath = Annotated[
     str,
-    Matching(_PATH, "a path that begins with '/' or '~/' and has no blanks or shell characters"),
-    AfterValidator(_no_upward_steps),
+    Matching(
+        f"~?{_PATH}",
+        "a path that begins with '/' or '~/', without '..', and has no blanks or shell characters",
+    ),
+]
+AbsolutePath = Annotated[
+    str, Matching(_PATH, "an absolute path without '..' that has no blanks or shell characters")
 ]
 DataPath = Annotated[NodePath, AfterValidator(_no_folder_of_the_system)]
-ProgramName = Annotated[str, Matching(_PROGRAM, "a program's name or path, without blanks")]
-Module = Annotated[str, Matching(_MODULE, "a Python module, such as torch.distributed")]
+FolderPath = Annotated[AbsolutePath, AfterValidator(_no_folder_of_the_system)]
+ProgramName = Annotated[
+    str, Matching(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*", "a program's name or path, without blanks")
+]
+Module = Annotated[
+    str,
+    Matching(
+        r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*",
+        "a Python module, such as torch.distributed",
+    ),
+]
 Jump = Annotated[
     str,
     Matching(rf"({USER}@)?({HOST}|\[?[0-9A-Fa-f:.]+\]?)(:{_PORT})?", "[user@]host[:port]"),
     AfterValidator(_jump),
 ]
 Mirror = Annotated[str, Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
-Fingerprint = Annotated[str, Matching(_FINGERPRINT, "SHA256: and the 43 characters of a host key")]
+Fingerprint = Annotated[
+    str, Matching(r"SHA256:[A-Za-z0-9+/]{43}=?", "SHA256: and the 43 characters of a host key")
+]
 ImageReference = Annotated[
-    str, Matching(_REFERENCE, "registry/repository:tag, without a digest (the lock holds digests)")
+    str,
+    Matching(
+        rf"{_REPOSITORY}:{_TAG}",
+        "registry/repository:tag, without a digest (the lock holds digests)",
+    ),
 ]
 ImageChoice = Annotated[
     str,
@@ -254,7 +248,9 @@ ImageChoice = Annotated[
         " REGISTRY/REPOSITORY@TAG",
     ),
 ]
-Size = Annotated[str, Matching(_SIZE, "a whole number with k, m, g or t, such as 16g")]
+Size = Annotated[
+    str, Matching(r"[1-9][0-9]*[kmgt]?", "a whole number with k, m, g or t, such as 16g")
+]
 
 
 def size_bytes(size: Size) -> int:
@@ -274,7 +270,6 @@ Scalar = bool | int | float | str
 
 
 def is_name(text: str) -> bool:
-    """Return True if the text could be a ``Name``."""
     return re.fullmatch(_NAME, text) is not None
 
 
@@ -282,17 +277,6 @@ def nodes_and_gpus(placement: str) -> tuple[int, int]:
     """Return the numbers of nodes and of GPUs per node of a placement such as ``4x8``."""
     nodes, _, gpus = placement.partition("x")
     return int(nodes), int(gpus)
-
-
-def repeated(names: Sequence[str]) -> dict[int, int]:
-    """Map the index of each repeated name, ignoring case, to the index of its first use."""
-    first: dict[str, int] = {}
-    again: dict[int, int] = {}
-    for index, name in enumerate(names):
-        before = first.setdefault(name.casefold(), index)
-        if before != index:
-            again[index] = before
-    return again
 
 
 T = TypeVar("T")
@@ -325,5 +309,4 @@ EnvValue = EnvText | int
 
 
 def env_texts(env: Mapping[str, EnvValue]) -> dict[str, str]:
-    """Return the variables as texts, as a program receives them."""
     return {name: str(value) for name, value in env.items()}

@@ -11,10 +11,9 @@ from orchestrator.model.plan import Placement, Seat
 from orchestrator.model.text import Conflict, EnvValue, env_texts
 from orchestrator.workloads import Workload
 
-# By words between underscores: TOKENIZERS_PARALLELISM and KEYBOARD are no secrets.
-_SECRET = re.compile(
-    r"(?i)passw|passphrase|secret|credential|[a-z0-9]token(_|$)"
-    r"|(^|_)(tokens?|keys?|apikey|pass|pwd|auth|authorization|bearer|cookie|sas)(_|$)"
+# By words between underscores: KEYBOARD is no secret.
+_LIKE_SECRETS = re.compile(
+    r"(?i)(^|_)(tokens|keys?|apikey|pass|pwd|auth|authorization|bearer|cookie|sas)(_|$)"
 )
 # As of a proxy: http://name:password@proxy.example:3128.
 _PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s]+@")
@@ -48,7 +47,7 @@ def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
     """Yield variables that look like secrets, or that this program sets."""
     for name, value in given.items():
         text = ""
-        if _SECRET.search(name):
+        if words.is_secret([name]) or _LIKE_SECRETS.search(name):
             text = f"{name} is named like a secret, and {_SHOWN}"
         elif _PASSWORD.search(str(value)):
             text = f"{name} holds an address with a password, and {_SHOWN}"

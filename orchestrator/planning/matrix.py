@@ -41,7 +41,7 @@ def conflicts(
         cluster: where it is to run; None leaves out what depends on a cluster.
         chosen: the cases that are to run there; None for all.
     """
-    conflicts = [*experiment.conflicts(), *environment.refused(experiment.env)]
+    conflicts = [*environment.refused(experiment.env)]
     conflicts += _method(experiment.method, workload)
     conflicts += _params(experiment, workload.params)
     trials = _count(experiment) * experiment.method.most

@@ -55,12 +55,10 @@ class _Info(BaseModel):
     """The keys of ``docker info`` that count here; absent ones are as the engine's zero value."""
 
     server_version: str = Field("", alias="ServerVersion")
-    driver: str = Field("", alias="Driver")
     root_dir: str = Field("", alias="DockerRootDir")
     runtimes: dict[str, object] | None = Field(None, alias="Runtimes")
     cdi_folders: list[str] | None = Field(None, alias="CDISpecDirs")
     logging_driver: str = Field("", alias="LoggingDriver")
-    live_restore: bool = Field(False, alias="LiveRestoreEnabled")
     security: list[str] | None = Field(None, alias="SecurityOptions")
     http_proxy: str = Field("", alias="HttpProxy")
     https_proxy: str = Field("", alias="HttpsProxy")
@@ -146,12 +144,10 @@ def _facts(info: _Info, api_version: str, runc: str | None, beside: str) -> Dock
         gpu_hook="hook" in values,
         toolkit=toolkit[1] if toolkit else None,
         runc=runc,
-        storage_driver=info.driver,
         root_dir=values.get("root", [info.root_dir])[0],
         free_mib=None if free_kib is None else free_kib // 1024,
         logging_driver=info.logging_driver,
         log_opts=log_opts,
-        live_restore=info.live_restore,
         # Names only: the values may hold passwords.
         proxies=tuple(name for name, value in proxies.items() if value),
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from orchestrator import errors
-from orchestrator.model.health import HcaHealth, HealthFacts, Xid
+from orchestrator.model.facts import HcaHealth, HealthFacts, Xid
 from orchestrator.probes import Probe, number, read_values
 
 COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors")

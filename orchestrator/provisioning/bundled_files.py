@@ -8,7 +8,7 @@ from orchestrator import disk, errors
 from orchestrator.console import Voice
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
-from orchestrator.model.bundle import BundledDownload, BundledImage, FileSeen
+from orchestrator.model.bundle import BundledDownload, BundledImage
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord
 
@@ -41,7 +41,7 @@ def image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> Bund
             voice.working(f"save {record.tag}: {came // MIB} MiB")
             yield piece
 
-    seen = _write(show(source.save(record.tag)), folder / file)
+    sha256, size = _write(show(source.save(record.tag)), folder / file)
     return BundledImage(
         name=record.name,
         tag=record.tag,
@@ -51,8 +51,8 @@ def image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> Bund
         base_digest=record.base_digest,
         inputs=record.inputs_digest,
         file=file,
-        sha256=seen.sha256,
-        size=seen.size,
+        sha256=sha256,
+        size=size,
     )
 
 
@@ -72,11 +72,12 @@ def download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> Bun
     file = f"downloads/{sha256[7:23]}-{file_name(url).replace('+', '_')[-100:]}"
     source = kept.fetch(url, sha256)
     with disk.on_disk(source), open(source, "rb") as content:
-        seen = _write(iter(lambda: content.read(MIB), b""), folder / file)
-    return BundledDownload(url=url, sha256=seen.sha256, file=file, size=seen.size)
+        _, size = _write(iter(lambda: content.read(MIB), b""), folder / file)
+    return BundledDownload(url=url, sha256=sha256, file=file, size=size)
 
 
-def _write(pieces: Iterable[bytes], path: Path) -> FileSeen:
+def _write(pieces: Iterable[bytes], path: Path) -> tuple[str, int]:
+    """Write a file and return its digest and its size in bytes."""
     digest, size = hashlib.sha256(), 0
     disk.remove_unfinished(path.parent.glob(f"{path.name}.*.new"))
     with disk.on_disk(path), disk.replacing(path) as file:
@@ -84,4 +85,4 @@ def _write(pieces: Iterable[bytes], path: Path) -> FileSeen:
             digest.update(piece)
             size += len(piece)
             file.write(piece)
-    return FileSeen(f"sha256:{digest.hexdigest()}", size)
+    return f"sha256:{digest.hexdigest()}", size

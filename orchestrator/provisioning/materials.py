@@ -10,7 +10,7 @@ from orchestrator.files import downloads, yaml_reader
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.model.bundle import FILE_NAME, Bundle
-from orchestrator.model.image import EMPTY_LOCK, LockFile, lock_file_name
+from orchestrator.model.image import LockFile
 from orchestrator.state import lock as lock_files
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
@@ -76,7 +76,7 @@ def begin(
     if bundled is not None:
         document = yaml_reader.read(bundled / FILE_NAME)
         bundle = yaml_reader.validated(document, Bundle)
-        if damages := bundle.damages(downloads.present(bundled, bundle.files)):
+        if damages := downloads.find_damages(bundled, bundle.files):
             raise errors.ImageError(
                 f"the bundle in {bundled} is damaged: {'; '.join(damages)}",
                 code="BUNDLE-DAMAGED",
@@ -116,7 +116,7 @@ def lock(inventory: Path) -> LockFile:
     path = _lock_path(inventory)
     with disk.on_disk(path):
         if not disk.is_there(path):
-            return EMPTY_LOCK
+            return LockFile(version=1)
     return yaml_reader.validated(yaml_reader.read(path), LockFile)
 
 
@@ -134,4 +134,4 @@ def keep_lock(preparing: Preparing) -> None:
 
 
 def _lock_path(inventory: Path) -> Path:
-    return inventory.with_name(lock_file_name(inventory.name))
+    return inventory.with_name(f"{inventory.name.removesuffix('.yaml')}.lock.json")

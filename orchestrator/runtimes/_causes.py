@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 
 from orchestrator import errors
-from orchestrator.model.site import REMEDIES, kind_of_silence
+from orchestrator.model import findings
+from orchestrator.model.site import DOCKER_CODES, kind_of_silence
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,9 @@ def silence(text: str, node: str, user: str, sudo: bool) -> errors.UnfitError:
     """
     cause = " ".join(text.split()).rstrip(".")
     kind = kind_of_silence(cause) or "DOWN"
-    code, fix = REMEDIES[kind]
+    code = DOCKER_CODES[kind]
+    fix = findings.describe(code).fix
     if kind == "DENIED":
         cause = f"{user}: {cause}"
         fix = "let this user run docker by `sudo -n` without a password" if sudo else fix
-    return errors.UnfitError(
-        cause or "no answer", code=code, node=node, fix=fix.format(user="this user")
-    )
+    return errors.UnfitError(cause or "no answer", code=code, node=node, fix=fix)

@@ -17,7 +17,8 @@ import urllib3
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_ANSWER_S, PATIENCE, Patience
-from orchestrator.model.site import REMEDIES, kind_of_silence
+from orchestrator.model import findings
+from orchestrator.model.site import kind_of_silence
 from orchestrator.retries import ENGINE
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes._dial import MOST_STREAMS, DialAdapter
@@ -238,12 +239,11 @@ class Engine:
             NodeError: the node is silent too.
         """
         self._transport.run(("true",), timeout_s=min(ENGINE_ANSWER_S, self.patience.answer_s))
-        code, fix = REMEDIES["HUNG"]
         return errors.UnfitError(
             f"Docker or containerd does not answer within {limit_s:g} s; the node does",
-            code=code,
+            code="DOCKER-HUNG",
             node=self.node,
-            fix=f"{fix}; its log: journalctl -u docker -u containerd",
+            fix=findings.describe("DOCKER-HUNG").fix,
         )
 
 

@@ -56,7 +56,7 @@ def bundle(
     files = [bundled_files.download(kept, folder, url, lock.downloads.get(url)) for url in urls]
     made = Bundle(version=1, created=now(), images=tuple(parts), downloads=tuple(files))
     write(folder / FILE_NAME, made.text().encode())
-    size = sum(seen.size for seen in made.files.values())
+    size = sum(part.size for part in (*parts, *files))
     voice.result(
         f"{words.count(len(parts), 'image')} and {words.count(len(files), 'download')},"
         f" {words.size(size)}, in {folder}"

@@ -148,7 +148,7 @@ def _list_hosts(
     ]
     if not found:
         raise errors.UsageError(
-            "no host is named",
+            "; ".join(reasons) or "no host is named",
             code="HOST",
             fix="name hosts, or give --hostfile, --ansible, --scontrol or --slurm PARTITION",
         )

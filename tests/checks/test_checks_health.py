@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import checks
-from orchestrator.model.facts import Silent
-from orchestrator.model.health import HcaHealth, HealthFacts, Xid
+from orchestrator.model.facts import HcaHealth, HealthFacts, Silent, Xid
 from orchestrator.probes import health
 from tests import SAMPLES
 from tests.checks.facts import FACTS, V100S, cluster, codes, node

@@ -196,12 +196,14 @@ def test_full_disk_is_told(tmp_path: Path) -> None:
         Path("/dev/full").write_bytes(b"x" * 10_000)
 
 
-def test_files_of_a_folder_are_hashed(tmp_path: Path) -> None:
-    """By path, without what is not there and without links."""
+def test_damaged_files_of_a_folder_are_described(tmp_path: Path) -> None:
+    """What is missing, a link or has other bytes is named with what was seen and needed."""
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.tar").write_bytes(CONTENT)
+    (tmp_path / "images" / "b.tar").write_bytes(CONTENT[:-1])
     (tmp_path / "link").symlink_to(tmp_path / "images" / "a.tar")
-    found = downloads.present(tmp_path, ["images/a.tar", "images/b.tar", "link"])
-    assert {name: (seen.sha256, seen.size) for name, seen in found.items()} == {
-        "images/a.tar": (SUM, len(CONTENT))
-    }
+    names = ("images/a.tar", "images/b.tar", "images/c.tar", "link")
+    cut, *missing = downloads.find_damages(tmp_path, dict.fromkeys(names, SUM))
+    assert cut.startswith("images/b.tar has sha256:")
+    assert cut.endswith(f"; needed {SUM}")
+    assert missing == ["images/c.tar is missing", "link is missing"]

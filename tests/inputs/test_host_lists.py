@@ -69,9 +69,7 @@ def test_hostfiles_have_ipv6_addresses() -> None:
 def test_lines_of_a_hostfile_say_users_ports_and_more(tmp_path: Path) -> None:
     """Blanks around the sign; what no inventory holds is named."""
     path = tmp_path / "hostfile"
-    path.write_text(
-        "me@[fd00::1]:2222 slots = 4 max-slots=8\ngpu02 username=you rank=3\ngpu03.lab.:3322\n"
-    )
+    path.write_text("me@[fd00::1]:2222 slots = 4 max-slots=8\nyou@gpu02 rank=3\ngpu03.lab:3322\n")
     found = host_lists.hostfile(path)
     assert found.hosts == [
         DraftNode("fd00--1", "fd00::1", "me", 2222, claimed_gpus=4),
@@ -93,49 +91,12 @@ def test_nodes_of_slurm_come_with_their_gpus() -> None:
     assert one(host_lists.scontrol(line, "it")) == DraftNode("a1", "10.1.1.11", claimed_gpus=8)
 
 
-def test_ranges_of_slurm_are_its_nodes() -> None:
-    """A commented line is no node; in the notation of slurm.conf."""
-    text = (SAMPLES / "slurm_range.conf").read_text()
-    names = [f"ip-10-0-1-{number}" for number in range(6, 13)]
-    assert host_lists.scontrol(text, "it").hosts == [DraftNode(name, name) for name in names]
-
-
-SLURM = """\
-SlurmctldHost=head(10.0.0.1) # NodeName=no[1-2]
-NodeName=DEFAULT Gres=gpu:a100:4
-nodename=a[01-02],b7 \\
-    NodeAddr=10.0.0.[1-3] State=UNKNOWN Reason="x NodeAddr=9.9.9.9"
-NodeName=c1 NodeHostName=c1.lab Gres=gpu:8
-  # NodeName=old
-PartitionName=all Nodes=a[01-02] Comment=NodeName=zz
-"""
-
-
-def test_slurm_conf_says_addresses_and_defaults() -> None:
-    """NodeAddr and NodeHostName have ranges, too; keys in any case; lines that go on."""
-    found = host_lists.scontrol(SLURM, "it")
-    assert [(one.name, one.address, one.claimed_gpus) for one in found.hosts] == [
-        ("a01", "10.0.0.1", 4),
-        ("a02", "10.0.0.2", 4),
-        ("b7", "10.0.0.3", 4),
-        ("c1", "c1.lab", 8),
-    ]
-    assert found.refused == []
-
-
 def test_a_node_of_slurm_that_cannot_be_taken_hides_no_other() -> None:
-    """Ranges that are none or of another length, and names that DNS does not have."""
-    lines = (
-        *("NodeName=a[1-2] NodeAddr=10.0.0.[1-3]", "NodeName=b[x-y]", "NodeName=c_1"),
-        *("NodeName=d_1 NodeAddr=10.0.0.9",),
-    )
-    found = host_lists.scontrol("\n".join(lines), "it")
+    """A name that DNS does not have, beside one with an address."""
+    found = host_lists.scontrol("NodeName=c_1 NodeAddr=c_1\nNodeName=d_1 NodeAddr=10.0.0.9", "it")
     assert [one.name for one in found.hosts] == ["d_1"]
-    assert [text.partition(": ")[2][:35] for text in found.refused] == [
-        "10.0.0.[1-3] stands for 3; needed 2",
-        "[x-y] is no range; needed numbers s",
-        "got 'c_1'; needed an IP address or ",
-    ]
+    (reason,) = found.refused
+    assert reason.startswith("it:c_1: address: got 'c_1'; needed an IP address or ")
 
 
 def test_words_of_the_command_line_are_hosts() -> None:
@@ -219,51 +180,35 @@ COMMON = "ansible_ssh_common_args"
 @pytest.mark.parametrize(
     ("options", "jump", "ignored"),
     [
-        ("-o ProxyJump=me@login:22 -4", "me@login:22", ("-4",)),
-        ("-J gate -C", "gate", ("-C",)),
-        ("-Ju@b", "u@b", ()),
-        ("-o 'proxyjump ssh://u@[fd00::9]:23'", "u@[fd00::9]:23", ()),
-        ("-J a,b", None, ("-J",)),
-        ("-J none -o ProxyCommand=none", None, ()),
-        ("-J a -J b", "a", ()),
-        ('-o ProxyCommand="ssh -W %h:%p -q u@b"', "u@b", ()),
-        ('-oProxyCommand="ssh u@b -qW [%h]:%p -p 2222"', "u@b:2222", ()),
-        ('-o ProxyCommand="exec /usr/bin/ssh -l u -p 23 -W %h:%p b"', "u@b:23", ()),
-        ('-o ProxyCommand="ssh b nc %h %p"', None, ("ProxyCommand",)),
-        (
-            '-o ProxyCommand="ssh -i k -o A=b -W %h:%p b"',
-            "b",
-            ("ProxyCommand's -i", "ProxyCommand's -o"),
-        ),
-        ('-o ProxyCommand="nc -x proxy:1080 %h %p"', None, ("ProxyCommand",)),
-        ('-o ProxyCommand="sshpass -p secret ssh -W %h:%p b"', None, ("ProxyCommand",)),
-        ('-o ProxyCommand="ssh -W %h:%p"', None, ("ProxyCommand",)),
-        ('-o ProxyCommand="ssh -W %h:%p %r@b"', None, ("ProxyCommand",)),
-        ('-o ProxyCommand="ssh --what b"', None, ("ProxyCommand",)),
-        ("-o StrictHostKeyChecking=no -F x", None, ("StrictHostKeyChecking", "-F")),
+        ("-o ProxyJump=me@login:22", "me@login:22", False),
+        ("-J gate -C", "gate", True),
+        ("-Ju@b", "u@b", False),
+        ("-J a,b", None, True),
+        ("-o ProxyJump=none", None, True),
+        ('-o ProxyCommand="ssh -W %h:%p -q u@b"', "u@b", False),
+        ('-oProxyCommand="ssh -q -W %h:%p u@b"', "u@b", False),
+        ('-o ProxyCommand="ssh b nc %h %p"', None, True),
+        ('-o ProxyCommand="sshpass -p secret ssh -W %h:%p b"', None, True),
+        ("-o StrictHostKeyChecking=no -F x", None, True),
     ],
 )
 def test_options_of_ssh_are_taken_or_named(
-    tmp_path: Path, options: str, jump: str | None, ignored: tuple[str, ...]
+    tmp_path: Path, options: str, jump: str | None, ignored: bool
 ) -> None:
-    """A jump host however it is written; what is not taken is told by its name, not its value."""
+    """A jump host as the usual idioms write it; other options are named, not shown."""
     found = one(ansible(tmp_path, f"[all:vars]\n{COMMON}='{options}'\n[gpu]\ngpu01\n"))
-    if "'" in options:
-        found = one(ansible(tmp_path, f'gpu01 {COMMON}="{options}"\n'))
-    assert found.jump == jump
-    assert found.ignored == tuple(f"{COMMON}: {name}" for name in ignored)
+    assert (found.jump, found.ignored) == (jump, (COMMON,) if ignored else ())
 
 
 def test_what_no_inventory_holds_is_named(tmp_path: Path) -> None:
-    """Other options of ssh, other connections, and options that cannot be read."""
+    """Passwords, other options of ssh, and other connections."""
     text = 'gpu01 ansible_ssh_extra_args="-l me -p 23 -q" ansible_password=hunter2\n'
-    options = (f"ansible_ssh_extra_args: {option}" for option in ("-l", "-p", "-q"))
     assert one(ansible(tmp_path, text)) == DraftNode(
-        "gpu01", "gpu01", ignored=("ansible_password", *options)
+        "gpu01", "gpu01", ignored=("ansible_password", "ansible_ssh_extra_args")
     )
     text = (
         "gpu01 ansible_user=you ansible_connection=docker\n"
-        '[all:vars]\nansible_ssh_args = "-l me \'x"\nansible_port = 22 # usual\n'
+        '[all:vars]\nansible_ssh_args = "-l me"\nansible_port = 22 # usual\n'
     )
     assert one(ansible(tmp_path, text)) == DraftNode(
         "gpu01", "gpu01", "you", 22, ignored=("ansible_connection", "ansible_ssh_args")
@@ -278,8 +223,8 @@ def test_what_no_inventory_holds_is_named(tmp_path: Path) -> None:
         ("gpu01 note=\"it's", ":2: No closing quotation"),
         ("gpu[0:3000000]", ":2: 0-3000000 is 3000001 names; needed at most 10000"),
         ("gpu[1:9:2]", ":2: got gpu[1:9:2]; needed a range of numbers"),
-        ("gpu01 ansible_user='{{ who }}'", ":gpu01: ansible_user is a template or encrypted"),
-        ("gpu01 ansible_port=ssh", ":gpu01: got 'port:ssh'; needed host:port"),
+        ("gpu01 ansible_user='{{ who }}'", ":gpu01: user: got '{{ who }}'; needed 2 to 63 letters"),
+        ("gpu01 ansible_port=ssh", ":gpu01: ansible_port is ssh; needed a number"),
         ("gpu_01", ":gpu_01: got 'gpu_01'; needed an IP address or a host name, "),
         ("gpu01 ansible_user=a/b", ":gpu01: user: got 'a/b'; needed 2 to 63 letters"),
         ("gpu01 ansible_host=fe80::1%eth0", ":gpu01: address: got 'fe80::1%eth0'; needed an IP"),
@@ -287,14 +232,12 @@ def test_what_no_inventory_holds_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_host_that_cannot_be_taken_hides_no_other(tmp_path: Path, line: str, seen: str) -> None:
-    """Each is named with its place and why; alone, it is the reason why the list is refused."""
+    """Each is named with its place and why."""
     found = ansible(tmp_path, f"[gpu]\n{line}\ngpu02\n")
     assert [one.name for one in found.hosts] == ["gpu02"]
     (reason,) = found.refused
     assert seen in reason
-    with pytest.raises(errors.UsageError) as refused:
-        ansible(tmp_path, f"[gpu]\n{line}\n")
-    assert (refused.value.cause, refused.value.code) == (reason, "HOST")
+    assert ansible(tmp_path, f"[gpu]\n{line}\n").hosts == []
 
 
 def test_a_host_with_an_underscore_is_taken_by_its_address(tmp_path: Path) -> None:
@@ -304,26 +247,23 @@ def test_a_host_with_an_underscore_is_taken_by_its_address(tmp_path: Path) -> No
 
 
 def test_lines_of_a_hostfile_that_name_no_host_are_told(tmp_path: Path) -> None:
-    """By file and line; a small number behind a colon may be slots of MPICH, or a port."""
+    """By file and line."""
     path = tmp_path / "hostfile"
-    path.write_text("gpu01:8\n\ngpu02,gpu03\ngpu04\n")
+    path.write_text("\n\ngpu02,gpu03\ngpu04\n")
     found = host_lists.hostfile(path)
     assert [one.name for one in found.hosts] == ["gpu04"]
     assert [text.removeprefix(str(path)) for text in found.refused] == [
-        ":1: got 'gpu01:8'; needed `gpu01 slots=8`, or a port above 1023",
         ":3: got 'gpu02,gpu03'; needed an IP address or a host name",
     ]
 
 
-def test_lists_without_a_host_are_refused(tmp_path: Path) -> None:
-    """Also files that are not there, and JSON that is none of Ansible's."""
+def test_lists_that_are_none_are_refused(tmp_path: Path) -> None:
+    """Files that are not there, and JSON that is none of Ansible's; an empty list has no host."""
     (tmp_path / "empty").write_text("# nobody\n")
     (tmp_path / "other.json").write_text('{"hosts": ["a"]}')
-    for name in ("empty", "other.json"):
-        with pytest.raises(errors.UsageError):
-            host_lists.ansible(tmp_path / name)
-    for name in ("empty", "gone"):
-        with pytest.raises(errors.UsageError):
-            host_lists.hostfile(tmp_path / name)
     with pytest.raises(errors.UsageError):
-        host_lists.scontrol("slurm_load_node error", "it")
+        host_lists.ansible(tmp_path / "other.json")
+    with pytest.raises(errors.UsageError):
+        host_lists.hostfile(tmp_path / "gone")
+    assert host_lists.hostfile(tmp_path / "empty").hosts == []
+    assert host_lists.scontrol("slurm_load_node error", "it").hosts == []

@@ -19,7 +19,10 @@ FOLDERS = {"inventory": "inventory", "playbook": "playbooks"}
 FILES = sorted(path for folder in FOLDERS.values() for path in (ROOT / folder).glob("*.yaml"))
 GOOD = {"inventory": INVENTORY, "playbook": PLAYBOOK}
 # What no word of JSON Schema's draft 7 can say: paths that leave, numbers that are no address.
-BEYOND_SCHEMAS = ("without '..'", "needed a folder that holds data", "needed an IP address")
+BEYOND_SCHEMAS = (
+    *("without '..'", "needed a folder that holds data", "needed an IP address"),
+    *("needed two iterations", "needed `reason:`", "needed each index once", "an absolute path"),
+)
 
 
 class Schema(BaseModel):

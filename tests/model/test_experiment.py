@@ -22,11 +22,6 @@ def experiment(**said: object) -> Experiment:
     return Experiment.model_validate_json(json.dumps({**PLAIN, **said}))
 
 
-def mistakes(found: Experiment) -> list[tuple[tuple[str | int, ...], str]]:
-    """Path and text of every conflict."""
-    return [(conflict.path, conflict.text) for conflict in found.conflicts()]
-
-
 @pytest.mark.parametrize(
     ("name", "iterations", "window"),
     [
@@ -42,7 +37,6 @@ def test_shipped_playbook_measures_as_the_seed_did(
 ) -> None:
     """Five repeats over upstream's own window, which the iterations asked for just cover."""
     found = yaml_reader.validated(yaml_reader.read(PLAYBOOKS / f"{name}.yaml"), Experiment)
-    assert mistakes(found) == []
     assert (found.method.repeats, found.method.iterations, found.method.window) == (
         5,
         iterations,
@@ -53,40 +47,42 @@ def test_shipped_playbook_measures_as_the_seed_did(
 @pytest.mark.parametrize("window", [[1, 2], [1, 120], [119, 120]])
 def test_window_up_to_the_last_logged_iteration_is_fine(window: list[int]) -> None:
     """Of --prof 121 the iterations 1 to 120 are logged, and both ends may be measured."""
-    assert mistakes(experiment(method={**METHOD, "window": window}, grid=GRID)) == []
+    assert experiment(method={**METHOD, "window": window}, grid=GRID).method.window == (*window,)
 
 
 @pytest.mark.parametrize("window", [[0, 100], [-5, 100], [100, 100], [100, 20]])
 def test_window_that_runs_nowhere_is_refused(window: list[int]) -> None:
     """A window begins at iteration 1 or later, and its end comes after its beginning."""
     needed = f"{window}; needed two iterations from 1 on, the first before the last"
-    assert mistakes(experiment(method={**METHOD, "window": window}, grid=GRID)) == [
-        (("method", "window"), needed)
-    ]
+    with pytest.raises(ValidationError, match=re.escape(needed)):
+        experiment(method={**METHOD, "window": window}, grid=GRID)
 
 
 def test_window_is_needed_unless_the_program_reports_its_own_result() -> None:
     """`rule: reported` takes what the program says of its whole run; a window would mislead."""
     bare = {name: value for name, value in METHOD.items() if name != "window"}
-    assert mistakes(experiment(method=bare, grid=GRID)) == [
-        (("method",), "no window; needed `window: [FIRST, LAST]`")
-    ]
-    assert mistakes(experiment(method={**bare, "rule": "reported"}, grid=GRID)) == []
-    (found,) = mistakes(experiment(method={**METHOD, "rule": "reported"}, grid=GRID))
-    assert found[0] == ("method", "window")
-    assert "needed one of them" in found[1]
+    with pytest.raises(ValidationError, match=r"no window; needed `window: \[FIRST, LAST\]`"):
+        experiment(method=bare, grid=GRID)
+    assert experiment(method={**bare, "rule": "reported"}, grid=GRID).method.window is None
+    with pytest.raises(ValidationError, match="needed one of them"):
+        experiment(method={**METHOD, "rule": "reported"}, grid=GRID)
 
 
 def test_playbook_without_cases_or_with_both_kinds_is_refused() -> None:
     """Cases come from a grid or from a list; two sources would hide what is run."""
     case = {"placement": "1x1", "precision": "fp32", "micro_batch_size": 128}
-    assert mistakes(experiment()) == [
-        ((), "neither `grid` nor `cases`; needed exactly one of them")
-    ]
-    assert mistakes(experiment(grid=GRID, cases=[case])) == [
-        ((), "both `grid` and `cases`; needed exactly one of them")
-    ]
-    assert mistakes(experiment(cases=[case])) == []
+    with pytest.raises(ValidationError, match="neither `grid` nor `cases`; needed exactly one"):
+        experiment()
+    with pytest.raises(ValidationError, match="both `grid` and `cases`; needed exactly one"):
+        experiment(grid=GRID, cases=[case])
+    assert experiment(cases=[case]).grid is None
+
+
+def test_the_most_trials_are_not_fewer_than_the_least() -> None:
+    """Where an interval decides how many there are."""
+    repeats = {"min": 3, "max": 2, "until_interval": "1%"}
+    with pytest.raises(ValidationError, match="2 with min: 3; needed at least as many"):
+        experiment(method={**METHOD, "repeats": repeats}, grid=GRID)
 
 
 @pytest.mark.parametrize(

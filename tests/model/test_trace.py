@@ -4,7 +4,7 @@ import random
 from array import array
 
 from orchestrator.logs import DLLOGGER, reader
-from orchestrator.model.trace import Trace
+from orchestrator.model.log import Trace
 
 
 def test_rates_of_many_steps_are_shown_in_at_most_120_points() -> None:

@@ -70,21 +70,6 @@ def test_plans_without_a_canary_say_nothing_of_one() -> None:
             ("method", "canary", "case"),
             "'4x8' is no case; needed a placement or name of one, maybe with `*`",
         ),
-        (
-            {"canary": {"at": ["end", "end"]}},
-            ("method", "canary", "at", 1),
-            "'end' is there twice; needed each place once",
-        ),
-        (
-            {"repeats": {"min": 3, "max": 2, "until_interval": "1%"}},
-            ("method", "repeats", "max"),
-            "2 with min: 3; needed at least as many",
-        ),
-        (
-            {"repeats": {"min": 1, "max": 2, "until_interval": "0.5%"}},
-            ("method", "repeats", "min"),
-            "1; needed at least 2, since one trial has no interval",
-        ),
     ],
 )
 def test_what_cannot_hold_together_is_refused(

@@ -352,13 +352,6 @@ def test_too_many_written_cases_are_refused_at_their_list() -> None:
     ]
 
 
-def test_playbook_without_cases_is_refused_only_for_that() -> None:
-    """No mistake follows from another one."""
-    assert mistakes(experiment()) == [
-        ((), "neither `grid` nor `cases`; needed exactly one of them")
-    ]
-
-
 def test_device_that_the_program_cannot_use_is_refused() -> None:
     """NVIDIA's program needs GPUs; saying nothing means cuda."""
     grid = {"placement": ["1x1"], "precision": ["amp"], "micro_batch_size": [256]}

@@ -10,12 +10,10 @@ DEBIAN = DockerFacts(
     gpu_hook=True,
     toolkit="1.12.0",
     runc="1.1.5+ds1",
-    storage_driver="overlay2",
     root_dir="/var/lib/docker",
     free_mib=102400,
     logging_driver="json-file",
     log_opts={"max-size": "100m"},
-    live_restore=False,
     proxies=(),
 )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.model.health import HcaHealth, HealthFacts
+from orchestrator.model.facts import HcaHealth, HealthFacts
 from orchestrator.probes import health
 from tests import SAMPLES
 

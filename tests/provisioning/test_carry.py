@@ -15,7 +15,7 @@ from orchestrator.console import Voice
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.image import EMPTY_LOCK
+from orchestrator.model.image import LockFile
 from orchestrator.provisioning.carry_image import carry
 from orchestrator.provisioning.materials import Preparing
 from orchestrator.runtimes.engine import Engine
@@ -67,7 +67,7 @@ def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
             engine.facts()
         kept = Downloads(folder, lambda *_: None)
         yield Preparing(
-            fleet, folder / "some.yaml", False, EMPTY_LOCK, None, None, kept, voice, folder
+            fleet, folder / "some.yaml", False, LockFile(version=1), None, None, kept, voice, folder
         )
 
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from orchestrator import report
 from orchestrator.measuring import medians
+from orchestrator.model.log import Trace
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LogSource, LoneLog, Report
 from orchestrator.model.result import NodeSpeed, Result, Watched
 from orchestrator.model.site import Finding
 from orchestrator.model.telemetry import HeldClocks
-from orchestrator.model.trace import Trace
 from orchestrator.probes import topology
 from tests import SAMPLES
 from tests.report.test_machines import STATE

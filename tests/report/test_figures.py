@@ -8,8 +8,8 @@ import pytest
 
 from orchestrator import report
 from orchestrator.measuring import medians
+from orchestrator.model.log import Trace
 from orchestrator.model.report import Report
-from orchestrator.model.trace import Trace
 from orchestrator.report import figures
 from orchestrator.report.figures import Figure, scales
 from orchestrator.report.figures.figure import WIDTH

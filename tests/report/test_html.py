@@ -10,11 +10,11 @@ import pytest
 
 from orchestrator import report
 from orchestrator.model.facts import JSON
+from orchestrator.model.log import Trace
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LogSource, LoneLog, Report
 from orchestrator.model.result import Evidence
 from orchestrator.model.site import Finding
-from orchestrator.model.trace import Trace
 from orchestrator.report import markup
 from tests.report.pages import sources, whole
 from tests.reported import LOG, PUBLISHED, SEED_AMP, SHA256, folder, results, sweep

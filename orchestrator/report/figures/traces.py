@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from orchestrator.model.log import TracePoint
 from orchestrator.model.result import Measurement
-from orchestrator.model.trace import TracePoint
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
 from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, number_figures
