@@ -85,20 +85,6 @@ class Window:
         if kept and kept.text != step.text:
             self._doubtful.add(step.number)
 
-    def misses(self, before: int | None, after: int | None, behind: int) -> bool | None:
-        """Return True if a lost step could be inside; None if only the end of the log shows it.
-
-        Args:
-            before, after: the iterations around it; None at the beginning or the end of the log.
-            behind: how many steps came after it.
-        """
-        if self.ends is not None:
-            is_behind_first = after is None or after > self._first
-            return is_behind_first and (before is None or before < self._last)
-        if self._form.tail:
-            return behind < self._form.tail if after is None else None
-        return False
-
     def judge(self, run: "Run", stride: int, batch: float | None) -> None:
         """Note what the log lacks, iterations far longer than others, and a doubtful clock.
 
@@ -117,11 +103,8 @@ class Window:
 
     def _judge_records(self, run: "Run", stride: int) -> None:
         """Take the mean latency if records follow each other from one end to the other."""
-        steps, tail, last = (
-            [*self._steps.values()],
-            self._form.tail,
-            run.last.number if run.last else 0,
-        )
+        steps, tail = [*self._steps.values()], self._form.tail
+        last = run.last.number if run.last else 0
         begin, end = (steps[0].number, steps[-1].number) if steps else (0, 0)
         is_covered = len(steps) == tail
         if self.ends:
@@ -173,9 +156,6 @@ class Window:
         where = f"{step.where}, inside the window,"
         if usual_ns < 1:  # neither clock nor latency: these are one over the rates
             seen = f"{where} has the rate {step.rate:g}; the median is {1 / usual_ns:g}"
-        elif step.stamp and longest.ahead > 1:
-            where = f"line {step.line}: up to iteration {step.number}, inside the window,"
-            seen = f"{where} an iteration took {took}; the median is {usual}"
         else:
             seen = f"{where} took {took}; the median step takes {usual}"
         self._notes.add("GAP", seen)

@@ -174,7 +174,6 @@ class ContainerFacts:
     """
 
     gpus: int | Silent | None
-    topology: Topology | Silent | None
     infiniband: InfinibandFacts | Silent | None
     verbs: VerbsFacts | Silent | None
     ofed: str | None

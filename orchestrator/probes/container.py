@@ -7,23 +7,13 @@ from orchestrator import errors
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.node import Node
 from orchestrator.model.plan import Mount
-from orchestrator.probes import (
-    Probe,
-    first_look,
-    gpu,
-    infiniband,
-    number,
-    read_values,
-    sections,
-    topology,
-)
+from orchestrator.probes import Probe, first_look, infiniband, number, read_values, sections
 from orchestrator.probes.node import (
     ADAPTERS,
     DATA,
     GPU,
     IBSTAT,
     OFED,
-    TOPOLOGY,
     VERBS,
     data_states,
     listing,
@@ -57,7 +47,6 @@ def questions(node: Node, mounts: Sequence[Mount] = ()) -> tuple[Section, ...]:
     selected = [Section(LIMITS, ("sh", "-c", SCRIPT))]
     if node.gpus is not None:
         selected.append(Section(GPU, ("nvidia-smi", "-L"), limit_s=20))
-        selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
     if node.hcas:
         selected += ADAPTERS
     selected += (
@@ -102,7 +91,6 @@ def _facts(answers: Answers) -> ContainerFacts:
         raise errors.LogError(seen, code="CONTAINER-FACTS")
     return ContainerFacts(
         gpus=sections.read(outputs.get(GPU), count_gpus),
-        topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
         verbs=sections.read(outputs.get(VERBS), infiniband.parse_verbs),
         ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,

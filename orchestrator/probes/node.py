@@ -37,7 +37,7 @@ ADAPTERS = (
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
     """Return all questions to one node as one command."""
-    return sections.probe("facts", questions, _answer, nonce=nonce)
+    return sections.probe("facts", questions, read_answers, nonce=nonce)
 
 
 def questions(
@@ -104,43 +104,28 @@ def data_states(outputs: Mapping[str, Output]) -> dict[str, DataState]:
     }
 
 
-def listing(
-    output: Output | None,
-    parse: Callable[[str], Listing],
-    exits: Mapping[int, str] | None = None,
-) -> Listing | Silent | None:
-    """Return the parsed fact, with problem EXIT-STATUS if its command did not end with 0.
-
-    Args:
-        exits: what the command's statuses mean.
-    """
+def listing(output: Output | None, parse: Callable[[str], Listing]) -> Listing | Silent | None:
+    """Return the parsed fact, with problem EXIT-STATUS if its command failed all the same."""
     fact = sections.read(output, parse)
-    if fact is None or output is None or not output.exit_code:
+    if output is None or fact is None or isinstance(fact, Silent):
         return fact
-    name = (exits or {}).get(output.exit_code)
-    ended = f"the command ended with {output.exit_code}" + (f" ({name})" if name else "")
-    if isinstance(fact, Silent):
-        return replace(fact, message=f"{fact.message}; {ended}") if name else fact
-    if name and output.exit_code == gpu.WARNED:
+    if output.exit_code in (0, gpu.WARNED):
         return fact
-    problem = Problem("EXIT-STATUS", f"{ended}: {output.err.strip()[:200] or 'no message'}")
+    said = output.err.strip()[:200] or "no message"
+    problem = Problem("EXIT-STATUS", f"the command ended with {output.exit_code}: {said}")
     return replace(fact, problems=(*fact.problems, problem))
 
 
-def _driver(output: Output | None) -> DriverFacts | Silent | None:
-    """Return the driver's facts with all of its warnings, also those on standard error."""
-    fact = listing(output, gpu.parse, gpu.EXITS)
-    if output is None or not isinstance(fact, DriverFacts):
-        return fact
-    problems = dict.fromkeys((*fact.problems, *gpu.warnings(output.err)))
-    if output.exit_code == gpu.WARNED and all(p.code != "GPU-WARNING" for p in problems):
-        said = f"nvidia-smi ended with {gpu.WARNED}: {gpu.EXITS[gpu.WARNED]}"
-        problems[Problem("GPU-WARNING", said)] = None
-    return replace(fact, problems=tuple(problems))
+def read_answers(answers: sections.Answers) -> NodeAnswer:
+    """Return a node's facts.
 
-
-def _answer(answers: sections.Answers) -> NodeAnswer:
+    Raises:
+        LogError: HOST-HUNG, HOST-FACTS; it did not say even what every Linux machine says.
+    """
     outputs = answers.outputs
+    driver = outputs.get(GPU)
+    if driver:  # warnings may stand on standard error
+        driver = replace(driver, out=f"{driver.out}\n{driver.err}")
     if outputs[HOST].exit_code is None:
         raise errors.LogError(
             f"the node gave no host facts in time: {outputs[HOST].message}",
@@ -151,8 +136,8 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
     return NodeAnswer(
         # Other questions take their time; the clock is the one that was read last.
         host=replace(machine, clock_s=answers.clock_s),
-        gpu=_driver(outputs.get(GPU)),
-        topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
+        gpu=listing(driver, gpu.parse),
+        topology=listing(outputs.get(TOPOLOGY), topology.parse),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
         verbs=sections.read(outputs.get(VERBS), infiniband.parse_verbs),
         ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,

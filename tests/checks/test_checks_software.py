@@ -22,7 +22,6 @@ GIVEN = replace(DEBIAN, runc="1.1.12", toolkit="1.17.8")
 NAKED = Container(gpu_access="none")
 INSIDE = ContainerFacts(
     gpus=8,
-    topology=None,
     infiniband=IBSTAT,
     verbs=VerbsFacts(("mlx5_0",), ()),
     ofed="4.9-0.1.7.0",

@@ -46,7 +46,7 @@ def test_container_is_asked_for_what_its_node_declares() -> None:
     assert [question.name for question in container.questions(member())] == ["limits"]
     node = member(gpus={"count": 2}, hcas=[{"name": "mlx5_0", "rate_gbps": 100}])
     names = [question.name for question in container.questions(node)]
-    assert names == ["limits", "gpu", "topology", "ibstat", "verbs", "ofed"]
+    assert names == ["limits", "gpu", "ibstat", "verbs", "ofed"]
 
 
 def test_data_sets_that_are_mounted_are_looked_at() -> None:
@@ -92,7 +92,6 @@ def test_limits_are_read() -> None:
     """KiB to MiB for memory that is shared; unlimited is None."""
     assert read(LIMITS) == ContainerFacts(
         gpus=None,
-        topology=None,
         infiniband=None,
         verbs=None,
         ofed=None,
