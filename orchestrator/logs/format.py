@@ -193,16 +193,15 @@ class Format:
         Raises:
             ValueError: it is no pattern, or a group is missing or has an unknown name.
         """
-        groups = {name.decode() for name in re.findall(rb"\(\?P<(\w+)>", self.step)}
-        if missing := [name for name in ("iteration", "rate") if name not in groups]:
-            raise ValueError(f"`step` of the log format has no group (?P<{missing[0]}>...)")
-        if unknown := groups.difference(_GROUPS):
-            known = words.any_of(_GROUPS)
-            raise ValueError(f"`step` has a group {min(unknown)!r}; needed one of {known}")
         try:
-            _ = self.pattern
+            groups = re.compile(RANK + self.step).groupindex.keys()
         except re.error as error:
             raise ValueError(f"`step` of the log format is no pattern: {error}") from error
+        if not {"iteration", "rate"} <= groups:
+            missing = "rate" if "iteration" in groups else "iteration"
+            raise ValueError(f"`step` of the log format has no group (?P<{missing}>...)")
+        for name in groups - {*_GROUPS}:
+            raise ValueError(f"`step` has a group {name!r}; needed one of {words.any_of(_GROUPS)}")
 
     @cached_property
     def pattern(self) -> re.Pattern[bytes]:

@@ -226,7 +226,7 @@ def _joules(moments: Sequence[GpuMoment], seconds: float) -> tuple[float, bool] 
 
 
 def _find_throttling(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
-    held = [names for moment in moments if (names := HARMFUL & {*(moment.limits or ())})]
+    held = [some for moment in moments if (some := HARMFUL & {*(moment.limits or ())})]
     slowed_s = _slowed_s(moments) or 0.0
     if held or slowed_s:
         names = ", ".join(sorted({name for some in held for name in some}))

@@ -589,7 +589,7 @@ def test_a_clock_of_whole_seconds_is_marked() -> None:
     """The number is good to one part in its seconds; with fractions there is nothing to say."""
     log = read(re.sub(rb"(DLL \S+ \S+)\.\d{6} ", rb"\1 ", SEED % 32), (1, 4))
     assert problems(log, "COARSE-CLOCK") == [
-        "lines 2 and 5: the clock shows whole seconds; the 2 s between the ends of the window are"
+        "line 2: the clock shows whole seconds; the 2 s between the ends of the window are"
         " good to 1 s"
     ]
     assert problems(read(SEED % 32, (1, 4)), "COARSE-CLOCK") == []

@@ -234,7 +234,7 @@ def test_window_that_the_table_does_not_fill_gives_none(
     said = read(log, window)
     assert (said.latency_s, said.window_rate, said.window_mean, said.digest) == (None,) * 3 + ("",)
     assert said.window == window
-    assert f"the window {window[0]}-{window[1]}: the log has" in problems(said, "WINDOW")[0]
+    assert f"needed the window {window[0]}-{window[1]}, one every" in problems(said, "WINDOW")[0]
     with pytest.raises(errors.LogError):
         throughput(said)
 

@@ -117,7 +117,7 @@ def test_a_clock_of_whole_seconds_is_marked() -> None:
     assert log.end
     assert log.end.clock_ns == 35_000_000_000
     assert problems(log, "COARSE-CLOCK") == [
-        "lines 5 and 6: the clock shows whole seconds; the 35 s between the ends of the window are"
+        "line 5: the clock shows whole seconds; the 35 s between the ends of the window are"
         " good to 1 s"
     ]
 
