@@ -17,7 +17,6 @@ from orchestrator.probes import (
     health,
     host,
     infiniband,
-    nvlink,
     sections,
     topology,
 )
@@ -55,7 +54,7 @@ def questions(
     if node.gpus is not None:
         selected.append(Section(GPU, gpu.PROBE.argv, limit_s=20))
         selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
-        for question in (nvlink.STATUS, nvlink.ERRORS):
+        for question in (topology.NVLINKS, topology.NVLINK_ERRORS):
             selected.append(Section(question.name, question.argv, limit_s=20))
     if node.hcas:
         selected += ADAPTERS
@@ -143,8 +142,10 @@ def read_answers(answers: sections.Answers) -> NodeAnswer:
         ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),
         health=sections.read(outputs.get(HEALTH), health.parse),
-        nvlinks=sections.read(outputs.get(nvlink.STATUS.name), nvlink.active),
-        nvlink_errors=sections.read(outputs.get(nvlink.ERRORS.name), nvlink.errors),
+        nvlinks=sections.read(outputs.get(topology.NVLINKS.name), topology.nvlinks),
+        nvlink_errors=sections.read(
+            outputs.get(topology.NVLINK_ERRORS.name), topology.nvlink_errors
+        ),
         data=data_states(outputs),
         gids=sections.read(outputs.get(GIDS), infiniband.parse_gids),
     )

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from orchestrator import checks
 from orchestrator.model.facts import GpuFacts, Silent
-from orchestrator.probes import gpu, nvlink
+from orchestrator.probes import gpu, topology
 from tests import SAMPLES
 from tests.checks.facts import V100, codes, driver, node
 
 NODE = node()
 FOLDER = SAMPLES / "health"
-LINKS = nvlink.active((FOLDER / "azure_v100_nvlink_inactive.txt").read_text())
-ERRORS = nvlink.errors((FOLDER / "scuffed_v100_nvlink_errors.txt").read_text())
+LINKS = topology.nvlinks((FOLDER / "azure_v100_nvlink_inactive.txt").read_text())
+ERRORS = topology.nvlink_errors((FOLDER / "scuffed_v100_nvlink_errors.txt").read_text())
 SILENT = Silent("HUNG", "")
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import checks
-from orchestrator.checks import inside
+from orchestrator.checks import machine
 from orchestrator.model.facts import ContainerFacts, NodeAnswer, Silent, VerbsFacts
 from orchestrator.model.node import Container
 from orchestrator.model.site import DataDigest, DataState
@@ -176,7 +176,7 @@ def test_memory_to_lock_is_what_the_inventory_says() -> None:
 )
 def test_sizes_are_read_as_docker_reads_them(size: str, mib: int) -> None:
     """Powers of 1024; a number alone is bytes."""
-    assert inside.mib(size) == mib
+    assert machine.mib(size) == mib
 
 
 @pytest.mark.parametrize(
