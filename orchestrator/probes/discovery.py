@@ -6,17 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.model.facts import DriverFacts, Gid, Silent
 from orchestrator.model.site import DockerFacts, HcaPort, HostFacts, Topology
-from orchestrator.probes import (
-    Probe,
-    docker,
-    gpu,
-    host,
-    infiniband,
-    node,
-    read_values,
-    sections,
-    topology,
-)
+from orchestrator.probes import Probe, docker, host, infiniband, node, read_values, sections
 from orchestrator.probes.sections import Answers, Section
 
 _PORTS = r"""
@@ -77,9 +67,8 @@ class Discovered:
 def questions(folder: str) -> tuple[Section, ...]:
     """Return everything that is asked of a machine, in whose ``folder`` attempts would lie."""
     return (
-        Section(node.HOST, host.probe("python3", folder, ()).argv, limit_s=25),
-        Section(node.GPU, gpu.PROBE.argv, limit_s=20),
-        Section(node.TOPOLOGY, topology.PROBE.argv, limit_s=20),
+        Section(node.HOST, host.argv("python3", folder, ()), limit_s=25),
+        *node.DRIVER,
         Section("ports", ("sh", "-c", _PORTS)),
         Section(node.GIDS, infiniband.gids_argv()),
         Section("place", ("sh", "-c", _PLACE)),

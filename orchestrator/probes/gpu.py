@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 from orchestrator import errors
 from orchestrator.model.facts import DriverFacts, GpuFacts, GpuProcess
 from orchestrator.model.problem import Problem
-from orchestrator.probes import Probe
 
 _UNREPORTED = frozenset(
     {"", "N/A", "[N/A]", "Not Supported", "[Not Supported]", "[Not Found]"}
@@ -83,9 +82,6 @@ def parse(text: str) -> DriverFacts:
         problems.append(Problem("GPU-WARNING", warning[1]))
     gpus = tuple(_gpu(index, element, problems) for index, element in enumerate(elements))
     return DriverFacts(driver, cuda, gpus, tuple(problems))
-
-
-PROBE = Probe(name="gpu", argv=("nvidia-smi", "-q", "-x"), parse=parse)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from orchestrator import errors
 from orchestrator.model.facts import Gid, InfinibandFacts, VerbsFacts
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import HcaPort
-from orchestrator.probes import Probe
 
 _CA = re.compile(r"CA '([^']+)'")
 _PORT = re.compile(r"Port ([0-9]{1,4}):")
@@ -88,9 +87,6 @@ def parse(text: str) -> InfinibandFacts:
             where = f"{block['name']} port {block['port']}"
             problems.append(_problem(f"{where}: no {', '.join(lacking)}"))
     return InfinibandFacts(tuple(map(_port, found)), tuple(problems))
-
-
-PROBE = Probe(name="infiniband", argv=("ibstat",), parse=parse)
 
 
 def _port(block: Mapping[str, str]) -> HcaPort:

@@ -27,8 +27,17 @@ HOST, GPU, TOPOLOGY, IBSTAT, VERBS, OFED = "host", "gpu", "topology", "ibstat", 
 GIDS = "gids"
 HEALTH = "health"
 DATA = "data."
+NVLINKS, NVLINK_ERRORS = "nvlink", "nvlink.errors"
+DRIVER = (
+    Section(GPU, ("nvidia-smi", "-q", "-x"), limit_s=20),
+    Section(TOPOLOGY, ("nvidia-smi", "topo", "-m"), limit_s=20),
+)
+LINKS = (
+    Section(NVLINKS, ("nvidia-smi", "nvlink", "--status"), limit_s=20),
+    Section(NVLINK_ERRORS, ("nvidia-smi", "nvlink", "--errorcounters"), limit_s=20),
+)
 ADAPTERS = (
-    Section(IBSTAT, infiniband.PROBE.argv),
+    Section(IBSTAT, ("ibstat",)),
     Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")),
     Section(OFED, ("ofed_info", "-s")),
 )
@@ -50,18 +59,15 @@ def questions(
         modules: Python modules that must be importable, where tasks run as plain processes.
         contained: whether data sets are read in containers, without the rights of the node's root.
     """
-    selected = [Section(HOST, host.probe(python, folder, modules).argv, limit_s=25)]
+    selected = [Section(HOST, host.argv(python, folder, modules), limit_s=25)]
     if node.gpus is not None:
-        selected.append(Section(GPU, gpu.PROBE.argv, limit_s=20))
-        selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
-        for question in (topology.NVLINKS, topology.NVLINK_ERRORS):
-            selected.append(Section(question.name, question.argv, limit_s=20))
+        selected += (*DRIVER, *LINKS)
     if node.hcas:
         selected += ADAPTERS
     if any(hca.link_layer == "Ethernet" for hca in node.hcas):
         selected.append(Section(GIDS, infiniband.gids_argv()))
     if node.gpus is not None or node.hcas:
-        selected.append(Section(HEALTH, health.probe(sudo=node.sudo).argv))
+        selected.append(Section(HEALTH, health.argv(sudo=node.sudo)))
     if node.has_engine:
         selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
@@ -142,10 +148,8 @@ def read_answers(answers: sections.Answers) -> NodeAnswer:
         ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),
         health=sections.read(outputs.get(HEALTH), health.parse),
-        nvlinks=sections.read(outputs.get(topology.NVLINKS.name), topology.nvlinks),
-        nvlink_errors=sections.read(
-            outputs.get(topology.NVLINK_ERRORS.name), topology.nvlink_errors
-        ),
+        nvlinks=sections.read(outputs.get(NVLINKS), topology.nvlinks),
+        nvlink_errors=sections.read(outputs.get(NVLINK_ERRORS), topology.nvlink_errors),
         data=data_states(outputs),
         gids=sections.read(outputs.get(GIDS), infiniband.parse_gids),
     )

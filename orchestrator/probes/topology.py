@@ -9,7 +9,6 @@ from itertools import zip_longest
 from orchestrator import errors
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Topology
-from orchestrator.probes import Probe
 
 _UNDERLINE = re.compile(r"\x1b\[[0-9;]*m")  # of the header
 _TITLE = re.compile(r"(?:CPU|NUMA) Affinity|GPU NUMA ID|\S+")
@@ -92,9 +91,6 @@ def parse(text: str) -> Topology:
     )
 
 
-PROBE = Probe(name="topology", argv=("nvidia-smi", "topo", "-m"), parse=parse)
-
-
 def _affinity(
     columns: list[str], cells: list[str], *, by_tabs: bool
 ) -> tuple[str | None, str | None] | None:
@@ -149,10 +145,6 @@ def nvlink_errors(text: str) -> Mapping[tuple[int, int], Mapping[str, int]]:
         if name in _NVLINK_ERRORS and count.isdecimal() and int(count) > 0:
             counts.setdefault((gpu, link), {})[name] = int(count)
     return counts
-
-
-NVLINKS = Probe("nvlink", ("nvidia-smi", "nvlink", "--status"), nvlinks)
-NVLINK_ERRORS = Probe("nvlink.errors", ("nvidia-smi", "nvlink", "--errorcounters"), nvlink_errors)
 
 
 def _links(text: str) -> Iterator[tuple[int, int, str]]:
