@@ -147,9 +147,9 @@ def container(
         needed = words.count(len(node.usable_gpus), "GPU")
         if isinstance(facts.gpus, Silent):
             seen = f"in a container: {facts.gpus.message or facts.gpus.code}"
-            yield found("GPU-RUNTIME", node.name, seen, f"nvidia-smi -L lists {needed}")
-        elif facts.gpus is not None and facts.gpus < len(node.usable_gpus):
-            seen = f"{words.count(facts.gpus, 'GPU')} in a container"
+            yield found("GPU-RUNTIME", node.name, seen, f"nvidia-smi lists {needed}")
+        elif facts.gpus is not None and len(facts.gpus.gpus) < len(node.usable_gpus):
+            seen = f"{words.count(len(facts.gpus.gpus), 'GPU')} in a container"
             yield found("GPU-COUNT", node.name, seen, needed)
     if node.hcas:
         yield from _infiniband(node, facts, started.ulimits.get("memlock", -1), host_ofed)

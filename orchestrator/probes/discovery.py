@@ -68,7 +68,8 @@ def questions(folder: str) -> tuple[Section, ...]:
     """Return everything that is asked of a machine, in whose ``folder`` attempts would lie."""
     return (
         Section(node.HOST, host.argv("python3", folder, ()), limit_s=25),
-        *node.DRIVER,
+        node.DRIVER,
+        node.LINKS,
         Section("ports", ("sh", "-c", _PORTS)),
         Section(node.GIDS, infiniband.gids_argv()),
         Section("place", ("sh", "-c", _PLACE)),

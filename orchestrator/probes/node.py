@@ -28,11 +28,9 @@ GIDS = "gids"
 HEALTH = "health"
 DATA = "data."
 NVLINKS, NVLINK_ERRORS = "nvlink", "nvlink.errors"
-DRIVER = (
-    Section(GPU, ("nvidia-smi", "-q", "-x"), limit_s=20),
-    Section(TOPOLOGY, ("nvidia-smi", "topo", "-m"), limit_s=20),
-)
-LINKS = (
+DRIVER = Section(GPU, ("nvidia-smi", "-q", "-x"), limit_s=20)
+LINKS = Section(TOPOLOGY, ("nvidia-smi", "topo", "-m"), limit_s=20)
+_NVLINK = (
     Section(NVLINKS, ("nvidia-smi", "nvlink", "--status"), limit_s=20),
     Section(NVLINK_ERRORS, ("nvidia-smi", "nvlink", "--errorcounters"), limit_s=20),
 )
@@ -61,7 +59,7 @@ def questions(
     """
     selected = [Section(HOST, host.argv(python, folder, modules), limit_s=25)]
     if node.gpus is not None:
-        selected += (*DRIVER, *LINKS)
+        selected += (DRIVER, LINKS, *_NVLINK)
     if node.hcas:
         selected += ADAPTERS
     if any(hca.link_layer == "Ethernet" for hca in node.hcas):

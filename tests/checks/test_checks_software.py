@@ -21,7 +21,7 @@ IBSTAT = infiniband.parse((SAMPLES / "ibstat/dlperf_seed_vs002_mt4115.txt").read
 GIVEN = replace(DEBIAN, runc="1.1.12", toolkit="1.17.8")
 NAKED = Container(gpu_access="none")
 INSIDE = ContainerFacts(
-    gpus=8,
+    gpus=driver(*[V100] * 8),
     infiniband=IBSTAT,
     verbs=VerbsFacts(("mlx5_0",), ()),
     ofed="4.9-0.1.7.0",
@@ -129,7 +129,7 @@ def test_container_as_it_should_be_is_fit() -> None:
     ("change", "code"),
     [
         ({"shm_mib": 64}, "error SHM-SMALL"),
-        ({"gpus": 7}, "error GPU-COUNT"),
+        ({"gpus": driver(*[V100] * 7)}, "error GPU-COUNT"),
         ({"gpus": Silent("ABSENT", "not found")}, "error GPU-RUNTIME"),
         ({"gpus": Silent("HUNG", "")}, "error GPU-RUNTIME"),
         ({"memlock_kib": 64}, "error MEMLOCK"),
