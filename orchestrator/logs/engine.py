@@ -263,8 +263,8 @@ class Reader:
         self.notes = Notes()
         self.run = Run(form, requested, self.notes)
         self.line = 1
-        self.half: Step | None = None
-        """A record whose rest is in another line."""
+        self.half: tuple[bytes, Step] | None = None
+        """The rank and the first half of a record whose rest is in another line."""
 
     def take(self, text: bytes) -> None:
         """Read whole lines, or the last line of a log, which nothing ends."""
@@ -305,21 +305,14 @@ class Reader:
     def step(self, step: Step) -> None:
         """Take a step: the next one of its run, a repeated one, or the first of another run."""
         last = self.run.last
-        if last is None:
-            self.run.add(step)
-            return
-        if self.run.is_over or step.series != self.run.series:
+        if last and (self.run.is_over or step.series != self.run.series):
             before = "the result" if self.run.is_over else self.run.series.decode()
             seen = f"{step.series.decode()} of iteration {step.number} after {before}"
             self.restart(f"line {step.line}: {seen}")
-            last = None
-        elif step.rank != last.rank and step.rank and last.rank:
-            seen = f"line {step.line}: steps of ranks {int(last.rank)} and {int(step.rank)}"
-            self.notes.add("DUP-STEPS", seen, sort="ranks")
-        if last and step.place == last.place:
+        elif last and step.place == last.place:
             self.run.repeat(step)
             return
-        if last and step.place < last.place:
+        elif last and step.place < last.place:
             here, before = self.form.place(step), self.form.place(last)
             self.restart(f"line {step.line}: iteration {here} after {before}")
         self.run.add(step)
