@@ -10,8 +10,7 @@ from orchestrator.checks.data import digests, states
 from orchestrator.checks.fabric import adapters, distances, gids, openable
 from orchestrator.checks.gpu import gpus, nvlinks
 from orchestrator.checks.health import health
-from orchestrator.checks.inside import container
-from orchestrator.checks.machine import Demands, docker, host
+from orchestrator.checks.machine import Demands, container, docker, host
 from orchestrator.checks.network import interfaces, reachable
 from orchestrator.checks.nodes import alike, since, together
 from orchestrator.model.cluster import Cluster

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator import words
 from orchestrator.model.facts import DriverFacts, GpuFacts, Silent
@@ -152,33 +152,22 @@ def _faults(gpu: GpuFacts) -> Iterator[tuple[str, str]]:
 
 
 def _lanes(gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[tuple[str, str]]:
-    """Yield fewer or slower PCIe lanes than a GPU has, or than others of its model.
+    """Yield fewer or slower PCIe lanes than a GPU and its slot have, or slower ones than others.
 
     An idle GPU may use fewer and slower lanes to save power, which is no fault (nvidia-smi(1)). A
-    virtual machine sees a PCIe of its own, and can have been given half of a card's lanes: there
-    only GPUs of one model are compared.
+    virtual machine sees a PCIe of its own.
+
+    Args:
+        alike: the node's GPUs of its model.
     """
-    widths = (other.pcie_width for other in alike if not _saves_power(other))
-    most = _usual(widths) if gpu.virtual else gpu.pcie_width_max or 0
-    if gpu.pcie_width is not None and gpu.pcie_width < most and not _saves_power(gpu):
-        yield "PCIE-WIDTH", f"uses {gpu.pcie_width} of {most} PCIe lanes"
-    able, used = gpu.pcie_generation_max, gpu.pcie_generation
-    both_ends = min(gpu.pcie_generation_gpu or 0, gpu.pcie_generation_slot or 0)
-    most = _usual(other.pcie_generation_max for other in alike)
-    most = most if gpu.virtual else max(most, both_ends)
-    in_p0 = _usual(other.pcie_generation for other in alike if other.performance_state == "P0")
-    if able is not None and able < most:
-        yield "PCIE-SPEED", f"reaches PCIe generation {able} of {most}"
-    elif gpu.performance_state == "P0" and used is not None and used < in_p0:
-        yield "PCIE-SPEED", f"uses PCIe generation {used} of {in_p0} in state P0"
-
-
-def _saves_power(gpu: GpuFacts) -> bool:
+    if gpu.virtual:
+        return
     used, able = gpu.pcie_generation, gpu.pcie_generation_max
-    return used is not None and able is not None and used < able
-
-
-def _usual(values: Iterable[int | None]) -> int:
-    """Return the most frequent known value, the largest of equally frequent ones, 0 for none."""
-    counts = Counter(value for value in values if value is not None)
-    return max(counts, key=lambda value: (counts[value], value), default=0)
+    saves_power = used is not None and able is not None and used < able
+    width, widest = gpu.pcie_width, gpu.pcie_width_max or 0
+    if width is not None and width < widest and not saves_power:
+        yield "PCIE-WIDTH", f"uses {width} of {widest} PCIe lanes"
+    both_ends = min(gpu.pcie_generation_gpu or 0, gpu.pcie_generation_slot or 0)
+    fastest = max(both_ends, *(other.pcie_generation_max or 0 for other in alike))
+    if able is not None and able < fastest:
+        yield "PCIE-SPEED", f"reaches PCIe generation {able} of {fastest}"

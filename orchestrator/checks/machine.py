@@ -1,11 +1,13 @@
-"""Rules about a machine itself: disk, limits, load, modules, proxies, and its Docker engine."""
+"""Rules about a machine: disk, limits, load, modules, proxies, Docker engine and containers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orchestrator import words
+from orchestrator.checks.data import states
+from orchestrator.checks.fabric import adapters, openable
 from orchestrator.checks.gpu import older
-from orchestrator.model.facts import Silent
+from orchestrator.model.facts import ContainerFacts, Silent
 from orchestrator.model.findings import found
 from orchestrator.model.node import Container, Node
 from orchestrator.model.site import DOCKER_CODES, DockerFacts, Finding, HostFacts
@@ -14,6 +16,7 @@ LEAST_DISK_MIB = 1024
 LEAST_OPEN_FILES = 256
 LEAST_SHM_MIB = 65  # Docker gives a container 64 unless told otherwise, which NCCL outgrows
 BUSY_SHARE = 0.5
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +127,57 @@ def _gpu_access(node: Node, facts: DockerFacts, access: str) -> Iterator[Finding
         any_way = "one of CDI, runtime nvidia, --gpus"
         needed = any_way if access == "auto" else f"gpu_access {access}"
         yield found("GPU-RUNTIME", node.name, seen, needed)
+
+
+def container(
+    node: Node, facts: ContainerFacts, started: Container, *, host_ofed: str | None = None
+) -> Iterator[Finding]:
+    """Find what is wrong with memory, data sets, GPUs and InfiniBand inside a container.
+
+    Args:
+        started: the container settings of the inventory.
+        host_ofed: version of OFED on the node itself.
+    """
+    if started.shm_size is not None and facts.shm_mib < mib(started.shm_size):
+        seen, needed = words.sizes(facts.shm_mib << 20, mib(started.shm_size) << 20)
+        yield found("SHM-SMALL", node.name, f"{seen} of shared memory in a container", needed)
+    yield from states(node, facts.data, where="in a container: ")
+    if node.gpus is not None and started.gpu_access != "none":
+        needed = words.count(len(node.usable_gpus), "GPU")
+        if isinstance(facts.gpus, Silent):
+            seen = f"in a container: {facts.gpus.message or facts.gpus.code}"
+            yield found("GPU-RUNTIME", node.name, seen, f"nvidia-smi lists {needed}")
+        elif facts.gpus is not None and len(facts.gpus.gpus) < len(node.usable_gpus):
+            seen = f"{words.count(len(facts.gpus.gpus), 'GPU')} in a container"
+            yield found("GPU-COUNT", node.name, seen, needed)
+    if node.hcas:
+        yield from _infiniband(node, facts, started.ulimits.get("memlock", -1), host_ofed)
+
+
+def mib(size: str) -> int:
+    """Convert a size of an inventory to MiB: ``16g``, or bytes without a letter."""
+    unit = _UNITS.get(size[-1])
+    return int(size) >> 20 if unit is None else int(size[:-1]) * unit >> 20
+
+
+def _infiniband(
+    node: Node, facts: ContainerFacts, memlock: int, host_ofed: str | None
+) -> Iterator[Finding]:
+    if facts.memlock_kib is not None and not 0 <= memlock <= facts.memlock_kib * 1024:
+        seen = f"a container may lock {facts.memlock_kib} KiB of memory"
+        needed = "unlimited" if memlock < 0 else f"{memlock // 1024} KiB"
+        yield found("MEMLOCK", node.name, seen, needed)
+    if not any(name.startswith("uverbs") for name in facts.devices):
+        devices = ", ".join(facts.devices) or "nothing"
+        yield found("IB-DEVICE", node.name, f"/dev/infiniband of a container has {devices}")
+    # Here is where programs run: what the node itself may lack must be in the image.
+    inside = node.model_copy(update={"runtime": "process"})
+    yield from adapters(inside, facts.infiniband)
+    yield from openable(inside, facts.verbs)
+    versions = [words.version_key(version) for version in (facts.ofed, host_ofed) if version]
+    if len(versions) == 2 and versions[0] != versions[1]:
+        fix = "compare with nodes that have the same pair"
+        if versions[0] > versions[1]:
+            fix = "NCCL may fall back to sockets: check the transport in its log"
+        seen = f"OFED {facts.ofed} in the container, {host_ofed} on the node"
+        yield found("OFED-SKEW", node.name, seen, fix=fix)

@@ -55,13 +55,11 @@ class Run:
         self._clock_ns: int | None = None
         """The last time that was printed."""
         self._batch: float | None = None
-        self._stride = 0
         self._strides = Counter[int]()
         self._seen: dict[int, str] = {}
         """The first step of each stride, in words."""
         self._damaged: list[int] = []
         """Lines of broken records since the last step."""
-        self._damaged_at = 0
         self._ended_at = self._crashed_at = -1
         self._crash = ""
 
@@ -89,17 +87,16 @@ class Run:
             self._batch = self._form.promise(self).batch
             self.window = Window(self.ends, self._form, self.notes)
         self._check_clock(step)
-        if self._damaged:
-            self.note_damage(step.number)
+        self.note_damage(step)
         if before is None:
             self.epochs = 1
         elif step.epoch > before.epoch:
-            self._open_epoch(step, before)
+            self.epochs += 1
+            self._in_first_epoch = self._in_first_epoch or self.steps
         else:
-            self._stride = step.number - before.number
-            self._strides[self._stride] += 1
-            if self._stride not in self._seen:
-                self._seen[self._stride] = f"{step.where} after {before.number}"
+            ahead = step.number - before.number
+            self._strides[ahead] += 1
+            self._seen.setdefault(ahead, f"{step.where} after {before.number}")
         self._check_rate(step)
         if self.epochs == 1:
             self.window.add(step)
@@ -126,32 +123,20 @@ class Run:
     def damage(self, line: int) -> None:
         """Keep the line of a broken record until the next step shows where it was."""
         self._damaged.append(line)
-        self._damaged_at = self.steps
 
-    def note_damage(self, number: int | None) -> None:
-        """Note the records that broke before this step, None at the end of the run."""
-        last, behind = self.last.number if self.last else None, self.steps - self._damaged_at
-        is_inside = self.window is None or (
-            self.epochs <= 1 and self.window.misses(last, number, behind)
-        )
-        if is_inside is None or not self._damaged:
-            return
-        code, where = ("MALFORMED", "inside") if is_inside else ("MALFORMED-OUTSIDE", "outside")
-        seen = f"line {self._damaged[0]} begins or ends as a record but does not match"
-        times = len(self._damaged)
-        self.notes.add(code, f"{seen}, {where} the window", sort="record", times=times)
+    def note_damage(self, after: Step | None) -> None:
+        """Note the records that broke before a step, None at the end, if that may be measured."""
+        if self._damaged and self.epochs <= 1:
+            first, last = self.ends or (inf, -inf)
+            is_measured = self.window is None or (
+                (after is None or after.number > first)
+                and (self.last is None or self.last.number < last)
+            )
+            if is_measured:
+                seen = f"line {self._damaged[0]} begins or ends as a record but does not match"
+                seen = f"{seen}, inside the window"
+                self.notes.add("MALFORMED", seen, sort="record", times=len(self._damaged))
         self._damaged.clear()
-
-    def _open_epoch(self, step: Step, before: Step) -> None:
-        """Begin an epoch; its numbers begin as in the first one, or go on."""
-        self.epochs += 1
-        self._in_first_epoch = self._in_first_epoch or self.steps
-        goes_on = step.number == before.number + self._stride
-        begins = self.first is not None and step.number == self.first.number
-        if step.epoch != before.epoch + 1 or not (begins or goes_on):
-            here, there = self._form.place(step), self._form.place(before)
-            seen = f"line {step.line}: iteration {here} after {there}"
-            self.notes.add("SKIPPED-STEPS", seen, sort="epoch")
 
     def _check_clock(self, step: Step) -> None:
         if self._form.clock and not step.stamp:
@@ -277,8 +262,8 @@ class Reader:
         self.notes = Notes()
         self.run = Run(form, requested, self.notes)
         self.line = 1
-        self.half: Step | None = None
-        """A record whose rest is in another line."""
+        self.half: tuple[bytes, Step] | None = None
+        """The rank and the first half of a record whose rest is in another line."""
 
     def take(self, text: bytes) -> None:
         """Read whole lines, or the last line of a log, which nothing ends."""
@@ -319,21 +304,14 @@ class Reader:
     def step(self, step: Step) -> None:
         """Take a step: the next one of its run, a repeated one, or the first of another run."""
         last = self.run.last
-        if last is None:
-            self.run.add(step)
-            return
-        if self.run.is_over or step.series != self.run.series:
+        if last and (self.run.is_over or step.series != self.run.series):
             before = "the result" if self.run.is_over else self.run.series.decode()
             seen = f"{step.series.decode()} of iteration {step.number} after {before}"
             self.restart(f"line {step.line}: {seen}")
-            last = None
-        elif step.rank != last.rank and step.rank and last.rank:
-            seen = f"line {step.line}: steps of ranks {int(last.rank)} and {int(step.rank)}"
-            self.notes.add("DUP-STEPS", seen, sort="ranks")
-        if last and step.place == last.place:
+        elif last and step.place == last.place:
             self.run.repeat(step)
             return
-        if last and step.place < last.place:
+        elif last and step.place < last.place:
             here, before = self.form.place(step), self.form.place(last)
             self.restart(f"line {step.line}: iteration {here} after {before}")
         self.run.add(step)

@@ -34,22 +34,19 @@ CRASH = (
 NUMBER = rb"(?:-?\d{1,30}+(?>(?:\.\d{1,30}+)?)(?>(?:[eE][-+]?\d{1,2}+)?)" + LOST + rb")"
 TAG = rb"(?:[^\[]{0,80}\[\d{1,9},\d{1,9}\]<std(?:out|err)>:)?[ \t]*"
 """Matches what may precede a line of a header: mpirun's tag, with or without a time, and blanks."""
-RANK = rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
-_GROUPS = ("rank", "series", "clock", "epoch", "iteration", "rate", "latency", "words")
+_GROUPS = ("series", "clock", "epoch", "iteration", "rate", "latency", "words")
 
 
 class Step(NamedTuple):
     """A step as it is printed; what its format does not print is empty, or epoch 0.
 
     Args:
-        rank: by mpirun's tag.
         series: the program's name of its rates.
         clock_ns: of the stamp; None without one, or if there is no such time.
         latency_ns: nanoseconds of an iteration, NaN for a lost number; None where none is printed.
         text: what is printed, without tags of a launcher.
     """
 
-    rank: bytes
     series: bytes
     stamp: bytes
     clock_ns: int | None
@@ -193,23 +190,22 @@ class Format:
         Raises:
             ValueError: it is no pattern, or a group is missing or has an unknown name.
         """
-        groups = {name.decode() for name in re.findall(rb"\(\?P<(\w+)>", self.step)}
-        if missing := [name for name in ("iteration", "rate") if name not in groups]:
-            raise ValueError(f"`step` of the log format has no group (?P<{missing[0]}>...)")
-        if unknown := groups.difference(_GROUPS):
-            known = words.any_of(_GROUPS)
-            raise ValueError(f"`step` has a group {min(unknown)!r}; needed one of {known}")
         try:
-            _ = self.pattern
+            groups = re.compile(self.step).groupindex.keys()
         except re.error as error:
             raise ValueError(f"`step` of the log format is no pattern: {error}") from error
+        if not {"iteration", "rate"} <= groups:
+            missing = "rate" if "iteration" in groups else "iteration"
+            raise ValueError(f"`step` of the log format has no group (?P<{missing}>...)")
+        for name in groups - {*_GROUPS}:
+            raise ValueError(f"`step` has a group {name!r}; needed one of {words.any_of(_GROUPS)}")
 
     @cached_property
     def pattern(self) -> re.Pattern[bytes]:
         """Finds a step in a line; has all groups, of which missing ones match nothing."""
-        step = RANK + self.step
         groups = (b"(?P<%s>" % name.encode() for name in _GROUPS)
-        return re.compile(step + b"".join(group + b")" for group in groups if group not in step))
+        absent = b"".join(group + b")" for group in groups if group not in self.step)
+        return re.compile(self.step + absent)
 
     @cached_property
     def concerns(self) -> Callable[[bytes], object]:
@@ -224,13 +220,12 @@ class Format:
         found = self.pattern.search(line)
         if found is None:
             return None
-        rank, series, stamp, epoch, iteration, rate, latency, words = found.group(*_GROUPS)
+        series, stamp, epoch, iteration, rate, latency, words = found.group(*_GROUPS)
         latency_ns = None
         if latency:
             is_lost = not isfinite(parse_number(latency))
             latency_ns = nan if is_lost else clock.of_seconds(latency) // self.latencies_a_second
         return Step(
-            rank or b"",
             series,
             stamp or b"",
             self.clock(stamp) if stamp and self.clock else None,

@@ -85,20 +85,6 @@ class Window:
         if kept and kept.text != step.text:
             self._doubtful.add(step.number)
 
-    def misses(self, before: int | None, after: int | None, behind: int) -> bool | None:
-        """Return True if a lost step could be inside; None if only the end of the log shows it.
-
-        Args:
-            before, after: the iterations around it; None at the beginning or the end of the log.
-            behind: how many steps came after it.
-        """
-        if self.ends is not None:
-            is_behind_first = after is None or after > self._first
-            return is_behind_first and (before is None or before < self._last)
-        if self._form.tail:
-            return behind < self._form.tail if after is None else None
-        return False
-
     def judge(self, run: "Run", stride: int, batch: float | None) -> None:
         """Note what the log lacks, iterations far longer than others, and a doubtful clock.
 
@@ -117,11 +103,8 @@ class Window:
 
     def _judge_records(self, run: "Run", stride: int) -> None:
         """Take the mean latency if records follow each other from one end to the other."""
-        steps, tail, last = (
-            [*self._steps.values()],
-            self._form.tail,
-            run.last.number if run.last else 0,
-        )
+        steps, tail = [*self._steps.values()], self._form.tail
+        last = run.last.number if run.last else 0
         begin, end = (steps[0].number, steps[-1].number) if steps else (0, 0)
         is_covered = len(steps) == tail
         if self.ends:
@@ -129,13 +112,10 @@ class Window:
             is_covered = is_covered and bool(steps) and self._last <= last
         is_gapless = end - begin == (len(steps) - 1) * stride
         if not is_covered or not is_gapless or self._doubtful & self._steps.keys():
-            seen = (
-                f"the log has {run.steps} records, from {run.first and run.first.number} to {last}"
-            )
-            needed = f"needed its last {tail}, one every {stride} iterations"
-            if self.ends:
-                seen = f"the window {self._first}-{self._last}: {seen}"
-                needed = f"needed one every {stride} iterations, up to {self._last}"
+            first = run.first and run.first.number
+            seen = f"the log has {run.steps} records, from {first} to {last}"
+            which = f"the window {self._first}-{self._last}" if self.ends else f"its last {tail}"
+            needed = f"needed {which}, one every {stride} iterations"
             self._notes.add("WINDOW", f"{seen}; {needed}")
             self._steps.clear()
             return
@@ -173,9 +153,6 @@ class Window:
         where = f"{step.where}, inside the window,"
         if usual_ns < 1:  # neither clock nor latency: these are one over the rates
             seen = f"{where} has the rate {step.rate:g}; the median is {1 / usual_ns:g}"
-        elif step.stamp and longest.ahead > 1:
-            where = f"line {step.line}: up to iteration {step.number}, inside the window,"
-            seen = f"{where} an iteration took {took}; the median is {usual}"
         else:
             seen = f"{where} took {took}; the median step takes {usual}"
         self._notes.add("GAP", seen)
@@ -186,26 +163,18 @@ class Window:
         Both ends are whole seconds by chance once in 10 ** 12 windows. One end is not suspicious
         if it is printed with as many decimals as the other.
         """
-        (start, end), origin_ns = self.moments, self.origin_ns
-        if not (start and end) or origin_ns is None or end.clock_ns <= start.clock_ns:
+        start, end = self.moments
+        if not (start and end) or end.clock_ns <= start.clock_ns:
             return False
-        whole = [it for it in (start, end) if (it.clock_ns + origin_ns) % SECOND_NS == 0]
-        if len(whole) < 2:
-            decimals = {
-                it.iteration: len(self._steps[it.iteration].stamp.partition(b".")[2])
-                for it in (start, end)
-            }
-            most = max(decimals.values())
-            whole = [it for it in whole if decimals[it.iteration] + _FEWER <= most]
-        if not whole:
+        whole = [
+            it for it in (start, end) if (it.clock_ns + (self.origin_ns or 0)) % SECOND_NS == 0
+        ]
+        decimals = [len(self._steps[it.iteration].stamp.partition(b".")[2]) for it in (start, end)]
+        if not whole or (len(whole) < 2 and max(decimals) - min(decimals) < _FEWER):
             return False
-        where = f"line{'s' if len(whole) > 1 else ''} {' and '.join(str(it.line) for it in whole)}"
-        lasted = f"{(end.clock_ns - start.clock_ns) / SECOND_NS:g} s"
-        self._notes.add(
-            "COARSE-CLOCK",
-            f"{where}: the clock shows whole seconds; the {lasted} between the ends of the window"
-            " are good to 1 s",
-        )
+        seen = f"line {whole[0].line}: the clock shows whole seconds"
+        lasted = f"the {(end.clock_ns - start.clock_ns) / SECOND_NS:g} s between the ends"
+        self._notes.add("COARSE-CLOCK", f"{seen}; {lasted} of the window are good to 1 s")
         return True
 
     def _judge_clock(self, paces: Sequence[_Pace], batch: float | None) -> None:

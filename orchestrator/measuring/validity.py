@@ -19,7 +19,7 @@ from orchestrator.model.result import Evidence, Measurement
 MARKS = frozenset(
     {
         *("CLOCK-JUMP", "COARSE-CLOCK", "CRASHED", "GAP", "HEADERLESS", "LOSS-NOT-FINITE"),
-        *("MALFORMED-OUTSIDE", "SHORT-RUN"),
+        "SHORT-RUN",
     }
 )
 UNKNOWN = "unknown"  # value of a key that a trial's provenance lacks

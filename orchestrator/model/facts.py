@@ -221,14 +221,12 @@ class ContainerFacts:
     """Facts about a node, seen from inside one of our containers; None if not asked for.
 
     Args:
-        gpus: how many GPUs ``nvidia-smi -L`` lists.
         devices: names in /dev/infiniband.
         memlock_kib: None is no limit.
         data: by name of a data set, what a container sees of it.
     """
 
-    gpus: int | Silent | None
-    topology: Topology | Silent | None
+    gpus: DriverFacts | Silent | None
     infiniband: InfinibandFacts | Silent | None
     verbs: VerbsFacts | Silent | None
     ofed: str | None

@@ -7,23 +7,14 @@ from orchestrator import errors
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.node import Node
 from orchestrator.model.plan import Mount
-from orchestrator.probes import (
-    Probe,
-    first_look,
-    gpu,
-    infiniband,
-    number,
-    read_values,
-    sections,
-    topology,
-)
+from orchestrator.probes import Probe, first_look, gpu, infiniband, number, read_values, sections
 from orchestrator.probes.node import (
     ADAPTERS,
     DATA,
+    DRIVER,
     GPU,
     IBSTAT,
     OFED,
-    TOPOLOGY,
     VERBS,
     data_states,
     listing,
@@ -40,7 +31,6 @@ done
 printf 'device %s\n' $(ls /dev/infiniband 2>/dev/null)
 exit 0
 """
-_GPU = re.compile(r"GPU [0-9]+: .+ \(UUID: \S+\)")
 
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[ContainerFacts]:
@@ -56,8 +46,7 @@ def questions(node: Node, mounts: Sequence[Mount] = ()) -> tuple[Section, ...]:
     """
     selected = [Section(LIMITS, ("sh", "-c", SCRIPT))]
     if node.gpus is not None:
-        selected.append(Section(GPU, ("nvidia-smi", "-L"), limit_s=20))
-        selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
+        selected.append(DRIVER)
     if node.hcas:
         selected += ADAPTERS
     selected += (
@@ -75,24 +64,6 @@ def data_mounts(node: Node, names: Collection[str]) -> tuple[Mount, ...]:
     )
 
 
-def count_gpus(text: str) -> int:
-    """Count the GPUs that ``nvidia-smi -L`` lists, without the MIG devices below them.
-
-    Raises:
-        LogError: it lists none and does not say that there are none.
-    """
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    count = sum(1 for line in lines if _GPU.fullmatch(line))
-    if not count and lines != ["No devices found."]:
-        first_line = lines[0][:80] if lines else "nothing"
-        raise errors.LogError(
-            f"nvidia-smi -L: no line like GPU 0: NAME (UUID: GPU-...); it says {first_line!r}",
-            code="UNREADABLE",
-            fix="record it with `nvidia-smi -L`",
-        )
-    return count
-
-
 def _facts(answers: Answers) -> ContainerFacts:
     outputs = answers.outputs
     limits = read_values(outputs[LIMITS].out)
@@ -101,8 +72,7 @@ def _facts(answers: Answers) -> ContainerFacts:
         seen = f"the container's memlock is {said}; needed a number"
         raise errors.LogError(seen, code="CONTAINER-FACTS")
     return ContainerFacts(
-        gpus=sections.read(outputs.get(GPU), count_gpus),
-        topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
+        gpus=sections.read(outputs.get(GPU), gpu.parse),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
         verbs=sections.read(outputs.get(VERBS), infiniband.parse_verbs),
         ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,

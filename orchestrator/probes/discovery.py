@@ -4,19 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator import errors
 from orchestrator.model.facts import DriverFacts, Gid, Silent
 from orchestrator.model.site import DockerFacts, HcaPort, HostFacts, Topology
-from orchestrator.probes import (
-    Probe,
-    docker,
-    gpu,
-    host,
-    infiniband,
-    read_values,
-    sections,
-    topology,
-)
+from orchestrator.probes import Probe, docker, host, infiniband, node, read_values, sections
 from orchestrator.probes.sections import Answers, Section
 
 _PORTS = r"""
@@ -77,11 +67,11 @@ class Discovered:
 def questions(folder: str) -> tuple[Section, ...]:
     """Return everything that is asked of a machine, in whose ``folder`` attempts would lie."""
     return (
-        Section("host", host.probe("python3", folder, ()).argv, limit_s=25),
-        Section("gpu", gpu.PROBE.argv, limit_s=20),
-        Section("topology", topology.PROBE.argv, limit_s=20),
+        Section(node.HOST, host.argv("python3", folder, ()), limit_s=25),
+        node.DRIVER,
+        node.LINKS,
         Section("ports", ("sh", "-c", _PORTS)),
-        Section("gids", infiniband.gids_argv()),
+        Section(node.GIDS, infiniband.gids_argv()),
         Section("place", ("sh", "-c", _PLACE)),
         *docker.sections(sudo=False),
         Section("sudo", ("sudo", "-n", "docker", "info", "--format", "{{.ServerVersion}}")),
@@ -97,23 +87,19 @@ def read_answers(answers: Answers) -> Discovered:
     """Return the answers to all questions.
 
     Raises:
-        LogError: HOST-FACTS; it says not even what every Linux machine says.
+        LogError: HOST-HUNG, HOST-FACTS; it says not even what every Linux machine says.
     """
-    outputs = answers.outputs
-    if outputs["host"].exit_code is None:
-        raise errors.LogError("the node gave no host facts in time", code="HOST-HUNG")
-    gpus = sections.read(outputs["gpu"], gpu.parse)
-    wires = sections.read(outputs["topology"], topology.parse)
-    engine = docker.parse(outputs)
+    outputs, answer = answers.outputs, node.read_answers(answers)
+    gpus, wires, engine = answer.gpu, answer.topology, answer.docker
     denied = isinstance(engine, Silent) and engine.code == "DENIED"
     place = read_values(outputs["place"].out)
     found = [line.partition(" ") for line in place.get("data", ())]
     return Discovered(
-        host=host.parse(outputs["host"].out),
+        host=answer.host,
         gpu=gpus if isinstance(gpus, DriverFacts) and gpus.gpus else None,
         topology=wires if isinstance(wires, Topology) else None,
         ports=ports(outputs["ports"].out),
-        gids=infiniband.parse_gids(outputs["gids"].out),
+        gids=infiniband.parse_gids(outputs[node.GIDS].out),
         docker=engine if isinstance(engine, DockerFacts) else None,
         why_no_docker=engine.message or engine.code if isinstance(engine, Silent) else "",
         sudo=denied and outputs["sudo"].exit_code == 0,

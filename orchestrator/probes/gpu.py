@@ -1,14 +1,12 @@
 """Parser of `nvidia-smi -q -x`: the driver of a node and the state of its GPUs."""
 
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from orchestrator import errors
 from orchestrator.model.facts import DriverFacts, GpuFacts, GpuProcess
 from orchestrator.model.problem import Problem
-from orchestrator.probes import Probe
 
 _UNREPORTED = frozenset(
     {"", "N/A", "[N/A]", "Not Supported", "[Not Supported]", "[Not Found]"}
@@ -47,18 +45,7 @@ _DOCUMENT = re.compile(r"(?:<\?xml.*)?<nvidia_smi_log>.*</nvidia_smi_log>", re.D
 # "WARNING: infoROM is corrupted at gpu 0000:67:00.0"
 _WARNING = re.compile(r"^\s*(WARNING: .*\S)", re.MULTILINE)
 WARNED = 14
-# Source: nvidia-smi(1), return value, and nvmlReturn_t, with which it ends.
-EXITS: Mapping[int, str] = {
-    4: "the user may not ask the driver",
-    8: "a power cable of a GPU is not attached",
-    9: "the NVIDIA driver is not loaded",
-    10: "the kernel found an interrupt problem with a GPU",
-    12: "the driver's library libnvidia-ml.so was not found",
-    WARNED: "the infoROM of a GPU is corrupted",
-    15: "the GPU is lost: it fell off the bus or cannot be reached",
-    16: "a GPU must be reset before it can be used",
-    18: "the driver's library and kernel module differ",
-}
+"""The exit status after a warning beside a whole answer."""
 
 
 def parse(text: str) -> DriverFacts:
@@ -91,18 +78,10 @@ def parse(text: str) -> DriverFacts:
         problems.append(Problem("ATTACHED-GPUS", seen))
     elif not elements:
         problems.append(Problem("NO-GPU", "the text describes no GPU"))
-    problems.extend(warnings(_DOCUMENT.sub("\n", text)))
+    for warning in _WARNING.finditer(_DOCUMENT.sub("\n", text)):
+        problems.append(Problem("GPU-WARNING", warning[1]))
     gpus = tuple(_gpu(index, element, problems) for index, element in enumerate(elements))
     return DriverFacts(driver, cuda, gpus, tuple(problems))
-
-
-def warnings(text: str) -> Iterator[Problem]:
-    """Return what nvidia-smi warns of beside its document, of which it may end with 14 or 0."""
-    for warning in _WARNING.finditer(text):
-        yield Problem("GPU-WARNING", warning[1])
-
-
-PROBE = Probe(name="gpu", argv=("nvidia-smi", "-q", "-x"), parse=parse)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from orchestrator import errors
 from orchestrator.model.facts import HcaHealth, HealthFacts, Xid
 from orchestrator.probes import Probe, number, read_values
+from orchestrator.model.health import HcaHealth, HealthFacts, Xid
+from orchestrator.probes import number, read_values
 
 COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors")
 # $1: sudo, or nothing. One line a fact; what cannot be read is not there.
@@ -61,13 +63,13 @@ _LINK_DOWN = re.compile(
 _FACT = re.compile(r"(\S+) (\S+) (?:([0-9]+(?:\.[0-9]+)?)(?: GT/s.*| PCIe.*)?|.*)")
 
 
-def probe(*, sudo: bool) -> Probe[HealthFacts]:
-    """Return the script that prints what the kernel knows.
+def argv(*, sudo: bool) -> tuple[str, ...]:
+    """Return the command that prints what the kernel knows.
 
     Args:
         sudo: the kernel's log may be read with ``sudo -n`` where the user alone may not.
     """
-    return Probe("health", ("sh", "-c", SCRIPT, "sh", "sudo" if sudo else ""), parse)
+    return ("sh", "-c", SCRIPT, "sh", "sudo" if sudo else "")
 
 
 def parse(text: str) -> HealthFacts:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from orchestrator import errors
 from orchestrator.model.site import HostFacts
-from orchestrator.probes import Probe, number, read_values
+from orchestrator.probes import number, read_values
 
 _WHOLE, _FRACTION = r"[0-9]+", r"[0-9]+(?:[.][0-9]+)?"
 # By key, what each Linux machine says.
@@ -68,15 +68,15 @@ exit 0
 """
 
 
-def probe(python: str, folder: str, modules: tuple[str, ...]) -> Probe[HostFacts]:
-    """Return the script that prints a machine's facts.
+def argv(python: str, folder: str, modules: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command that prints a machine's facts.
 
     Args:
         python: the interpreter that must import the modules.
         folder: where attempts will lie; its free disk is reported.
         modules: Python modules that must be importable.
     """
-    return Probe("host", ("sh", "-c", SCRIPT, "sh", python, folder, *modules), parse)
+    return ("sh", "-c", SCRIPT, "sh", python, folder, *modules)
 
 
 def parse(text: str) -> HostFacts:

@@ -2,30 +2,31 @@
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from orchestrator import errors
 from orchestrator.model.facts import Gid, InfinibandFacts, VerbsFacts
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import HcaPort
-from orchestrator.probes import Probe
 
 _CA = re.compile(r"CA '([^']+)'")
 _PORT = re.compile(r"Port ([0-9]{1,4}):")
-_NUMBER = re.compile(r"[0-9]{1,9}")
-_KEYS: Mapping[str, re.Pattern[str]] = {
+_KEYS: Mapping[str, tuple[str, str]] = {
     # Blank for software adapters (rxe, siw): the kernel has no such files for them.
-    "CA type": re.compile(r".*"),
-    "Firmware version": re.compile(r".*"),
-    "Node GUID": re.compile(r"0x[0-9a-fA-F]{16}"),
-    "State": re.compile(r".+"),
-    "Physical state": re.compile(r".+"),
+    "CA type": ("type", r".*"),
+    "Firmware version": ("firmware", r".*"),
+    "Node GUID": ("node_guid", r"0x[0-9a-fA-F]{16}"),
+    "State": ("state", r".+"),
+    "Physical state": ("physical_state", r".+"),
     # "100"; "2.5", one lane of SDR; "40 (FDR10)", whose signalling differs.
-    "Rate": re.compile(r"[0-9]{1,9}(\.[0-9])?( \(FDR10\))?"),
-    "Base lid": _NUMBER,
-    "SM lid": _NUMBER,
+    "Rate": ("rate_gbps", r"[0-9]{1,9}(\.[0-9])?( \(FDR10\))?"),
+    "Base lid": ("base_lid", r"[0-9]{1,9}"),
+    "SM lid": ("sm_lid", r"[0-9]{1,9}"),
     # "IB" is libibumad's word where the kernel has no link_layer file.
-    "Link layer": re.compile(r"InfiniBand|Ethernet|IB|Unknown|Unspecified"),
+    "Link layer": ("link_layer", r"InfiniBand|Ethernet|IB|Unknown|Unspecified"),
 }
+"""By ibstat's name of a value: ours, and the pattern of a whole value."""
+_NUMBERS = ("rate_gbps", "base_lid", "sm_lid")
 
 _OFED = re.compile(r"(?:MLNX_OFED_LINUX|OFED-internal|DOCA-OFED)-([0-9][0-9.-]*[0-9]):?")
 _HCA = re.compile(r"hca_id:\s*([A-Za-z0-9_.-]+)")
@@ -56,8 +57,8 @@ def parse(text: str) -> InfinibandFacts:
         infiniband-diags, ``ibstat.c``: a block for each CA, and in it one for each port.
     """
     problems = []
-    adapter: dict[str, str] = {}
-    found: list[dict[str, str]] = []
+    adapter: dict[str, Any] = {}
+    found: list[dict[str, Any]] = []
     block = adapter
     for number, line in enumerate(text.splitlines(keepends=True), start=1):
         words = line.strip()
@@ -65,14 +66,16 @@ def parse(text: str) -> InfinibandFacts:
         if title := _CA.fullmatch(words):
             adapter = block = {"name": title[1]}
         elif adapter and (title := _PORT.fullmatch(words)):
-            block = {**adapter, "port": title[1]}
+            block = {**adapter, "port": int(title[1])}
             found.append(block)
         elif key in _KEYS:
             # Where the text ends, a rate of 10 may be one of 100.
             is_whole = line.endswith("\n") or key == "Link layer"
-            is_readable = is_whole and _KEYS[key].fullmatch(value)
-            block[key] = value if is_readable else ""
-            if not is_readable:
+            name, pattern = _KEYS[key]
+            block[name] = None
+            if is_whole and re.fullmatch(pattern, value):
+                block[name] = _number(value) if name in _NUMBERS else value or None
+            else:
                 problems.append(_problem(f"line {number}: cannot read {words[:60]!r}"))
         elif key == "ibpanic":
             problems.append(_problem(f"line {number}: {words}"))
@@ -84,32 +87,17 @@ def parse(text: str) -> InfinibandFacts:
             fix="install the InfiniBand user space (rdma-core or OFED), then `ibstat > FILE`",
         )
     for block in found:
-        if lacking := [key for key in _KEYS if key not in block]:
+        if lacking := [key for key, (name, _) in _KEYS.items() if name not in block]:
             where = f"{block['name']} port {block['port']}"
             problems.append(_problem(f"{where}: no {', '.join(lacking)}"))
-    return InfinibandFacts(tuple(map(_port, found)), tuple(problems))
+    absent = dict.fromkeys(name for name, _ in _KEYS.values())
+    ports = (HcaPort(**{**absent, **block}) for block in found)
+    return InfinibandFacts(tuple(ports), tuple(problems))
 
 
-PROBE = Probe(name="infiniband", argv=("ibstat",), parse=parse)
-
-
-def _port(block: Mapping[str, str]) -> HcaPort:
-    rate = block.get("Rate", "").partition(" ")[0]
-    base_lid, sm_lid = block.get("Base lid"), block.get("SM lid")
-    known = {key: value or None for key, value in block.items()}
-    return HcaPort(
-        name=block["name"],
-        port=int(block["port"]),
-        type=known.get("CA type"),
-        firmware=known.get("Firmware version"),
-        state=known.get("State"),
-        rate_gbps=float(rate) if "." in rate else int(rate) if rate else None,
-        link_layer=known.get("Link layer"),
-        node_guid=known.get("Node GUID"),
-        physical_state=known.get("Physical state"),
-        base_lid=int(base_lid) if base_lid else None,
-        sm_lid=int(sm_lid) if sm_lid else None,
-    )
+def _number(text: str) -> int | float:
+    number = text.partition(" ")[0]
+    return float(number) if "." in number else int(number)
 
 
 def _problem(seen: str) -> Problem:

@@ -17,7 +17,6 @@ from orchestrator.probes import (
     health,
     host,
     infiniband,
-    nvlink,
     sections,
     topology,
 )
@@ -28,8 +27,15 @@ HOST, GPU, TOPOLOGY, IBSTAT, VERBS, OFED = "host", "gpu", "topology", "ibstat", 
 GIDS = "gids"
 HEALTH = "health"
 DATA = "data."
+NVLINKS, NVLINK_ERRORS = "nvlink", "nvlink.errors"
+DRIVER = Section(GPU, ("nvidia-smi", "-q", "-x"), limit_s=20)
+LINKS = Section(TOPOLOGY, ("nvidia-smi", "topo", "-m"), limit_s=20)
+_NVLINK = (
+    Section(NVLINKS, ("nvidia-smi", "nvlink", "--status"), limit_s=20),
+    Section(NVLINK_ERRORS, ("nvidia-smi", "nvlink", "--errorcounters"), limit_s=20),
+)
 ADAPTERS = (
-    Section(IBSTAT, infiniband.PROBE.argv),
+    Section(IBSTAT, ("ibstat",)),
     Section(VERBS, ("sh", "-c", "ibv_devinfo 2>&1")),
     Section(OFED, ("ofed_info", "-s")),
 )
@@ -37,7 +43,7 @@ ADAPTERS = (
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
     """Return all questions to one node as one command."""
-    return sections.probe("facts", questions, _answer, nonce=nonce)
+    return sections.probe("facts", questions, read_answers, nonce=nonce)
 
 
 def questions(
@@ -51,18 +57,15 @@ def questions(
         modules: Python modules that must be importable, where tasks run as plain processes.
         contained: whether data sets are read in containers, without the rights of the node's root.
     """
-    selected = [Section(HOST, host.probe(python, folder, modules).argv, limit_s=25)]
+    selected = [Section(HOST, host.argv(python, folder, modules), limit_s=25)]
     if node.gpus is not None:
-        selected.append(Section(GPU, gpu.PROBE.argv, limit_s=20))
-        selected.append(Section(TOPOLOGY, topology.PROBE.argv, limit_s=20))
-        for question in (nvlink.STATUS, nvlink.ERRORS):
-            selected.append(Section(question.name, question.argv, limit_s=20))
+        selected += (DRIVER, LINKS, *_NVLINK)
     if node.hcas:
         selected += ADAPTERS
     if any(hca.link_layer == "Ethernet" for hca in node.hcas):
         selected.append(Section(GIDS, infiniband.gids_argv()))
     if node.gpus is not None or node.hcas:
-        selected.append(Section(HEALTH, health.probe(sudo=node.sudo).argv))
+        selected.append(Section(HEALTH, health.argv(sudo=node.sudo)))
     if node.has_engine:
         selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
@@ -104,43 +107,28 @@ def data_states(outputs: Mapping[str, Output]) -> dict[str, DataState]:
     }
 
 
-def listing(
-    output: Output | None,
-    parse: Callable[[str], Listing],
-    exits: Mapping[int, str] | None = None,
-) -> Listing | Silent | None:
-    """Return the parsed fact, with problem EXIT-STATUS if its command did not end with 0.
-
-    Args:
-        exits: what the command's statuses mean.
-    """
+def listing(output: Output | None, parse: Callable[[str], Listing]) -> Listing | Silent | None:
+    """Return the parsed fact, with problem EXIT-STATUS if its command failed all the same."""
     fact = sections.read(output, parse)
-    if fact is None or output is None or not output.exit_code:
+    if output is None or fact is None or isinstance(fact, Silent):
         return fact
-    name = (exits or {}).get(output.exit_code)
-    ended = f"the command ended with {output.exit_code}" + (f" ({name})" if name else "")
-    if isinstance(fact, Silent):
-        return replace(fact, message=f"{fact.message}; {ended}") if name else fact
-    if name and output.exit_code == gpu.WARNED:
+    if output.exit_code in (0, gpu.WARNED):
         return fact
-    problem = Problem("EXIT-STATUS", f"{ended}: {output.err.strip()[:200] or 'no message'}")
+    said = output.err.strip()[:200] or "no message"
+    problem = Problem("EXIT-STATUS", f"the command ended with {output.exit_code}: {said}")
     return replace(fact, problems=(*fact.problems, problem))
 
 
-def _driver(output: Output | None) -> DriverFacts | Silent | None:
-    """Return the driver's facts with all of its warnings, also those on standard error."""
-    fact = listing(output, gpu.parse, gpu.EXITS)
-    if output is None or not isinstance(fact, DriverFacts):
-        return fact
-    problems = dict.fromkeys((*fact.problems, *gpu.warnings(output.err)))
-    if output.exit_code == gpu.WARNED and all(p.code != "GPU-WARNING" for p in problems):
-        said = f"nvidia-smi ended with {gpu.WARNED}: {gpu.EXITS[gpu.WARNED]}"
-        problems[Problem("GPU-WARNING", said)] = None
-    return replace(fact, problems=tuple(problems))
+def read_answers(answers: sections.Answers) -> NodeAnswer:
+    """Return a node's facts.
 
-
-def _answer(answers: sections.Answers) -> NodeAnswer:
+    Raises:
+        LogError: HOST-HUNG, HOST-FACTS; it did not say even what every Linux machine says.
+    """
     outputs = answers.outputs
+    driver = outputs.get(GPU)
+    if driver:  # warnings may stand on standard error
+        driver = replace(driver, out=f"{driver.out}\n{driver.err}")
     if outputs[HOST].exit_code is None:
         raise errors.LogError(
             f"the node gave no host facts in time: {outputs[HOST].message}",
@@ -151,15 +139,15 @@ def _answer(answers: sections.Answers) -> NodeAnswer:
     return NodeAnswer(
         # Other questions take their time; the clock is the one that was read last.
         host=replace(machine, clock_s=answers.clock_s),
-        gpu=_driver(outputs.get(GPU)),
-        topology=listing(outputs.get(TOPOLOGY), topology.parse, gpu.EXITS),
+        gpu=listing(driver, gpu.parse),
+        topology=listing(outputs.get(TOPOLOGY), topology.parse),
         infiniband=listing(outputs.get(IBSTAT), infiniband.parse),
         verbs=sections.read(outputs.get(VERBS), infiniband.parse_verbs),
         ofed=infiniband.ofed_version(outputs[OFED].out) if OFED in outputs else None,
         docker=docker.parse(outputs),
         health=sections.read(outputs.get(HEALTH), health.parse),
-        nvlinks=sections.read(outputs.get(nvlink.STATUS.name), nvlink.active),
-        nvlink_errors=sections.read(outputs.get(nvlink.ERRORS.name), nvlink.errors),
+        nvlinks=sections.read(outputs.get(NVLINKS), topology.nvlinks),
+        nvlink_errors=sections.read(outputs.get(NVLINK_ERRORS), topology.nvlink_errors),
         data=data_states(outputs),
         gids=sections.read(outputs.get(GIDS), infiniband.parse_gids),
     )

@@ -1,14 +1,14 @@
-"""Parser of `nvidia-smi topo -m`: how the GPUs and HCAs of a node are connected."""
+"""Parsers of `nvidia-smi topo -m` and `nvlink`: how the GPUs and HCAs of a node are connected."""
 
 import hashlib
 import json
 import re
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
 from orchestrator import errors
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Topology
-from orchestrator.probes import Probe
 
 _UNDERLINE = re.compile(r"\x1b\[[0-9;]*m")  # of the header
 _TITLE = re.compile(r"(?:CPU|NUMA) Affinity|GPU NUMA ID|\S+")
@@ -16,6 +16,17 @@ _TITLE = re.compile(r"(?:CPU|NUMA) Affinity|GPU NUMA ID|\S+")
 _LEGEND = re.compile(r"\s*(NIC[0-9]+): (\S*[0-9]|\S+(?=\s*\n))\s*")
 _LINK = re.compile(r"SYS|NODE|PHB|PXB|PIX|SOC|C2C|NV[0-9]{1,2}")
 _NUMBERS = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
+# Up to Hopper the first three; Blackwell's links count the others in their place. What forward
+# error correction mends (`FEC Errors`, `Raw Errors`) grows on sound links too.
+_NVLINK_ERRORS = frozenset(
+    {"Replay Errors", "Recovery Errors", "CRC Errors"}
+    | {"Malformed packet Errors", "Buffer overrun Errors", "Local link integrity Errors"}
+    | {"Rx Errors", "Rx remote Errors", "Rx General Errors", "Tx discards"}
+    | {"Link recovery successful events", "Link recovery failed events"}
+    | {"Effective Errors", "Symbol Errors"}
+)
+# "GPU 0: Tesla V100-SXM2-32GB (UUID: GPU-...)", and below it "\t Link 0: Replay Errors: 0".
+_NVLINK = re.compile(r"GPU (?P<gpu>[0-9]+): |\s+Link (?P<link>[0-9]+): (?P<words>.+)")
 
 
 def parse(text: str) -> Topology:
@@ -80,9 +91,6 @@ def parse(text: str) -> Topology:
     )
 
 
-PROBE = Probe(name="topology", argv=("nvidia-smi", "topo", "-m"), parse=parse)
-
-
 def _affinity(
     columns: list[str], cells: list[str], *, by_tabs: bool
 ) -> tuple[str | None, str | None] | None:
@@ -114,3 +122,35 @@ def _problem(at: int, seen: str) -> Problem:
 def _unreadable(seen: str) -> errors.LogError:
     fix = "record it on the node itself with `nvidia-smi topo -m > FILE`"
     return errors.LogError(f"nvidia-smi topo -m: {seen}", code="UNREADABLE", fix=fix)
+
+
+def nvlinks(text: str) -> Mapping[int, tuple[bool, ...]]:
+    """Return by GPU which of its NVLinks are active, from `nvidia-smi nvlink --status`."""
+    by_gpu: dict[int, tuple[bool, ...]] = {}
+    for gpu, _, words in _links(text):
+        by_gpu[gpu] = (*by_gpu.get(gpu, ()), "inactive" not in words.lower())
+    return by_gpu
+
+
+def nvlink_errors(text: str) -> Mapping[tuple[int, int], Mapping[str, int]]:
+    """Return errors by GPU and link, counted above 0 by `nvidia-smi nvlink --errorcounters`.
+
+    Source:
+        Names up to Hopper as recorded in ``tests/samples/health``; those of Blackwell and their
+        meaning as NVIDIA's DCGM lists them (``DCGM_FI_DEV_NVLINK_COUNT_*``).
+    """
+    counts: dict[tuple[int, int], dict[str, int]] = {}
+    for gpu, link, words in _links(text):
+        name, _, count = words.rpartition(": ")
+        if name in _NVLINK_ERRORS and count.isdecimal() and int(count) > 0:
+            counts.setdefault((gpu, link), {})[name] = int(count)
+    return counts
+
+
+def _links(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield GPU, link and the words behind them, of every line about a link."""
+    gpu = None
+    for line in filter(None, map(_NVLINK.match, text.splitlines())):
+        gpu = int(line["gpu"]) if line["gpu"] else gpu
+        if gpu is not None and line["link"]:
+            yield gpu, int(line["link"]), line["words"].strip()

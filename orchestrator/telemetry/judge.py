@@ -88,12 +88,12 @@ def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -
         nodes: all that were seen of the gang.
     """
     boot, namespace = node.sight or ("", "")
-    unseen = (
-        (other, over)
+    used = (
+        _cpus(other, over)
         for other, over in nodes
         if boot and other.sight and other.sight[0] == boot and other.sight[1] != namespace
     )
-    return sum(used[1] for used in (_cpus(*pair) for pair in unseen) if used)
+    return sum(cpus[1] for cpus in used if cpus)
 
 
 def state(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> MachineState:
@@ -226,8 +226,7 @@ def _joules(moments: Sequence[GpuMoment], seconds: float) -> tuple[float, bool] 
 
 
 def _find_throttling(node: str, moments: Sequence[GpuMoment]) -> Iterable[Problem]:
-    harmful = [HARMFUL & {*(moment.limits or ())} for moment in moments]
-    held = [names for names in harmful if names]
+    held = [some for moment in moments if (some := HARMFUL & {*(moment.limits or ())})]
     slowed_s = _slowed_s(moments) or 0.0
     if held or slowed_s:
         names = ", ".join(sorted({name for some in held for name in some}))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import checks
-from orchestrator.checks import inside
+from orchestrator.checks import machine
 from orchestrator.model.facts import ContainerFacts, NodeAnswer, Silent, VerbsFacts
 from orchestrator.model.node import Container
 from orchestrator.model.site import DataDigest, DataState
@@ -21,8 +21,7 @@ IBSTAT = infiniband.parse((SAMPLES / "ibstat/dlperf_seed_vs002_mt4115.txt").read
 GIVEN = replace(DEBIAN, runc="1.1.12", toolkit="1.17.8")
 NAKED = Container(gpu_access="none")
 INSIDE = ContainerFacts(
-    gpus=8,
-    topology=None,
+    gpus=driver(*[V100] * 8),
     infiniband=IBSTAT,
     verbs=VerbsFacts(("mlx5_0",), ()),
     ofed="4.9-0.1.7.0",
@@ -130,7 +129,7 @@ def test_container_as_it_should_be_is_fit() -> None:
     ("change", "code"),
     [
         ({"shm_mib": 64}, "error SHM-SMALL"),
-        ({"gpus": 7}, "error GPU-COUNT"),
+        ({"gpus": driver(*[V100] * 7)}, "error GPU-COUNT"),
         ({"gpus": Silent("ABSENT", "not found")}, "error GPU-RUNTIME"),
         ({"gpus": Silent("HUNG", "")}, "error GPU-RUNTIME"),
         ({"memlock_kib": 64}, "error MEMLOCK"),
@@ -177,7 +176,7 @@ def test_memory_to_lock_is_what_the_inventory_says() -> None:
 )
 def test_sizes_are_read_as_docker_reads_them(size: str, mib: int) -> None:
     """Powers of 1024; a number alone is bytes."""
-    assert inside.mib(size) == mib
+    assert machine.mib(size) == mib
 
 
 @pytest.mark.parametrize(

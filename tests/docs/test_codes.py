@@ -26,7 +26,7 @@ OTHER_WORDS = {
     "capabilities and signals": "ALL SETGID SETUID SIGTERM SIGABRT SIGBUS SIGFPE SIGILL SIGSEGV"
     " SIGSYS SIGTRAP",
     "states of ports": "ACTIVE",
-    "what nvidia-smi prints": "CPU GPU ID NODE PHB PIX PXB SOC SYS SXM P0 VGPU",
+    "what nvidia-smi prints": "CPU GPU ID NODE PHB PIX PXB SOC SYS SXM VGPU",
     "titles of reports": "CUDA OFED",
     "transports as NCCL calls them": "IB",
     "groups of GPT's cases": "DP MP PP",

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.inputs import probing
-from orchestrator.probes import host
+from orchestrator.probes import Probe, host
 from orchestrator.transports import Completed
 
 
@@ -24,7 +24,7 @@ from orchestrator.transports import Completed
 def test_what_an_account_without_a_shell_prints_is_shown(argv: list[str], said: str) -> None:
     """The real programs, whose words are on standard output."""
     done = subprocess.run(argv, capture_output=True)
-    probe = host.probe("python3", "/tmp", ())
+    probe = Probe("host", host.argv("python3", "/tmp", ()), host.parse)
     with pytest.raises(errors.UnfitError) as caught:
         probing.parse_output(probe, Completed(done.returncode, done.stdout, done.stderr), "node1")
     assert said in str(caught.value)

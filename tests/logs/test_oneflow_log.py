@@ -117,7 +117,7 @@ def test_a_clock_of_whole_seconds_is_marked() -> None:
     assert log.end
     assert log.end.clock_ns == 35_000_000_000
     assert problems(log, "COARSE-CLOCK") == [
-        "lines 5 and 6: the clock shows whole seconds; the 35 s between the ends of the window are"
+        "line 5: the clock shows whole seconds; the 35 s between the ends of the window are"
         " good to 1 s"
     ]
 
@@ -467,8 +467,7 @@ def test_iterations_that_take_far_too_long_are_marked() -> None:
         log = log.replace(CLOCKS[iteration], clock)
     said = problems(read(log), "GAP")
     assert said == [
-        "line 37: up to iteration 100, inside the window, an iteration took 3.446 s;"
-        " the median is 0.346 s"
+        "line 37: iteration 100, inside the window, took 3.446 s; the median step takes 0.346 s"
     ]
 
 
@@ -500,11 +499,10 @@ def test_broken_record_inside_the_window_is_a_problem(broken: bytes) -> None:
     assert "SKIPPED-STEPS" in codes(log)
 
 
-def test_broken_records_outside_the_window_are_a_mark() -> None:
+def test_broken_records_outside_the_window_are_ignored() -> None:
     """Before the first iteration of the window and after its last one nothing is lost."""
     log = read(HEADER + b"train: epoch\ntrain: x\n" + steps() + b"train: epoch 1, iter\n")
-    assert codes(log) == {"MALFORMED-OUTSIDE"}
-    assert "(the first of 3)" in log.problems[0].message
+    assert log.problems == ()
 
 
 def test_broken_record_at_the_end_of_an_unfinished_window_is_a_problem() -> None:
@@ -519,8 +517,6 @@ def test_broken_record_at_the_end_of_an_unfinished_window_is_a_problem() -> None
         (WHOLE.replace(train(80), b""), "line 36: iteration 100 after 60"),
         (WHOLE.replace(train(20, b"3988.891"), b""), "the log begins at iteration 40; needed 20"),
         (WHOLE.replace(b"every_n_iter = 20", b"every_n_iter = 40"), "begins at iteration 20"),
-        (HEADER + steps() + steps(epoch=2), "iteration 20 of epoch 2 after 120 of epoch 0"),
-        (HEADER + steps() + train(40, epoch=1), "iteration 40 of epoch 1 after 120 of epoch 0"),
     ],
 )
 def test_steps_that_are_left_out_are_named(log: bytes, seen: str) -> None:

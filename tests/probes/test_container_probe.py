@@ -14,12 +14,6 @@ from orchestrator.probes import container
 from tests import SAMPLES
 
 NONCE = "n0nce"
-# The form of `nvidia-smi -L` on a node with MIG; the ids are made up.
-MIG = """\
-GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)
-  MIG 1g.5gb      Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)
-GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-37ff6d3e-0ac5-4d39-8d9e-16d8c1a0a5f1)
-"""
 LIMITS = """\
 memlock 8192
 shm_kib 16777216
@@ -46,7 +40,7 @@ def test_container_is_asked_for_what_its_node_declares() -> None:
     assert [question.name for question in container.questions(member())] == ["limits"]
     node = member(gpus={"count": 2}, hcas=[{"name": "mlx5_0", "rate_gbps": 100}])
     names = [question.name for question in container.questions(node)]
-    assert names == ["limits", "gpu", "topology", "ibstat", "verbs", "ofed"]
+    assert names == ["limits", "gpu", "ibstat", "verbs", "ofed"]
 
 
 def test_data_sets_that_are_mounted_are_looked_at() -> None:
@@ -92,7 +86,6 @@ def test_limits_are_read() -> None:
     """KiB to MiB for memory that is shared; unlimited is None."""
     assert read(LIMITS) == ContainerFacts(
         gpus=None,
-        topology=None,
         infiniband=None,
         verbs=None,
         ofed=None,
@@ -114,17 +107,3 @@ def test_limits_that_cannot_be_read_are_refused(limits: str) -> None:
     with pytest.raises(errors.LogError, match="needed a number") as raised:
         read(limits)
     assert raised.value.code == "CONTAINER-FACTS"
-
-
-def test_gpus_are_counted_without_their_parts() -> None:
-    """A slice of a GPU is none."""
-    assert container.count_gpus(MIG) == 2
-    assert container.count_gpus("No devices found.\n") == 0
-
-
-@pytest.mark.parametrize("text", ["", "Failed to initialize NVML: Unknown Error\n"])
-def test_list_that_is_none_is_not_a_list_of_no_gpus(text: str) -> None:
-    """The first words are shown."""
-    with pytest.raises(errors.LogError, match=r"nothing|Unknown Error") as raised:
-        container.count_gpus(text)
-    assert raised.value.code == "UNREADABLE"

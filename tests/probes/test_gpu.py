@@ -218,12 +218,6 @@ def test_the_document_has_the_promised_keys() -> None:
     assert json.dumps(asdict(gpu.parse(text))) == json.dumps(expected)
 
 
-def test_the_probe_asks_for_xml() -> None:
-    """The probe runs the command whose output the parser reads."""
-    assert gpu.PROBE.argv == ("nvidia-smi", "-q", "-x")
-    assert gpu.PROBE.parse(V100) == gpu.parse(V100)
-
-
 def test_words_around_the_xml_do_not_matter() -> None:
     """A prompt before and after the document is no part of it."""
     assert gpu.parse(f"\ufeffroot@a:~# nvidia-smi -q -x\n{V100}\nroot@a:~# ") == gpu.parse(V100)

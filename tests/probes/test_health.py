@@ -61,9 +61,9 @@ def test_an_answer_without_uptime_is_none() -> None:
 def test_the_script_runs_on_this_machine() -> None:
     """Whatever this kernel has; with sudo, which may not be there, it says no less."""
     for sudo in (False, True):
-        probe = health.probe(sudo=sudo)
-        done = subprocess.run(probe.argv, capture_output=True, text=True, check=True, timeout=60)
-        facts = probe.parse(done.stdout)
+        argv = health.argv(sudo=sudo)
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+        facts = health.parse(done.stdout)
         assert facts.swap_used_mib is not None
         assert done.stderr == ""
 
@@ -73,12 +73,10 @@ def logged(log: Path, folder: Path, *shell: str) -> HealthFacts:
     dmesg = folder / "dmesg"
     dmesg.write_text(f"#!/bin/sh\nexec cat {log}\n")
     dmesg.chmod(0o755)
-    probe = health.probe(sudo=False)
+    argv = shell or health.argv(sudo=False)
     env = {"PATH": f"{folder}:/usr/bin:/bin"}
-    done = subprocess.run(
-        shell or probe.argv, env=env, capture_output=True, text=True, check=True, timeout=60
-    )
-    return probe.parse(done.stdout)
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=60)
+    return health.parse(done.stdout)
 
 
 def test_a_long_log_is_read_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -68,9 +68,9 @@ FACTS = HostFacts(
 
 def asked(folder: Path, *modules: str, python: str = sys.executable) -> HostFacts:
     """What this machine answers to the real script."""
-    probe = host.probe(python, str(folder), modules)
-    done = subprocess.run(probe.argv, capture_output=True, text=True, check=True, timeout=60)
-    return probe.parse(done.stdout)
+    argv = host.argv(python, str(folder), modules)
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    return host.parse(done.stdout)
 
 
 def without(key: str, value: str = "") -> str:

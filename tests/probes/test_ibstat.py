@@ -126,12 +126,6 @@ def test_a_cut_sample_never_gives_another_value(name: str) -> None:
                 assert getattr(port, key) in (None, getattr(full, key))
 
 
-def test_the_probe_asks_for_the_adapters() -> None:
-    """The probe runs the command whose output the parser reads."""
-    assert infiniband.PROBE.argv == ("ibstat",)
-    assert infiniband.PROBE.parse(TWO) == infiniband.parse(TWO)
-
-
 @pytest.mark.parametrize(
     "text", [TWO + PANIC, PANIC + TWO, TWO.replace("CA 'mlx5_1'", PANIC + "CA 'mlx5_1'")]
 )

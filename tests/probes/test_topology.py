@@ -197,12 +197,6 @@ def test_the_document_has_the_promised_keys() -> None:
     }
 
 
-def test_the_probe_asks_for_the_matrix() -> None:
-    """The probe runs the command whose output the parser reads."""
-    assert topology.PROBE.argv == ("nvidia-smi", "topo", "-m")
-    assert topology.PROBE.parse(TABLE) == topology.parse(TABLE)
-
-
 def test_a_blank_cpu_list_does_not_take_the_numa_node() -> None:
     """Under a cgroup without CPUs of the GPU's node, CPU affinity is null and NUMA stays."""
     fact = topology.parse(TABLE.replace("0-7,16-23", ""))

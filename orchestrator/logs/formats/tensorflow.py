@@ -13,7 +13,7 @@ from math import isfinite, nan
 
 from orchestrator.logs import clock
 from orchestrator.logs.engine import RESULT, Reader, Run
-from orchestrator.logs.format import NUMBER, RANK, Agreement, Format, Promise, Step, parse_number
+from orchestrator.logs.format import NUMBER, Agreement, Format, Promise, Step, parse_number
 from orchestrator.logs.formats.dllogger import TIME, parameters, results
 from orchestrator.logs.header import Header, Table, Value, count, keep, parser, real, switch, whole
 
@@ -40,7 +40,9 @@ _OTHER = re.compile(
 # :::NVLOGv0.2.3 resnet 1621936374.152874470 (benchmark_hooks.py:59) iteration: 450
 _HEAD = rb":::NVLOGv\d[\w.]{0,20} \S{1,80} (?P<clock>\d{1,10}\.\d{6,9}) \([\w.]{1,80}:\d{1,9}\) "
 _NVLOG = re.compile(
-    RANK + _HEAD + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
+    rb"(?:\[\d{1,9},(?P<rank>\d{1,9})\]<std(?:out|err)>:)?"
+    + _HEAD
+    + rb"(?:iteration: (?P<iteration>\d{1,15})\s*$"
     rb"|" + _RATE + rb"\s*$|Average total_ips: (?P<average>" + NUMBER + rb")\s*$"
     rb"|(?!iteration|imgs_per_sec|total_ips|Average total))"
 )
@@ -118,13 +120,13 @@ def _read_nvlog(reader: Reader, line: bytes) -> bool:
             run.damage(reader.line)
         stamp, number = found["clock"], int(found["iteration"])
         clock_ns = clock.of_seconds(stamp)
-        reader.half = Step(rank, b"", stamp, clock_ns, 0, number, nan, None, b"", 0)
+        reader.half = rank, Step(b"", stamp, clock_ns, 0, number, nan, None, b"", 0)
     elif found["rate"]:
         reader.half = None
-        if half is None or half.rank != rank:
+        if half is None or half[0] != rank:
             return False
         series, text, rate = found["series"], found["rate"], parse_number(found["rate"])
-        reader.step(half._replace(series=series, rate=rate, text=text, line=reader.line))
+        reader.step(half[1]._replace(series=series, rate=rate, text=text, line=reader.line))
     elif run.last and _LOSS.search(line):
         reader.lose(run.last.number)
     else:
