@@ -10,7 +10,7 @@ from orchestrator.collecting.log_sources import Logs
 from orchestrator.model.report import Report
 from orchestrator.report import Language
 from orchestrator.report.figures import FOLDER
-from orchestrator.report.upstream import NAME
+from orchestrator.report.results import EXPORT
 from orchestrator.state import records
 from orchestrator.state.files import dumps, keep, ours
 
@@ -76,4 +76,4 @@ def _list_earlier(folder: Path) -> list[str]:
     except (OSError, ValueError):
         return figures  # none yet, or not one of ours
     own = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return [*figures, *(name for name in own if name.endswith(NAME) and "/" not in name)]
+    return [*figures, *(name for name in own if name.endswith(EXPORT) and "/" not in name)]

@@ -21,8 +21,8 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
     case = group[0].case
     parts = [
         case.precision.upper(),
-        page.say("batch", batch=case.micro_batch_size),
-        page.say("device", device=case.device),
+        page.text(f"batch size {case.micro_batch_size}", f"批大小 {case.micro_batch_size}"),
+        page.text(f"on {case.device}", f"设备 {case.device}"),
     ]
     parts += [
         f"{axis.name} {value}"
@@ -30,15 +30,11 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
         if (value := getattr(case, axis.name)) != axis.default
     ]
     parts += [f"{name} {value}" for name, value in case.params]
-    return page.say("comma").join(parts)
+    return page.listed(parts)
 
 
-def of_settings(report: Report, case: Case) -> str:
+def settings(cases: Sequence[Case], case: Case) -> str:
     """Name the settings in which cases differ, such as ``AMP(BS=128)``."""
-    return _settings([result.case for result in report.results], case)
-
-
-def _settings(cases: Sequence[Case], case: Case) -> str:
     others = [other.document() for other in cases]
     own = case.document()
     names = (
@@ -64,4 +60,4 @@ def among(cases: Sequence[Case], case: Case) -> str:
     """Return the placement of one of these cases, with settings where they differ."""
     if len({other.comparable for other in cases}) == 1:
         return case.placement
-    return f"{case.placement} {_settings(cases, case)}"
+    return f"{case.placement} {settings(cases, case)}"

@@ -1,8 +1,9 @@
 """Numbers as a report prints them: the only place where any of them is rounded."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from orchestrator.model.report import Report
 from orchestrator.model.result import Interval, Result
-from orchestrator.report import phrases
+from orchestrator.report.phrases import Language
 
 NONE = "n/a"
 
@@ -12,12 +13,14 @@ def of_trials(report: Report, result: Result) -> str:
     return f"{result.statistics.n if result.statistics else 0}/{report.planned(result)}"
 
 
-def interval_words(interval: Interval | None, language: phrases.Language = "en") -> str:
+def interval_words(interval: Interval | None, language: Language = "en") -> str:
     """Return an interval with its coverage."""
     if interval is None:
         return NONE
     low, high, coverage = interval.low, interval.high, interval.coverage
-    return phrases.text(language, "interval", low=low, high=high, coverage=coverage)
+    if language == "zh":
+        return f"{low:.2f} 至 {high:.2f}（{coverage:.2%}）"
+    return f"{low:.2f} to {high:.2f} ({coverage:.2%})"
 
 
 def fixed(value: float | None, decimals: int) -> str:
@@ -47,8 +50,3 @@ def share(value: float | None) -> str:
 def signed(value: float | None) -> str:
     """Write a difference in percent, with its sign."""
     return NONE if value is None else f"{value:+z.1%}"
-
-
-def memory(mib: float | None) -> str:
-    """Return an amount of memory."""
-    return NONE if mib is None else f"{mib:.0f} (MiB)"

@@ -1,18 +1,35 @@
 """Tables of a report as values, the same for every format.
 
-A number is formatted here or in ``machines``, once.
+A number is formatted here, once.
 """
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable
+from statistics import median
 
 from orchestrator import nodeset
 from orchestrator.model.result import Measurement, Result
-from orchestrator.report import codes, labels, rounding
+from orchestrator.report import labels, rounding
 from orchestrator.report.markup import anchor
 from orchestrator.report.page import Page
 from orchestrator.report.tree import Row, Span, Table
 
+MEDIANS = {
+    "sm_clock": ("sm_mhz", 0),
+    "memory_clock": ("memory_mhz", 0),
+    "power": ("power_w", 0),
+    "temperature": ("temperature_c", 0),
+    "utilisation": ("utilisation_pct", 0),
+    "load": ("load", 1),
+    "others": ("others_cpus", 1),
+}
+"""By column, the field of a state that its median is of, and how many decimals are printed."""
+TABLES = {
+    ("Clocks, power and limits", "时钟、功率与限制"): (*[*MEDIANS][:5], "limits", "energy"),
+    ("Processors", "处理器"): ("moments", "load", "others", "steal"),
+}
+NEEDED = frozenset({"moments", "load", "others"})
+"""Columns that say so where nothing was observed; others are left out if all cases lack them."""
 Named = tuple[Span | str, str, Measurement]
 """The name of a case, the place of its trials in report.html, and one of them."""
 
@@ -50,7 +67,7 @@ def _result(page: Page, result: Result) -> Row:
         _speedup(page, result),
         rounding.share(result.efficiency),
         rounding.of_trials(report, result),
-        "" if memory_mib is None else rounding.memory(memory_mib),
+        "" if memory_mib is None else f"{memory_mib:.0f} (MiB)",
         result.transport,
         page.reasons(result.marks),
         *(published or [""]),
@@ -178,9 +195,63 @@ def lone(page: Page) -> Table:
 
 def node_speeds(page: Page) -> Table:
     """Build the table of the speeds of nodes over that of the median node."""
-    slow = codes.explain(page.language, "SLOW-NODE")
+    slow = page.explain("SLOW-NODE")
     rows = [
         (it.node, str(it.trials), f"{it.speed:.3f}", slow if it.is_slow else "")
         for it in page.report.node_speeds
     ]
     return Table("", page.heads("node", "trials", "speed", "marks"), rows)
+
+
+def machines(page: Page) -> list[Table]:
+    """Build the tables of GPUs and of processors: a row for each case with a valid trial."""
+    counting = [result for result in page.report.results if result.valid]
+    if not any(trial.machines for result in counting for trial in result.valid):
+        return []
+    tables: list[Table] = []
+    rows = [(case_span(page, result), _machine_cells(page, result)) for result in counting]
+    nothing = page.text("not observed", "未观测")
+    for titles, columns in TABLES.items():
+        keys = [key for key in columns if key in NEEDED or any(cells[key] for _, cells in rows)]
+        if keys:
+            shown: list[Row] = [
+                (case, *(cells[key] or nothing for key in keys)) for case, cells in rows
+            ]
+            tables.append(Table(page.text(*titles), page.heads("case", *keys), shown))
+    return tables
+
+
+def describe_span(page: Page) -> str:
+    """Say of which time the state is, and of how many trials it is not that of the window."""
+    trials = (trial for result in page.report.results for trial in result.valid)
+    unplaced = sum(any(it.span == "run" for it in trial.machines) for trial in trials)
+    more = page.text(
+        f" Telemetry not placed in the window, so of the whole run: trials {unplaced}.",
+        f"有 {unplaced} 次试验的机器状态无法对应到测量窗口，取自整个运行过程。",
+    )
+    return page.text(
+        "Medians over the valid trials and their nodes, within the measured window.",
+        "取有效试验及其节点在测量窗口内各采样值的中位数。",
+    ) + (more if unplaced else "")
+
+
+def _machine_cells(page: Page, result: Result) -> dict[str, str]:
+    """Return the cell of each column, empty where nothing was observed."""
+    states = [state for trial in result.valid for state in trial.machines]
+
+    def get_median(name: str) -> float | None:
+        values = [value for it in states if (value := getattr(it, name)) is not None]
+        return median(values) if values else None
+
+    cells = {
+        key: rounding.fixed(get_median(name), digits) for key, (name, digits) in MEDIANS.items()
+    }
+    cells["steal"] = rounding.share(get_median("steal"))
+    cells["energy"] = rounding.short(result.energy_per_sample, 3)
+    answers = [it.limits for it in states if it.limits is not None]
+    limits = ", ".join(sorted({name for names in answers for name in names}))
+    return {
+        **{key: "" if cell == rounding.NONE else cell for key, cell in cells.items()},
+        "moments": str(sum(state.moments for state in states)),
+        "limits": limits or (page.text("none seen", "未出现") if answers else ""),
+    }

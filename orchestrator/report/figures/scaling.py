@@ -1,4 +1,5 @@
 """Throughput by number of GPUs: measured with its interval, ideal, and published."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +9,15 @@ from orchestrator.model.case import Case
 from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales, style
-from orchestrator.report.figures.figure import DIAMOND, LINE, WIDTH, Drawing, Figure, number_figures
+from orchestrator.report.figures.figure import (
+    DIAMOND,
+    INTERVAL,
+    LINE,
+    WIDTH,
+    Drawing,
+    Figure,
+    number_figures,
+)
 from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
@@ -47,7 +56,7 @@ def _figure(page: Page, groups: Sequence[Points]) -> Figure:
         tick = f"{value / 1000:g}k" if value >= 10_000 else f"{value:g}"
         drawing.text((_LEFT - 6, up(value) + 4), tick, "end small soft")
     drawing.line([(_LEFT, up(grid[-1])), (_LEFT, up(0)), (_RIGHT, up(0))], "axis")
-    drawing.text(((_LEFT + _RIGHT) / 2, up(0) + 38), page.say("figure.gpus"), "mid")
+    drawing.text(((_LEFT + _RIGHT) / 2, up(0) + 38), page.gpus, "mid")
     drawing.text((4, top - 12), page.report.unit)
     _label_sizes(drawing, {across(size): by_size[size] for size in sizes}, up(0))
     gap = min(across(more) - across(less) for less, more in itertools.pairwise(sizes))
@@ -59,13 +68,20 @@ def _figure(page: Page, groups: Sequence[Points]) -> Figure:
     }
     for number, group in enumerate(groups):
         _series(page, drawing, number, group, places, up)
-    return Figure(
-        name="scaling",
-        title=page.say("figure.scaling", unit=page.report.unit),
-        summary=_summary(page, groups, names),
-        height=top + _TALL + 46,
-        shapes=drawing.shapes,
-    )
+    unit, gpus = page.report.unit, page.gpus
+    title = page.text(f"Scaling: {unit} by number of {gpus}", f"扩展性：{unit} 随{gpus}的变化")
+    said = []
+    for name, group in zip(names, groups, strict=True):
+        (smallest, _), (largest, found) = group[0], group[-1]
+        least, most = smallest.case.world_size, largest.case.world_size
+        share = rounding.share(found.median / _ideal(group, largest))
+        said.append(
+            page.text(
+                f"{name}: from {least} to {most} {gpus}; with {most} {gpus} {share} of the ideal.",
+                f"{name}：{gpus}从 {least} 到 {most}；为 {most} 时达到理想值的 {share}。",
+            )
+        )
+    return Figure("scaling", title, clean(" ".join(said)), top + _TALL + 46, drawing.shapes)
 
 
 def _label_sizes(drawing: Drawing, cases: Mapping[float, Sequence[Case]], y: float) -> None:
@@ -109,7 +125,7 @@ def _series(
         words = f"{result.case.placement}: {median} {page.report.unit}"
         drawing.sign((x, y), number, f"s{number} full", words)
         for row in page.report.published_for(result)[:1]:
-            place, words = (x + _APART, up(row.throughput)), page.say("figure.published")
+            place, words = (x + _APART, up(row.throughput)), page.text("published", "公布值")
             drawing.sign(place, DIAMOND, f"s{number} open", words)
 
 
@@ -118,18 +134,23 @@ def _legend(page: Page, drawing: Drawing, groups: Sequence[Points], names: Seque
     y = 14.0
     for number, (name, group) in enumerate(zip(names, groups, strict=True)):
         if scales.width(name) > WIDTH - 60:  # then only the settings that differ
-            name = labels.of_settings(page.report, group[0][0].case)
+            name = labels.settings([it.case for it in page.report.results], group[0][0].case)
         drawing.line([(8, y), (44, y)], f"line s{number} d{number}")
         drawing.sign((26, y), number, f"s{number} full")
         lines = scales.wrapped(clean(name), WIDTH - 60)
         drawing.text((52, y + 4), lines)
         y += _ROW + LINE * (len(lines) - 1)
-    for key in ("ideal", "interval", *(["published"] if page.report.published else [])):
-        if key == "published":
-            drawing.sign((26, y), DIAMOND, "s5 open")
-        else:
-            drawing.line([(8, y), (44, y)], f"{'bar' if key == 'interval' else key} s5")
-        drawing.text((52, y + 4), page.say(f"figure.{key}"))
+    ideal = f"ideal: the smallest case times {page.gpus}"
+    for look, words in (
+        ("ideal s5", page.text(ideal, f"理想：最小用例按{page.gpus}放大")),
+        ("bar s5", page.text(*INTERVAL)),
+    ):
+        drawing.line([(8, y), (44, y)], look)
+        drawing.text((52, y + 4), words)
+        y += _ROW
+    if page.report.published:
+        drawing.sign((26, y), DIAMOND, "s5 open")
+        drawing.text((52, y + 4), page.text("published", "公布值"))
         y += _ROW
     return y - 10
 
@@ -138,17 +159,3 @@ def _ideal(group: Points, result: Result) -> float:
     """Return the throughput of a case if that of the smallest case grew with the GPUs."""
     smallest, found = group[0]
     return found.median / smallest.case.world_size * result.case.world_size
-
-
-def _summary(page: Page, groups: Sequence[Points], names: Sequence[str]) -> str:
-    parts = [
-        page.say(
-            "figure.scaling.summary",
-            series=name,
-            least=group[0][0].case.world_size,
-            most=group[-1][0].case.world_size,
-            share=rounding.share(group[-1][1].median / _ideal(group, group[-1][0])),
-        )
-        for group, name in zip(groups, names, strict=True)
-    ]
-    return clean(" ".join(parts))

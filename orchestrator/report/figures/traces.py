@@ -1,4 +1,5 @@
 """The throughput that logs print over their iterations, with the window that is measured."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +8,7 @@ from orchestrator.model.result import Measurement
 from orchestrator.model.trace import TracePoint
 from orchestrator.report import labels, rounding
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, number_figures
+from orchestrator.report.figures.figure import LINE, WIDTH, WINDOW, Drawing, Figure, number_figures
 from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
@@ -17,7 +18,7 @@ _LABEL = 40
 """Pixels that a number below a panel needs."""
 _HIGHEST = 2.0
 """Of the median; what lies above, as after a pause, is drawn at the upper edge."""
-_LOOKS = {"trial_counts": "line thin s0", "trial_out": "line thin s1 d1"}
+_COUNTS, _OUT = "line thin s0", "line thin s1 d1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +55,22 @@ def figures(page: Page) -> Iterable[Figure]:
         first, last = min(begins), max(ends)
         across = scales.Scale(first, max(last, first + 1), 0, _WIDE)
         grid = scales.ticks(min(max(highs), _HIGHEST), 3)
-        starts = range(0, len(panels), _MOST)
-        groups = [panels[at : at + _MOST] for at in starts]
+        groups = [panels[at : at + _MOST] for at in range(0, len(panels), _MOST)]
         yield from number_figures([_figure(page, group, across, grid) for group in groups])
 
 
 def _figure(
     page: Page, panels: Sequence[_Panel], across: scales.Scale, grid: Sequence[float]
 ) -> Figure:
-    drawing = Drawing()
-    _legend(page, drawing)
-    y = float(_TOP)
+    drawing, y = Drawing(), float(_TOP)
+    for look, x, words in (
+        (_COUNTS, 8, page.text("trial that counts", "计入的试验")),
+        (_OUT, WIDTH / 2, page.text("trial that does not count", "不计入的试验")),
+    ):
+        drawing.line([(x, 15), (x + 26, 15)], look)
+        drawing.text((x + 32, 19), words, "small")
+    drawing.box((8, 28), (26, 14), "window")
+    drawing.text((40, 39), page.text(*WINDOW), "small")
     for at in range(0, len(panels), _COLUMNS):
         row = panels[at : at + _COLUMNS]
         y += LINE * max(len(panel.lines) for panel in row) + 6
@@ -73,16 +79,32 @@ def _figure(
             up = scales.Scale(0, grid[-1], y + _TALL, y)
             _draw(drawing, replace(across, begin=left, end=left + _WIDE), up, grid, panel)
         y += _TALL + _BELOW
-    title = page.say("figure.iterations")
-    return Figure("iterations", title, _summary(page, panels), y, drawing.shapes)
+    shares = [
+        rate / panel.whole
+        for panel in panels
+        for trial, points in panel.trials
+        if trial.window and trial.state == "valid"
+        for first, last, low, _, high in points
+        if trial.window[0] <= first and last <= trial.window[1]
+        for rate in (low, high)
+    ]
+    low, high = (rounding.share(end(shares, default=None)) for end in (min, max))
+    title = page.text(
+        "Speed over iterations, as the logs print it (100% is the median of the case)",
+        "日志打印的速率随迭代的变化（用例中位数为 100%）",
+    )
+    summary = page.text(
+        f"A panel for each of {len(panels)} cases, all with the same axes, and a line for each"
+        " trial; the shaded part is the window that is measured, in which rates lie between"
+        f" {low} and {high}.",
+        f"{len(panels)} 个用例各有一幅小图，坐标轴相同，每次试验一条线；阴影部分为测量窗口，"
+        f"窗口内的速率介于 {low} 与 {high} 之间。",
+    )
+    return Figure("iterations", title, summary, y, drawing.shapes)
 
 
 def _draw(
-    drawing: Drawing,
-    across: scales.Scale,
-    up: scales.Scale,
-    grid: Sequence[float],
-    panel: _Panel,
+    drawing: Drawing, across: scales.Scale, up: scales.Scale, grid: Sequence[float], panel: _Panel
 ) -> None:
     left, right, top, bottom = across.begin, across.end, up.end, up.begin
     drawing.text((left, top - 8 - LINE * (len(panel.lines) - 1)), panel.lines, "small")
@@ -95,7 +117,7 @@ def _draw(
         if all(abs(x - other) > _LABEL for other in labeled):
             drawing.text((x, bottom + 16), str(round(value)), look)
     for trial, points in panel.trials:
-        look = _LOOKS["trial_counts" if trial.state == "valid" else "trial_out"]
+        look = _COUNTS if trial.state == "valid" else _OUT
         places = [
             (across((begin + end) / 2), *(up(rate / panel.whole) for rate in rates))
             for begin, end, *rates in points
@@ -122,26 +144,3 @@ def _draw_windows(
             drawing.text((x, up.begin + 16), str(end), look)
             places.append(x)
     return places
-
-
-def _legend(page: Page, drawing: Drawing) -> None:
-    for (key, look), x in zip(_LOOKS.items(), (8, WIDTH / 2), strict=True):
-        drawing.line([(x, 15), (x + 26, 15)], look)
-        drawing.text((x + 32, 19), page.say(f"figure.{key}"), "small")
-    drawing.box((8, 28), (26, 14), "window")
-    drawing.text((40, 39), page.say("figure.window"), "small")
-
-
-def _summary(page: Page, panels: Sequence[_Panel]) -> str:
-    """Say how far the rates in the windows of trials that count are from their case's median."""
-    shares = [
-        rate / panel.whole
-        for panel in panels
-        for trial, points in panel.trials
-        if trial.window and trial.state == "valid"
-        for first, last, low, _, high in points
-        if trial.window[0] <= first and last <= trial.window[1]
-        for rate in (low, high)
-    ]
-    low, high = (rounding.share(end(shares, default=None)) for end in (min, max))
-    return page.say("figure.iterations.summary", cases=len(panels), low=low, high=high)
