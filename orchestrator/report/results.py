@@ -35,7 +35,7 @@ def document(report: Report) -> dict[str, JSON]:
             **_fields(report, "gpus", "environment", "topologies"),
             "exports": [*exports(report)],
             "verdict": verdict.document(report),
-            "cases": [_case(report, result) for result in report.results],
+            "cases": [case_document(report, result) for result in report.results],
             "canary": _watched(report.canary) if report.canary else None,
             "logs": [_lone(lone) for lone in report.lone],
             "node_speeds": [_fields(it, "node", "trials", "speed") for it in report.node_speeds],
@@ -58,7 +58,8 @@ def csv_text(report: Report) -> str:
     return out.getvalue()
 
 
-def _case(report: Report, result: Result) -> dict[str, object]:
+def case_document(report: Report, result: Result) -> dict[str, object]:
+    """Return a case with its trials; values are not yet those of JSON."""
     found = result.statistics
     return {
         "case": result.case.document(),

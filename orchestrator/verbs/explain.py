@@ -29,7 +29,7 @@ def explain_logs(folder: Path, case: str, reading: Reading, voice: Voice) -> int
     """
     above = folder if folder.is_dir() else folder.parent
     report = report_on(folder, reading)
-    return _show(explanation.explain_logs(report, above, reading, escape_path(case)), voice)
+    return _show(explanation.explain_logs(report, above, escape_path(case)), voice)
 
 
 def _show(found: Explanation, voice: Voice) -> int:

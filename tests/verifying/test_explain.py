@@ -120,7 +120,7 @@ def test_of_many_trials_those_of_the_median_and_the_first_ones_are_shown(tmp_pat
     others = {n: 800.0 + (n if n < 12 else 60 + n) for n in range(1, 23)}
     keep(tmp_path, "1n1g/r50_b256_amp", {**others, 23: 830.0, 24: 831.0})
     reading = Reading("ngc_pytorch_rn50", (25, 125), None)
-    page = explanation.explain_logs(report_on(tmp_path, reading), tmp_path, reading, "1x1").page
+    page = explanation.explain_logs(report_on(tmp_path, reading), tmp_path, "1x1").page
     shown = [line.split() for line in page if "  valid" in line]
     assert len(shown) == 20
     assert [words[1] for words in shown if words[0] == ">"] == ["23", "24"]
@@ -262,11 +262,11 @@ def test_lines_are_of_the_log_that_gave_the_number(tmp_path: Path) -> None:
     keep(tmp_path, "1n1g/r50_b256_amp", {1: 803.0})
     reading = Reading("ngc_pytorch_rn50", (25, 125), None)
     report = report_on(tmp_path, reading)
-    assert explanation.explain_logs(report, tmp_path, reading, "1x1").document["derivations"]
+    assert explanation.explain_logs(report, tmp_path, "1x1").document["derivations"]
     for log in tmp_path.rglob("*.log"):
         log.write_bytes(b"one more\n" + log.read_bytes())
     with pytest.raises(errors.LocalError, match=r"LOG-CHANGED.* changed while its number was"):
-        explanation.explain_logs(report, tmp_path, reading, "1x1")
+        explanation.explain_logs(report, tmp_path, "1x1")
 
 
 def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:

@@ -33,28 +33,22 @@ def _figure(page: Page, rows: Sequence[tuple[Result, Statistics]]) -> Figure:
     reach = scales.ticks(min(max(widest, _LEAST), _MOST), 2)[-1]
     across = scales.Scale(-reach, reach, _LEFT, _RIGHT)
     drawing = Drawing()
-    for number, (key, words) in enumerate(
-        (
-            ((0, "s0 open"), page.text("counts", "计入")),
-            ((1, "s1 open"), page.text("counts, with a mark", "计入但有标记")),
-            ((CROSS, "out"), page.text("does not count", "不计入")),
-            (None, page.text(*INTERVAL)),
-        )
+    for place, sign, words in (
+        ((10, 14), (0, "s0 open"), page.text("counts", "计入")),
+        ((190, 14), (1, "s1 open"), page.text("counts, with a mark", "计入但有标记")),
+        ((10, 34), (CROSS, "out"), page.text("does not count", "不计入")),
     ):
-        x, line = 10 + 180 * (number % 2), 14 + 20 * (number // 2)
-        if key:
-            drawing.sign((x, line), *key)
-        else:
-            drawing.line([(x - 6, line), (x + 6, line)], "bar s5")
-        drawing.text((x + 12, line + 4), words, "small")
+        drawing.sign(place, *sign)
+        drawing.text((place[0] + 12, place[1] + 4), words, "small")
+    drawing.line([(184, 34), (196, 34)], "bar s5")
+    drawing.text((202, 38), page.text(*INTERVAL), "small")
     for value in (-reach, -reach / 2, 0.0, reach / 2, reach):
         x = across(value)
         drawing.line([(x, _TOP - 4), (x, bottom)], "grid" if value else "axis")
         percent = f"{value * 100:+.4g}%" if value else "0%"
         drawing.text((x, bottom + 16), percent, "mid small soft")
-    drawing.text(
-        (across(0), bottom + 36), page.text("difference from the median", "与中位数的差异"), "mid"
-    )
+    below = page.text("difference from the median", "与中位数的差异")
+    drawing.text((across(0), bottom + 36), below, "mid")
     y = float(_TOP)
     for (result, found), lines, height in zip(rows, wrapped, heights, strict=True):
         y += height / 2
