@@ -217,15 +217,13 @@ def collect(
         from orchestrator.collecting import folder
 
         with folder.start(logs, how) as report:  # other processes read while this one imports
-            from orchestrator.collecting.show import Out
             from orchestrator.verbs import collect as verb
 
-            return verb.collect_logs(logs, report(), face.voice, Out(out, language or "en"))
-    from orchestrator.collecting.show import Out
+            return verb.collect_logs(logs, report(), face.voice, out, language or "en")
     from orchestrator.verbs import collect as verb
 
-    where = Out(out, language or "en")
-    return verb.collect_sweep(face.store, sweep_id, face.voice, where, strict=strict)
+    written = language or "en"
+    return verb.collect_sweep(face.store, sweep_id, face.voice, out, written, strict=strict)
 
 
 def _is_queued(face: Face, playbook: str, inventory: str | None) -> bool:

@@ -1,13 +1,13 @@
 """The files of a report, written into a folder."""
 
 import contextlib
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from orchestrator import disk, report
-from orchestrator.collecting import log_sources
-from orchestrator.collecting.log_sources import Logs
-from orchestrator.model.report import Report
+from orchestrator.model.report import LogSource, Report
 from orchestrator.report import Language
 from orchestrator.report.figures import FOLDER
 from orchestrator.report.results import EXPORT
@@ -15,6 +15,8 @@ from orchestrator.state import records
 from orchestrator.state.files import dumps, keep, ours
 
 RESULTS = "results.json"
+LONGEST_LINE = 400
+"""Letters of a log's line that a page shows."""
 _FIGURE = re.compile(r"(scaling|iterations|throttling)(-[0-9]+)?([.]zh)?|trials([.]zh)?")
 """Names of figures of ours, which not all reports have."""
 
@@ -24,7 +26,14 @@ def html(language: Language) -> str:
     return f"report{report.suffix(language)}.html"
 
 
-def reports(folder: Path, measured: Report, language: Language, logs: Logs | None = None) -> None:
+def reports(
+    folder: Path,
+    measured: Report,
+    language: Language,
+    logs: Path | None = None,
+    *,
+    linked: bool = True,
+) -> None:
     """Write results.json, results.csv, report.md with its figures, report.html, result files.
 
     A report in the other language that is there is written anew too: both have the same numbers.
@@ -32,13 +41,14 @@ def reports(folder: Path, measured: Report, language: Language, logs: Logs | Non
     stay beside it.
 
     Args:
-        logs: None where they lie in ``folder``.
+        logs: the folder that paths of logs start from, or the one log; None for ``folder``.
+        linked: whether the logs stay there, so that a page may lead to them.
 
     Raises:
         StoreError: STORE-FULL.
         LocalError: STORE-RIGHTS; the folder cannot be written.
     """
-    files = contents(folder, measured, language, logs or Logs(folder))
+    files = contents(folder, measured, language, logs or folder, linked=linked)
     earlier = _list_earlier(folder)
     for name, content in files.items():
         keep(folder / name, content)
@@ -51,20 +61,48 @@ def reports(folder: Path, measured: Report, language: Language, logs: Logs | Non
         (folder / FOLDER).rmdir()
 
 
-def contents(folder: Path, measured: Report, language: Language, logs: Logs) -> dict[str, bytes]:
+def contents(
+    folder: Path, measured: Report, language: Language, logs: Path, *, linked: bool = True
+) -> dict[str, bytes]:
     """Return every file of a report by its name below ``folder``, the one that lists them last."""
-    sources = log_sources.of(measured, logs, folder)
+    sources = _find_sources(folder, measured, logs, linked=linked)
     files = {name: dumps(document).encode() for name, document in report.exports(measured).items()}
     for other in report.LANGUAGES:
         names = f"report{report.suffix(other)}.md", html(other)
         if other != language and not any((folder / name).exists() for name in names):
             continue
-        figures = report.svg_files(measured, other)
-        files |= {name: text.encode() for name, text in figures.items()}
         texts = report.markdown(measured, other), report.html_page(measured, other, sources)
-        files |= {name: text.encode() for name, text in zip(names, texts, strict=True)}
+        pages = {**report.svg_files(measured, other), **dict(zip(names, texts, strict=True))}
+        files |= {name: text.encode() for name, text in pages.items()}
     files["results.csv"] = report.csv_text(measured).encode()
     return {**files, RESULTS: dumps(report.document(measured)).encode()}
+
+
+def _find_sources(
+    folder: Path, measured: Report, logs: Path, *, linked: bool
+) -> dict[str, LogSource]:
+    """Return the sources of a report's logs, by their paths there."""
+    lines = {it.evidence.log: it.evidence.lines for it in measured.trials if it.evidence}
+    lines |= {lone.path: lone.log.evidence(lone.log.rule) for lone in measured.lone}
+    sources = {}
+    for name, numbers in lines.items():
+        path = logs if logs.is_file() else logs / name
+        sources[name] = LogSource("")
+        if path.is_file():
+            shown = os.path.relpath(path.resolve(), folder.resolve()) if linked else ""
+            sources[name] = LogSource(shown, tuple(_read_lines(path, numbers or ())))
+    return sources
+
+
+def _read_lines(path: Path, numbers: Iterable[int]) -> Iterable[tuple[int, str]]:
+    """Yield the lines of these numbers; those that the log does not have are left out."""
+    last = max(numbers, default=0)
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        for number, line in zip(range(1, last + 1), file, strict=False):
+            if number in numbers:
+                text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
+                is_long = len(text) > LONGEST_LINE
+                yield number, f"{text[:LONGEST_LINE]}…" if is_long else text
 
 
 def _list_earlier(folder: Path) -> list[str]:

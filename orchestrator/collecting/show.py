@@ -2,12 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import report, words
 from orchestrator.collecting import report_files
-from orchestrator.collecting.log_sources import Logs
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED, Measurement
@@ -19,45 +17,37 @@ MOST = 4
 """Lines of one code behind the table, so that it stays in sight."""
 
 
-@dataclass(frozen=True, slots=True)
-class Out:
-    """The folder that reports are written to, None for none, and their language.
-
-    Args:
-        linked: whether the logs stay where they are, so that a page may lead to them.
-    """
-
-    folder: Path | None
-    language: Language = "en"
-    linked: bool = True
+def write(
+    sweep: Sweep,
+    measured: Report,
+    folder: Path | None = None,
+    language: Language = "en",
+    *,
+    linked: bool = True,
+) -> None:
+    """Write a sweep's reports; in its own folder, the default, the checksums of all files too."""
+    report_files.reports(folder or sweep.folder, measured, language, sweep.folder, linked=linked)
+    if folder in (None, sweep.folder):
+        contents.keep_sums(sweep)
 
 
 def present(
-    sweep: Sweep, measured: Report, voice: Voice, out: Out, names: frozenset[str] | None = None
+    measured: Report, voice: Voice, page: Path | None, names: frozenset[str] | None = None
 ) -> int:
-    """Write a sweep's reports, show its table and where they are; exit code.
+    """Show the table of a report, and where its page is; exit code.
 
     Args:
-        names: of the trials that the exit code is about; None for all.
+        page: None where no report was written.
+        names: of the trials that the exit code is about; None for all, and for lone logs.
     """
-    write(sweep, measured, out)
     voice.sentences(report.first_lines(measured))
     voice.results(measured)
     say_reasons(measured, voice)
-    if out.folder is not None:
-        voice.result(f"Report: {out.folder / report_files.html(out.language)}")
-    trials_chosen = [trial for trial in measured.trials if names is None or trial.trial in names]
-    code = 3 if any(not trial.counts_or_rests for trial in trials_chosen) else 0
-    return voice.finish({"sweep": sweep.id, **report.document(measured)}, code=code)
-
-
-def write(sweep: Sweep, measured: Report, out: Out) -> None:
-    """Write a sweep's reports; in its own folder the checksums of all its files too."""
-    if out.folder is not None:
-        logs = Logs(sweep.folder, linked=out.linked)
-        report_files.reports(out.folder, measured, out.language, logs)
-    if out.folder == sweep.folder:
-        contents.keep_sums(sweep)
+    voice.result(f"Report: {page}" if page else "No report is written: --out DIR writes one")
+    left = {trial.trial for trial in measured.trials if not trial.counts_or_rests}
+    is_whole = not measured.incomplete if names is None else names.isdisjoint(left)
+    own = {"sweep": measured.source} if measured.method else {}
+    return voice.finish({**own, **report.document(measured)}, code=0 if is_whole else 3)
 
 
 def say_reasons(measured: Report, voice: Voice) -> None:

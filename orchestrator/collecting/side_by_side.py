@@ -16,48 +16,31 @@ T = TypeVar("T")
 
 FEW = 50
 """Files; a process for fewer costs more than it saves."""
-PORTIONS = 256
-"""At most: the number of each is a byte."""
 
 
 @contextmanager
 def start(paths: Sequence[Path], read: Callable[[Path], T]) -> Iterator[Callable[[], list[T]]]:
     """Start processes that read files; yield a function that helps them and returns all results.
 
-    The results are those of ``read``, in the order of the files. Files that another process did
-    not finish, for any reason, are read here; so errors are raised here.
+    The results are those of ``read``, in the order of the files. The share of a process that
+    failed, for any reason, is read here; so errors are raised here.
     """
-    size = -(-len(paths) // PORTIONS) or 1
-    portions = [paths[at : at + size] for at in range(0, len(paths), size)]
-    numbers, end = os.pipe()
-    os.write(end, bytes(range(len(portions))))
-    os.close(end)
-
-    def read_portions() -> Iterator[tuple[int, list[T]]]:
-        """Read portions that no other process has taken, until none is left."""
-        while number := os.read(numbers, 1):
-            yield number[0], [read(path) for path in portions[number[0]]]
-
-    others = min(len(os.sched_getaffinity(0)), len(paths) // FEW) - 1
+    count = max(1, min(len(os.sched_getaffinity(0)), len(paths) // FEW))
+    own, *others = (paths[at::count] for at in range(count))
     with ExitStack() as stack:
-        stack.callback(os.close, numbers)
-        processes = [stack.enter_context(_fork(read_portions)) for _ in range(others)]
+        waits = [stack.enter_context(_fork(partial(map, read, share))) for share in others]
 
         def results() -> list[T]:
-            found = dict(read_portions())
-            for wait in processes:
-                found.update(wait())
-            return [
-                result
-                for number, portion in enumerate(portions)
-                for result in found.get(number) or map(read, portion)
-            ]
+            found = dict(zip(own, map(read, own), strict=True))
+            for share, wait in zip(others, waits, strict=True):
+                found |= zip(share, wait() or map(read, share), strict=True)
+            return [found[path] for path in paths]
 
         yield results
 
 
 @contextmanager
-def _fork(results: Callable[[], Iterable[T]]) -> Iterator[Callable[[], Iterable[T]]]:
+def _fork(results: Callable[[], Iterable[T]]) -> Iterator[Callable[[], list[T]]]:
     """Start a process that makes results and nothing else; it ends with the context.
 
     Yields a function that waits for its end and returns the results, none if it failed.
@@ -68,20 +51,18 @@ def _fork(results: Callable[[], Iterable[T]]) -> Iterator[Callable[[], Iterable[
             try:
                 for number in REQUESTS:
                     signal.signal(number, signal.SIG_DFL)
-                for result in results():
-                    pickle.dump(result, file)
-                pickle.dump(None, file)
+                pickle.dump([*results()], file)
                 file.flush()
                 os._exit(0)
             finally:
                 os._exit(1)
         running = [pid]
 
-        def wait() -> Iterable[T]:
+        def wait() -> list[T]:
             _, status = os.waitpid(pid, 0)
             running.clear()
             file.seek(0)
-            return () if status else iter(partial(pickle.load, file), None)
+            return [] if status else pickle.load(file)
 
         try:
             yield wait

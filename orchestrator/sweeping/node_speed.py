@@ -143,7 +143,7 @@ class _Runs:
         )
 
         def write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
-            show.write(opened, found, show.Out(opened.folder))
+            show.write(opened, found)
             return found
 
         return run.run(self.store, options, self.caller, write_report, nodes=self.held)

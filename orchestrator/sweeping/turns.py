@@ -114,7 +114,7 @@ def _side(request: Requested) -> Side:
 
 
 def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Sweep:
-    show.write(opened, found, show.Out(opened.folder))
+    show.write(opened, found)
     return opened
 
 

@@ -1,6 +1,7 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
-from orchestrator.collecting.show import Out, present
+from orchestrator.collecting import report_files
+from orchestrator.collecting.show import present, write
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
 from orchestrator.state.store import Store
@@ -47,6 +48,7 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
         return in_jobs.submit_sweep(store, request, caller.voice)
 
     def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
-        return present(opened, found, caller.voice, Out(opened.folder), names)
+        write(opened, found)
+        return present(found, caller.voice, opened.folder / report_files.html("en"), names)
 
     return run.run(store, options, caller, show, elsewhere=elsewhere)

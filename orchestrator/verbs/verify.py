@@ -7,7 +7,6 @@ from pathlib import Path
 
 from orchestrator import errors, words
 from orchestrator.collecting import report_files, telemetry
-from orchestrator.collecting.log_sources import Logs
 from orchestrator.collecting.report_files import RESULTS
 from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
@@ -88,7 +87,7 @@ def _compare_reports(
         again = replace(again, writer=Writer(by, code, own.strict))
     english, chinese = (place.path / report_files.html(it) for it in ("en", "zh"))
     language: Language = "zh" if chinese.is_file() and not english.is_file() else "en"
-    contents = report_files.contents(place.path, again, language, Logs(sweep.folder))
+    contents = report_files.contents(place.path, again, language, sweep.folder)
     for name, content in contents.items():
         _compare(place, name, content)
     for name in _find_pages(place.path) - contents.keys():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.collecting.side_by_side import FEW, PORTIONS, start
+from orchestrator.collecting.side_by_side import FEW, start
 from orchestrator.signals import REQUESTS, Signals, Stopped
 from tests.waiting import wait_for
 
@@ -85,10 +85,11 @@ def test_all_files_are_read_in_their_order_by_several_processes(
 def test_others_read_while_this_process_does_something_else(
     paths: list[Path], children: Children
 ) -> None:
-    """They have read everything before it asks for the results."""
+    """They have read their shares before it asks for the results."""
     with start(paths, lambda _: os.getpid()) as results:
         wait_for(lambda: all(map(_has_ended, children())), "the end of all processes")
-        assert os.getpid() not in results()
+        others = set(children())
+        assert set(results()) == {os.getpid(), *others}
 
 
 @pytest.mark.parametrize("count", [0, 1, 2 * FEW - 1])
@@ -99,9 +100,9 @@ def test_a_few_files_are_read_here(paths: list[Path], count: int, children: Chil
         assert results() == [os.getpid()] * count
 
 
-@pytest.mark.parametrize("count", [PORTIONS - 1, PORTIONS, PORTIONS + 1, 3 * PORTIONS - 1])
+@pytest.mark.parametrize("count", [0, 4 * FEW - 1, 4 * FEW, 4 * FEW + 1])
 def test_any_number_of_files_is_read_whole(count: int) -> None:
-    """However many there are in a portion."""
+    """However many there are in a share."""
     paths = [Path(str(number)) for number in range(count)]
     assert read_all(paths, str) == list(map(str, range(count)))
 
