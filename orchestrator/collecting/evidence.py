@@ -1,9 +1,7 @@
 """Decide which recorded outcomes still count: one rule for ``sweep`` and ``collect``."""
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from orchestrator import errors
@@ -12,6 +10,7 @@ from orchestrator.model.attempt import Outcome, TaskEnd
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import History
+from orchestrator.state import contents
 from orchestrator.state.sweep import Sweep
 
 OTHERWISE = "its sha256 is not the one that was taken when it ran"
@@ -124,14 +123,6 @@ def _check_log(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem, .
 
 def _sha256(path: Path) -> str | None:
     try:
-        status = path.stat()
-        stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        return _digest(path, stamp)
-    except OSError:
+        return contents.sha256(path)
+    except errors.DlperfError:
         return None
-
-
-@cache  # each file once a command: a sweep asks before, within and after
-def _digest(path: Path, _stamp: tuple[int, ...]) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

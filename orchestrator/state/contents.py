@@ -83,12 +83,20 @@ def keep_sums(sweep: Sweep) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file, in hexadecimal.
+    """Return the SHA-256 of a file, in hexadecimal; an unchanged file is read once a command.
 
     Raises:
         LocalError: STORE-RIGHTS.
     """
-    with on_disk(path, "STORE-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
+    with on_disk(path, "STORE-RIGHTS", "make it readable for this user"):
+        status = path.stat()
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return _digest(path, stamp)
+
+
+@cache
+def _digest(path: Path, _stamp: tuple[int, ...]) -> str:
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

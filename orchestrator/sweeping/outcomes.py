@@ -1,15 +1,14 @@
 """Judge how an attempt ended, and keep its outcome: state, problems and measurement."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.collecting import causes, evidence, fabric, logs, package, telemetry
+from orchestrator.collecting import causes, evidence, logs, nodes_seen, package
 from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import user_files
 from orchestrator.measuring import endings, validity
 from orchestrator.model.attempt import Attempt, GangEnd, Outcome
-from orchestrator.model.log import Fabric
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
@@ -93,7 +92,9 @@ def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, P
         end.node_rank: causes.words(_file(campaign, attempt, end.node_rank, "log"))
         for end in failed
     }
-    return endings.of_program(failed, last_lines, attempt.port, _read_fabric(campaign, attempt))
+    folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
+    fabrics = nodes_seen.read_transports(folder, attempt.tasks, campaign.recipe.workload)
+    return endings.of_program(failed, last_lines, attempt.port, fabrics)
 
 
 def measure(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -> Judgement:
@@ -113,10 +114,11 @@ def measure(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -
     measurement = measurement.with_problems(evidence.changed_logs(folder, ends))
     measurement = measurement.with_problems(_check_code(campaign))
     if len(attempt.tasks) > 1:
-        measurement = fabric.add_transport(measurement, attempt, _read_fabric(campaign, attempt))
-    measurement = telemetry.add_state(measurement, log, folder, ends)
+        workload = campaign.recipe.workload
+        measurement = nodes_seen.add_transport(measurement, attempt, folder, workload)
+    measurement = nodes_seen.add_state(measurement, log, folder, ends)
     if campaign.strict:
-        measurement = telemetry.strict(measurement)
+        measurement = nodes_seen.strict(measurement)
     campaign.sweep.keep_log(trial.log, source)
     return Judgement(measurement.state, measurement.problems, gang, measurement)
 
@@ -166,8 +168,8 @@ def _outcome(campaign: Campaign, trial: Trial, attempt: Attempt, judgement: Judg
         port=attempt.port,
         start_skew_s=gang.start_skew_s if gang else None,
         tasks=evidence.add_checksums(folder, gang.ends) if gang else (),
-        observed=telemetry.digests(folder, gang.ends) if gang else {},
-        marks=telemetry.list_marks(measurement) if measurement else (),
+        observed=nodes_seen.digests(folder, gang.ends) if gang else {},
+        marks=nodes_seen.list_marks(measurement) if measurement else (),
         beside=_beside(campaign, attempt),
         attempt_sha256=contents.sha256(folder / "attempt.json"),
         code=package.digest(campaign.recipe.workload.name),
@@ -184,11 +186,6 @@ def _beside(campaign: Campaign, attempt: Attempt) -> tuple[str, ...]:
         for name, history in [*campaign.histories.items()]
         if name != attempt.trial and any(end == "" or end > began for _, end in history.spans())
     )
-
-
-def _read_fabric(campaign: Campaign, attempt: Attempt) -> Mapping[str, Fabric]:
-    folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
-    return fabric.read_transports(folder, attempt.tasks, campaign.recipe.workload)
 
 
 def _file(campaign: Campaign, attempt: Attempt, node_rank: int, name: str) -> Path:

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from orchestrator import errors, words
-from orchestrator.collecting import report_files, telemetry
+from orchestrator.collecting import nodes_seen, report_files
 from orchestrator.collecting.report_files import RESULTS
 from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
@@ -126,7 +126,7 @@ def _compare_outcome(
             "transport": trial.transport,
         }
         if "STATE-CHANGED" not in {mark.code for mark in trial.marks}:
-            derived["marks"] = [asdict(mark) for mark in telemetry.list_marks(trial)]
+            derived["marks"] = [asdict(mark) for mark in nodes_seen.list_marks(trial)]
         findings.same(record, "", outcome, derived)
 
 
