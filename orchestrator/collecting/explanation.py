@@ -46,19 +46,11 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of a log; numbers count from 1."""
-
-    number: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Derivation:
     """The derivation of a throughput from a log.
 
     Args:
-        lines: of the log that it is computed from; none without a throughput.
+        lines: of the log that it is computed from, by number from 1; none without a throughput.
         formula: with the numbers put in; empty likewise.
     """
 
@@ -67,7 +59,7 @@ class _Derivation:
     sha256: str
     rule: Rule | None
     window: tuple[int, int] | None
-    lines: Sequence[_Line]
+    lines: Mapping[int, str]
     formula: str
 
     def heading(self) -> str:
@@ -75,8 +67,12 @@ class _Derivation:
         return f"rule {self.rule}{between}"
 
     def page(self) -> list[str]:
-        lines = [f"  {line.number}: {line.text}" for line in self.lines]
+        lines = [f"  {number}: {text}" for number, text in self.lines.items()]
         return [*lines, f"  {self.formula}"] if self.formula else lines
+
+    def document(self) -> dict[str, object]:
+        lines = [{"number": number, "text": text} for number, text in self.lines.items()]
+        return {**asdict(self), "lines": lines}
 
 
 def explain_sweep(sweep: Sweep, name: str) -> Explanation:
@@ -174,7 +170,7 @@ def _explain_case(report: Report, case: Case, folder: Path, sweep: Sweep | None)
         "unit": report.unit,
         "baseline_median": baseline,
         "median_of": [trial.trial for trial in middle],
-        "derivations": derivations,
+        "derivations": [derivation.document() for derivation in derivations],
         "image": report.image,
         "image_digest": report.image_digest,
         "nodes": attempt.nodes if attempt else [],
@@ -217,7 +213,7 @@ def _explain_log(report: Report, lone: LoneLog, folder: Path) -> Explanation:
         "case": None,
         "unit": report.unit,
         "throughput": lone.throughput,
-        **asdict(derivation),
+        **derivation.document(),
         "problems": lone.problems,
     }
     if not log.sha256:  # it could not be read
@@ -293,7 +289,7 @@ def _derive(report: Report, folder: Path, trial: Measurement, batch: int | None)
         LocalError: LOG-RIGHTS, the log cannot be read any more; LOG-CHANGED, it is not that log.
     """
     log, rule, formula = trial.evidence, trial.rule, ""
-    lines: Sequence[_Line] = ()
+    lines: Mapping[int, str] = {}
     assert log is not None  # the log was measured
     first, last = trial.window or (0, 0)
     if trial.throughput is not None:
@@ -314,21 +310,21 @@ def _derive(report: Report, folder: Path, trial: Measurement, batch: int | None)
 
 def _read_lines(
     path: Path, rule: Rule | None, log: Evidence, workload: Workload
-) -> Sequence[_Line]:
+) -> Mapping[int, str]:
     """Read the lines that a number comes from: the first and the last, and rows between if few."""
     first, last = log.lines or (0, 0)
-    is_mean, digest, found = rule in ("latency", "rates"), hashlib.sha256(), list[_Line]()
+    is_mean, digest, found = rule in ("latency", "rates"), hashlib.sha256(), dict[int, str]()
     with on_disk(path, "LOG-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             digest.update(line)
             is_row = is_mean and first < number < last and workload.progress(line) is not None
             if number in (first, last) or is_row:
                 text = line.rstrip(b"\r\n")[:LONGEST_LINE].decode("utf-8", "backslashreplace")
-                found.append(_Line(number, text))
+                found[number] = text
     if digest.hexdigest() != log.sha256:
         raise errors.LocalError(
             f"{path} changed while its number was explained",
             code="LOG-CHANGED",
             fix="run the command again",
         )
-    return found if len(found) <= MOST_ROWS else (found[0], found[-1])
+    return found if len(found) <= MOST_ROWS else {place: found[place] for place in (first, last)}

@@ -69,11 +69,11 @@ def reasons(trials: Iterable[Measurement]) -> Iterator[str]:
     """Yield why trials that ran do not count: some lines of each code, and how many more."""
     by_code: dict[str, list[str]] = {}
     for trial in trials:
-        marks = () if trial.counts_or_rests else trial.marks  # others are in the first lines
-        for problem in (*trial.problems, *marks):
-            if trial.state not in ("planned", NOT_NEEDED):
-                line = f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}"
-                by_code.setdefault(problem.code, []).append(line)
+        if trial.counts_or_rests or trial.state == "planned":
+            continue  # marks of trials that count are in the first lines
+        for problem in (*trial.problems, *trial.marks):
+            line = f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}"
+            by_code.setdefault(problem.code, []).append(line)
     for code, lines in by_code.items():
         yield from lines[:MOST]
         if len(lines) > MOST:

@@ -1,5 +1,6 @@
 """Read the two sides of a comparison: sweeps, archives, files, publications."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,22 +26,18 @@ def both(store: Store, first: str, second: str) -> tuple[Side, Side]:
             NO-PUBLISHED; NOT-COMPARABLE, both are published, or their units differ.
         StoreError: a sweep cannot be read.
     """
-    names = (first, second)
-    read = {
-        name: _read_side(store, name)
-        for name in dict.fromkeys(names)
-        if not name.startswith(PUBLISHED)
-    }
+    own = [name for name in dict.fromkeys((first, second)) if not name.startswith(PUBLISHED)]
+    read = {name: _read_side(store, name) for name in own}
     if not read:
         cause, fix = "both sides are published results", "name a sweep or a file for one"
-    else:
-        of = next(iter(read.values()))
-        here, there = (read.get(name) or _find_published(of, name) for name in names)
-        if here.unit == there.unit:
-            return here, there
+        raise errors.UsageError(cause, code="NOT-COMPARABLE", fix=fix)
+    here, there = (
+        read.get(name) or _find_published(read[own[0]], name) for name in (first, second)
+    )
+    if here.unit != there.unit:
         cause = f"{first} is in {here.unit}, {second} in {there.unit}"
-        fix = "compare what has one unit"
-    raise errors.UsageError(cause, code="NOT-COMPARABLE", fix=fix)
+        raise errors.UsageError(cause, code="NOT-COMPARABLE", fix="compare what has one unit")
+    return here, there
 
 
 def earlier(store: Store, *compared: Side) -> Iterator[Side]:
@@ -53,11 +50,9 @@ def earlier(store: Store, *compared: Side) -> Iterator[Side]:
     known = [place for place, sweep in enumerate(sweeps) if sweep.id in origins]
     older = [sweep for sweep in sweeps[min(known, default=-1) + 1 :] if sweep.id not in origins]
     for sweep in older[:MOST_EARLIER]:
-        try:
+        with contextlib.suppress(OSError, ValueError):  # never collected, or damaged: no history
             content = records.document((sweep.folder / RESULTS).read_bytes())
             yield sides.measured(content, sweep.id)
-        except (OSError, ValueError):  # never collected, or damaged: no history
-            continue
 
 
 def _find_published(of: Side, name: str) -> Side:

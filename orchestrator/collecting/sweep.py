@@ -107,7 +107,6 @@ def _build_report(record: SweepRecord, workload: Workload, results: tuple[Result
         added_env={**env_texts(record.inventory.env), **env_texts(own_env)},
         gpus=node_facts.gpu_models(site),
         results=results,
-        lone=(),
         findings=site.findings,
         created=record.created,
         commands=record.commands,
