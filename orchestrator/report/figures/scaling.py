@@ -40,8 +40,9 @@ def figures(page: Page) -> Iterable[Figure]:
 
 def _figure(page: Page, groups: Sequence[Points]) -> Figure:
     drawing, by_size, highs = Drawing(), dict[int, list[Case]](), list[float]()
-    names = [labels.of_series(page, [result for result, _ in group]) for group in groups]
-    top = _legend(page, drawing, groups, names) + 34
+    cases = [result.case for result in page.report.results]
+    names = [clean(labels.settings(cases, group[0][0].case)) for group in groups]
+    top = _legend(page, drawing, names) + 34
     for group in groups:
         for result, found in group:
             by_size.setdefault(result.case.world_size, []).append(result.case)
@@ -58,7 +59,13 @@ def _figure(page: Page, groups: Sequence[Points]) -> Figure:
     drawing.line([(_LEFT, up(grid[-1])), (_LEFT, up(0)), (_RIGHT, up(0))], "axis")
     drawing.text(((_LEFT + _RIGHT) / 2, up(0) + 38), page.gpus, "mid")
     drawing.text((4, top - 12), page.report.unit)
-    _label_sizes(drawing, {across(size): by_size[size] for size in sizes}, up(0))
+    end = 0.0
+    for size in sizes:  # no number is written over another
+        x, half = across(size), scales.width(str(size)) / 2
+        drawing.line([(x, up(0)), (x, up(0) + 4)], "axis")
+        if x - half >= end:
+            drawing.text((x, up(0) + 18), str(size), "mid small soft")
+            end = x + half + 4
     gap = min(across(more) - across(less) for less, more in itertools.pairwise(sizes))
     apart = min(_APART, gap / max(map(len, by_size.values())))
     places = {  # cases of equal size are drawn beside one another, so that none hides another
@@ -81,27 +88,7 @@ def _figure(page: Page, groups: Sequence[Points]) -> Figure:
                 f"{name}：{gpus}从 {least} 到 {most}；为 {most} 时达到理想值的 {share}。",
             )
         )
-    return Figure("scaling", title, clean(" ".join(said)), top + _TALL + 46, drawing.shapes)
-
-
-def _label_sizes(drawing: Drawing, cases: Mapping[float, Sequence[Case]], y: float) -> None:
-    """Write the numbers of GPUs below the axis, but none over another or over the edge.
-
-    Args:
-        cases: by their places across, ascending; several placements of one size are named.
-    """
-    end = 0.0
-    for x, same in cases.items():
-        drawing.line([(x, y), (x, y + 4)], "axis")
-        placements = dict.fromkeys(case.placement for case in same)
-        label = str(same[0].world_size)
-        if len(placements) > 1:
-            label += f" ({', '.join(placements)})"
-        half = scales.width(label) / 2
-        middle = max(half, min(x, WIDTH - half))
-        if middle - half >= end:
-            drawing.text((middle, y + 18), label, "mid small soft")
-            end = middle + half + 4
+    return Figure("scaling", title, " ".join(said), top + _TALL + 46, drawing.shapes)
 
 
 def _series(
@@ -129,15 +116,13 @@ def _series(
             drawing.sign(place, DIAMOND, f"s{number} open", words)
 
 
-def _legend(page: Page, drawing: Drawing, groups: Sequence[Points], names: Sequence[str]) -> float:
+def _legend(page: Page, drawing: Drawing, names: Sequence[str]) -> float:
     """Explain the signs; return the height of that."""
     y = 14.0
-    for number, (name, group) in enumerate(zip(names, groups, strict=True)):
-        if scales.width(name) > WIDTH - 60:  # then only the settings that differ
-            name = labels.settings([it.case for it in page.report.results], group[0][0].case)
+    for number, name in enumerate(names):
         drawing.line([(8, y), (44, y)], f"line s{number} d{number}")
         drawing.sign((26, y), number, f"s{number} full")
-        lines = scales.wrapped(clean(name), WIDTH - 60)
+        lines = scales.wrapped(name, WIDTH - 60)
         drawing.text((52, y + 4), lines)
         y += _ROW + LINE * (len(lines) - 1)
     ideal = f"ideal: the smallest case times {page.gpus}"

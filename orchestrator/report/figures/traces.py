@@ -108,7 +108,16 @@ def _draw(
 ) -> None:
     left, right, top, bottom = across.begin, across.end, up.end, up.begin
     drawing.text((left, top - 8 - LINE * (len(panel.lines) - 1)), panel.lines, "small")
-    labeled = _draw_windows(drawing, across, up, panel)
+    labeled = list[float]()
+    for window in dict.fromkeys(trial.window for trial, _ in panel.trials):
+        if window and across.low <= window[0] <= window[1] <= across.high:
+            first, last = map(across, window)
+            drawing.box((first, top), (max(last - first, 1), _TALL), "window")
+            look = "small" if last + _LABEL < right else "end small"
+            for x, end, side in ((first, window[0], "end small"), (last, window[1], look)):
+                drawing.line([(x, top), (x, bottom + 4)], "edge")
+                drawing.text((x, bottom + 16), str(end), side)
+            labeled += first, last
     for value in grid:
         drawing.line([(left, up(value)), (right, up(value))], "grid")
         drawing.text((left - 5, up(value) + 4), f"{value:.0%}", "end small soft")
@@ -126,21 +135,3 @@ def _draw(
         if spans := "".join(reaches):
             drawing.path(spans, look)
         drawing.line([(x, mean) for x, _, mean, _ in places], look, trial.trial)
-
-
-def _draw_windows(
-    drawing: Drawing, across: scales.Scale, up: scales.Scale, panel: _Panel
-) -> list[float]:
-    """Draw the windows of a panel's trials; return the places of the numbers below it."""
-    places = []
-    for window in dict.fromkeys(trial.window for trial, _ in panel.trials):
-        if window is None or not across.low <= window[0] <= window[1] <= across.high:
-            continue
-        first, last = (across(end) for end in window)
-        drawing.box((first, up.end), (max(last - first, 1), _TALL), "window")
-        right = "small" if last + _LABEL < across.end else "end small"
-        for x, end, look in ((first, window[0], "end small"), (last, window[1], right)):
-            drawing.line([(x, up.end), (x, up.begin + 4)], "edge")
-            drawing.text((x, up.begin + 16), str(end), look)
-            places.append(x)
-    return places
