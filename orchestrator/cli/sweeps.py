@@ -213,16 +213,11 @@ def collect(
         raise typer.BadParameter("--lang is of report.md; with --logs that needs --out DIR")
     if logs is not None and strict:
         raise typer.BadParameter("--strict is of sweeps; a folder of logs tells no machine's state")
-    if logs is not None and how is not None:
-        from orchestrator.collecting import folder
-
-        with folder.start(logs, how) as report:  # other processes read while this one imports
-            from orchestrator.verbs import collect as verb
-
-            return verb.collect_logs(logs, report(), face.voice, out, language or "en")
     from orchestrator.verbs import collect as verb
 
     written = language or "en"
+    if logs is not None and how is not None:
+        return verb.collect_logs(logs, how, face.voice, out, written)
     return verb.collect_sweep(face.store, sweep_id, face.voice, out, written, strict=strict)
 
 

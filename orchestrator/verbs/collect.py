@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.collecting import report_files, show
+from orchestrator.collecting.folder import report_on
+from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
-from orchestrator.model.report import Report
 from orchestrator.report import Language
 
 if TYPE_CHECKING:  # a folder of logs needs nothing of sweeps, which take 0.15 s to import
@@ -40,9 +41,10 @@ def collect_sweep(
 
 
 def collect_logs(
-    folder: Path, measured: Report, voice: Voice, out: Path | None, language: Language
+    folder: Path, reading: Reading, voice: Voice, out: Path | None, language: Language
 ) -> int:
-    """Show, and write, what was measured of logs that no sweep of ours made; exit code."""
+    """Measure logs that no sweep of ours made, write the reports, show the table; exit code."""
+    measured = report_on(folder, reading)
     if out:
         report_files.reports(out, measured, language, folder)
     return show.present(measured, voice, out and out / report_files.html(language))
