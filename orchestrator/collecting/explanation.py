@@ -27,7 +27,6 @@ from orchestrator.workloads import Workload
 
 LONGEST_LINE = 4096
 MOST_ROWS = 10
-MOST_TRIALS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +154,10 @@ def _explain_case(report: Report, case: Case, folder: Path, sweep: Sweep | None)
     page = [*_describe_number(report, result, baseline)]
     page += (f"mark {mark.code}: {mark.message}" for mark in result.marks)
     page += _list_trials(report, result, middle)
-    page += (
-        f"{heading}{_describe_batch(case, derivations[0].rule)}"
-        for heading in dict.fromkeys(it.heading() for it in derivations)
-    )
+    batch = f"{case.micro_batch_size} x {case.data_parallel} replicas x {case.accumulation_steps}"
+    for heading, rule in dict.fromkeys((it.heading(), it.rule) for it in derivations):
+        samples = f", {batch} = {case.global_batch_size} samples"
+        page.append(heading + (samples if rule in ("clock", "latency") else ""))
     for trial, it in zip(middle, derivations, strict=True):
         page += f"trial {trial.repeat}: {it.log}, sha256 {it.sha256}", *it.page()
     if attempt and shown:
@@ -246,35 +245,21 @@ def _describe_number(report: Report, result: Result, baseline: float | None) -> 
 def _list_trials(report: Report, result: Result, middle: Sequence[Measurement]) -> Iterator[str]:
     signs = {1: "; > is the median", 2: "; the median is the mean of the two >"}
     yield f"  trial  {report.unit:>12}  state{signs.get(len(middle), '')}"
-    # More than fit: those of the median, then the first ones.
-    chosen = [*middle, *(trial for trial in result.trials if trial not in middle)][:MOST_TRIALS]
-    for trial in (trial for trial in result.trials if trial in chosen):
+    for trial in result.trials:
         sign = ">" if trial in middle else " "
         number = "-" if trial.throughput is None else f"{trial.throughput:.2f}"
         reasons = "; ".join(f"{it.code}: {it.message}" for it in (*trial.problems, *trial.marks))
         yield f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip()
-    if (more := len(result.trials) - MOST_TRIALS) > 0:
-        yield f"  and {more} more, which --json has"
-
-
-def _describe_batch(case: Case, rule: Rule | None) -> str:
-    """Say how many samples an iteration has, if the rule needs them."""
-    if rule not in ("clock", "latency"):
-        return ""
-    replicas = f"{case.micro_batch_size} x {case.data_parallel} replicas"
-    return f", {replicas} x {case.accumulation_steps} = {case.global_batch_size} samples"
 
 
 def _describe_circumstances(
     report: Report, result: Result, attempt: Attempt, trial: Measurement
 ) -> Iterable[str]:
-    nodes = nodeset.fold(attempt.nodes)
+    nodes, shown = nodeset.fold(attempt.nodes), ("image", "tasks")
     yield f"attempt a{attempt.number} on {nodes}, transport {result.transport}"
     yield f"image {report.image}, {report.image_digest or 'without a digest'}"
-    shown = ("image", "tasks")
     facts = (f"{key} {it}" for key, it in trial.provenance.items() if it and key not in shown)
-    if known := ", ".join(facts):
-        yield known
+    yield from filter(None, [", ".join(facts)])
     command = shlex.join(attempt.tasks[attempt.log_rank].argv)
     yield f"command on {attempt.nodes[attempt.log_rank]}: {command}"
 
