@@ -10,7 +10,6 @@ from statistics import median
 from orchestrator import nodeset
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels, rounding
-from orchestrator.report.markup import anchor
 from orchestrator.report.page import Page
 from orchestrator.report.tree import Row, Span, Table
 
@@ -36,8 +35,7 @@ Named = tuple[Span | str, str, Measurement]
 
 def case_anchor(page: Page, result: Result) -> str:
     """Return the place in report.html of the trials of a case."""
-    place = page.report.results.index(result)
-    return f"{anchor(labels.of_case(page.report, result))}-{place + 1}"
+    return f"case-{page.report.results.index(result) + 1}"
 
 
 def case_span(page: Page, result: Result) -> Span:
