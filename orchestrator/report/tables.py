@@ -9,7 +9,7 @@ from statistics import median
 
 from orchestrator import nodeset
 from orchestrator.model.result import Measurement, Result
-from orchestrator.report import labels, rounding
+from orchestrator.report import labels
 from orchestrator.report.page import Page
 from orchestrator.report.tree import Row, Span, Table
 
@@ -53,18 +53,18 @@ def results(page: Page) -> Table:
 def _result(page: Page, result: Result) -> Row:
     report, found = page.report, result.statistics
     published = [
-        f"{row.throughput} ({row.by}), {rounding.signed(row.difference(result))}"
+        f"{row.throughput} ({row.by}), {labels.signed(row.difference(result))}"
         for row in report.published_for(result)[:1]
     ]
     memory_mib = result.peak_memory_mib
     return (
         case_span(page, result),
-        Span(rounding.throughput(report, result.median), case_anchor(page, result)),
-        rounding.interval_words(found.interval if found else None, page.language),
-        rounding.share(found.spread if found else None),
+        Span(labels.throughput(report, result.median), case_anchor(page, result)),
+        labels.interval_words(found.interval if found else None, page.language),
+        labels.share(found.spread if found else None),
         _speedup(page, result),
-        rounding.share(result.efficiency),
-        rounding.of_trials(report, result),
+        labels.share(result.efficiency),
+        labels.of_trials(report, result),
         "" if memory_mib is None else f"{memory_mib:.0f} (MiB)",
         result.transport,
         page.reasons(result.marks),
@@ -76,10 +76,10 @@ def _speedup(page: Page, result: Result) -> str:
     """Return a speedup with its interval, or what it lacks."""
     if result.speedup is None:
         lacking = page.text("n/a (no valid 1x1)", "n/a（无有效的 1x1）")
-        return lacking if result.statistics else rounding.NONE
+        return lacking if result.statistics else labels.NONE
     interval = result.speedup_interval
-    ends = [rounding.interval_words(interval, page.language)] if interval else []
-    return page.listed([rounding.fixed(result.speedup, 2), *ends])
+    ends = [labels.interval_words(interval, page.language)] if interval else []
+    return page.listed([labels.fixed(result.speedup, 2), *ends])
 
 
 def steps(page: Page) -> Table:
@@ -92,9 +92,9 @@ def steps(page: Page) -> Table:
             (
                 case_span(page, result),
                 result.case.placement if result.case in page.report.names else "",
-                "" if latency_s is None else f"{rounding.short(latency_s * 1000, 3)} (ms)",
-                "" if tflops is None else rounding.fixed(tflops, 2),
-                rounding.share(tflops / peak) if tflops is not None and peak else "",
+                "" if latency_s is None else f"{labels.short(latency_s * 1000, 3)} (ms)",
+                "" if tflops is None else labels.fixed(tflops, 2),
+                labels.share(tflops / peak) if tflops is not None and peak else "",
             )
         )
     title = page.text("Latency and TFLOP/s", "延迟与 TFLOP/s")
@@ -119,7 +119,7 @@ def trials(page: Page) -> Table:
             case,
             str(it.repeat),
             Span(
-                rounding.throughput(page.report, it.throughput),
+                labels.throughput(page.report, it.throughput),
                 f"{place}-{it.repeat}" if it.evidence else "",
             ),
             page.word(it.state),
@@ -139,7 +139,7 @@ def evidence(page: Page) -> Table:
         (
             case,
             str(it.repeat),
-            "" if it.measured_s is None else rounding.fixed(it.measured_s, 1),
+            "" if it.measured_s is None else labels.fixed(it.measured_s, 1),
             Span(it.evidence.log, log=it.evidence.log),
             it.evidence.sha256[:12],
         )
@@ -157,9 +157,9 @@ def published(page: Page) -> Table:
             case_span(page, result),
             row.batch,
             row.precision,
-            rounding.throughput(report, result.median),
+            labels.throughput(report, result.median),
             f"{row.throughput} ({row.by})",
-            rounding.signed(row.difference(result)),
+            labels.signed(row.difference(result)),
             row.source,
         )
         for result in report.results
@@ -180,8 +180,8 @@ def lone(page: Page) -> Table:
             (
                 Span(str(number), f"log-{number}"),
                 *(str(log.config.get(key, "?")) for key in settings),
-                Span(rounding.fixed(each.throughput, 2), f"log-{number}"),
-                rounding.fixed(log.rate.mean if log.rate else None, 2),
+                Span(labels.fixed(each.throughput, 2), f"log-{number}"),
+                labels.fixed(log.rate.mean if log.rate else None, 2),
                 page.word(log.rule) + window,
                 log.fabric.label,
                 page.reasons(each.problems),
@@ -241,15 +241,13 @@ def _machine_cells(page: Page, result: Result) -> dict[str, str]:
         values = [value for it in states if (value := getattr(it, name)) is not None]
         return median(values) if values else None
 
-    cells = {
-        key: rounding.fixed(get_median(name), digits) for key, (name, digits) in MEDIANS.items()
-    }
-    cells["steal"] = rounding.share(get_median("steal"))
-    cells["energy"] = rounding.short(result.energy_per_sample, 3)
+    cells = {key: labels.fixed(get_median(name), digits) for key, (name, digits) in MEDIANS.items()}
+    cells["steal"] = labels.share(get_median("steal"))
+    cells["energy"] = labels.short(result.energy_per_sample, 3)
     answers = [it.limits for it in states if it.limits is not None]
     limits = ", ".join(sorted({name for names in answers for name in names}))
     return {
-        **{key: "" if cell == rounding.NONE else cell for key, cell in cells.items()},
+        **{key: "" if cell == labels.NONE else cell for key, cell in cells.items()},
         "moments": str(sum(state.moments for state in states)),
         "limits": limits or (page.text("none seen", "未出现") if answers else ""),
     }

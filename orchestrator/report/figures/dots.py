@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Sequence
 
 from orchestrator.model.result import Result, Statistics
-from orchestrator.report import labels, rounding
+from orchestrator.report import labels
 from orchestrator.report.figures import scales
 from orchestrator.report.figures.figure import CROSS, INTERVAL, LINE, Drawing, Figure
 from orchestrator.report.markup import clean
@@ -63,7 +63,7 @@ def _figure(page: Page, rows: Sequence[tuple[Result, Statistics]]) -> Figure:
     spreads = [(it.spread, name) for (_, it), name in pairs if it.spread is not None]
     if spreads:
         spread, case = max(spreads)
-        share = rounding.share(spread)
+        share = labels.share(spread)
         summary = page.text(
             f"{len(rows)} cases with a result; the widest spread of trials that count is {share},"
             f" in {case}.",
@@ -94,8 +94,8 @@ def _draw(
     places = {trial.trial: first + apart * number for number, (trial, _) in enumerate(trials)}
     for trial, value in sorted(trials, key=lambda pair: pair[0].state != "valid"):
         difference = value / found.median - 1
-        signed = rounding.signed(difference)
-        words = f"{trial.trial}: {rounding.throughput(page.report, value)} ({signed})"
+        signed = labels.signed(difference)
+        words = f"{trial.trial}: {labels.throughput(page.report, value)} ({signed})"
         number, look = (1, "s1 open") if trial.marks else (0, "s0 open")
         if trial.state != "valid":
             number, look = CROSS, "out"
@@ -104,4 +104,4 @@ def _draw(
         if not across.low <= difference <= across.high:
             side, look = (-8, "end small bad") if difference > 0 else (8, "small bad")
             drawing.text((place[0] + side, place[1] + 4), signed, look)
-    drawing.text((_RIGHT + 10, y + 4), rounding.of_trials(page.report, result), "small soft")
+    drawing.text((_RIGHT + 10, y + 4), labels.of_trials(page.report, result), "small soft")

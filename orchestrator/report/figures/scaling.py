@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from orchestrator.model.case import Case
 from orchestrator.model.result import Result, Statistics
-from orchestrator.report import labels, rounding
+from orchestrator.report import labels
 from orchestrator.report.figures import scales, style
 from orchestrator.report.figures.figure import (
     DIAMOND,
@@ -81,7 +81,7 @@ def _figure(page: Page, groups: Sequence[Points]) -> Figure:
     for name, group in zip(names, groups, strict=True):
         (smallest, _), (largest, found) = group[0], group[-1]
         least, most = smallest.case.world_size, largest.case.world_size
-        share = rounding.share(found.median / _ideal(group, largest))
+        share = labels.share(found.median / _ideal(group, largest))
         said.append(
             page.text(
                 f"{name}: from {least} to {most} {gpus}; with {most} {gpus} {share} of the ideal.",
@@ -108,7 +108,7 @@ def _series(
         if found.interval:
             ends = (x, up(found.interval.low)), (x, up(found.interval.high))
             drawing.line(ends, f"bar s{number}")
-        median = rounding.throughput(page.report, found.median)
+        median = labels.throughput(page.report, found.median)
         words = f"{result.case.placement}: {median} {page.report.unit}"
         drawing.sign((x, y), number, f"s{number} full", words)
         for row in page.report.published_for(result)[:1]:

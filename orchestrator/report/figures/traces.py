@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.model.result import Measurement
 from orchestrator.model.trace import TracePoint
-from orchestrator.report import rounding
+from orchestrator.report import labels
 from orchestrator.report.figures import scales
 from orchestrator.report.figures.figure import WIDTH, WINDOW, Drawing, Figure
 from orchestrator.report.page import Page
@@ -83,7 +83,7 @@ def _figure(page: Page, traces: _Traces) -> Figure:
         if trial.window[0] <= first and last <= trial.window[1]
         for rate in (low, high)
     ]
-    low, high = (rounding.share(edge(shares, default=None)) for edge in (min, max))
+    low, high = (labels.share(edge(shares, default=None)) for edge in (min, max))
     title = page.text(
         "Speed over iterations, as the logs print it (100% is the median of the case)",
         "日志打印的速率随迭代的变化（用例中位数为 100%）",
