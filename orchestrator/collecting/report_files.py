@@ -1,22 +1,29 @@
-"""The files of a report, written into a folder."""
+"""A report, written into a folder and shown on a terminal."""
 
 import contextlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from orchestrator import disk, report
+from orchestrator import disk, report, words
+from orchestrator.console import Voice
 from orchestrator.model.report import LogSource, Report
+from orchestrator.model.result import NOT_NEEDED
 from orchestrator.report import Language
 from orchestrator.report.figures import FOLDER
 from orchestrator.report.results import EXPORT
 from orchestrator.state import records
+from orchestrator.state.contents import keep_sums
 from orchestrator.state.files import dumps, keep, ours
+from orchestrator.state.sweep import Sweep
 
 RESULTS = "results.json"
 LONGEST_LINE = 400
 """Letters of a log's line that a page shows."""
+MOST = 4
+"""Lines of one code behind the table, so that it stays in sight."""
 _FIGURE = re.compile(r"(scaling|iterations|throttling)(-[0-9]+)?([.]zh)?|trials([.]zh)?")
 """Names of figures of ours, which not all reports have."""
 
@@ -115,3 +122,63 @@ def _list_earlier(folder: Path) -> list[str]:
         return figures  # none yet, or not one of ours
     own = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     return [*figures, *(name for name in own if name.endswith(EXPORT) and "/" not in name)]
+
+
+def write(
+    sweep: Sweep,
+    measured: Report,
+    folder: Path | None = None,
+    language: Language = "en",
+    *,
+    linked: bool = True,
+) -> None:
+    """Write a sweep's reports; in its own folder, the default, the checksums of all files too."""
+    reports(folder or sweep.folder, measured, language, sweep.folder, linked=linked)
+    if folder in (None, sweep.folder):
+        keep_sums(sweep)
+
+
+def present(
+    measured: Report, voice: Voice, page: Path | None, names: frozenset[str] | None = None
+) -> int:
+    """Show the table of a report, and where its page is; exit code.
+
+    Args:
+        page: None where no report was written.
+        names: of the trials that the exit code is about; None for all, and for lone logs.
+    """
+    voice.sentences(report.first_lines(measured))
+    voice.results(measured)
+    say_reasons(measured, voice)
+    voice.result(f"Report: {page}" if page else "No report is written: --out DIR writes one")
+    left = {trial.trial for trial in measured.trials if not trial.counts_or_rests}
+    is_whole = not measured.incomplete if names is None else names.isdisjoint(left)
+    own = {"sweep": measured.source} if measured.method else {}
+    return voice.finish({**own, **report.document(measured)}, code=0 if is_whole else 3)
+
+
+def say_reasons(measured: Report, voice: Voice) -> None:
+    """Say why trials and logs do not count, and how many trials were not run.
+
+    Of each code some lines; marks of what counts are in the first lines.
+    """
+    by_code: dict[str, list[str]] = {}
+    for trial in measured.trials:
+        if not trial.counts_or_rests and trial.state != "planned":
+            for problem in (*trial.problems, *trial.marks):
+                line = f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}"
+                by_code.setdefault(problem.code, []).append(line)
+    for lone in measured.lone:
+        for problem in lone.problems:
+            line = f"{words.printable(lone.path)}: {problem.code}: {problem.message}"
+            by_code.setdefault(problem.code, []).append(line)
+    for code, lines in by_code.items():
+        more = words.count(len(lines) - MOST, "line")
+        left_out = [f"{code}: {more} more; the report has all of them"] if lines[MOST:] else []
+        for line in (*lines[:MOST], *left_out):
+            voice.line(line)
+    states = Counter(trial.state for trial in measured.trials)
+    if missing := states["planned"]:
+        voice.line(f"{missing} of {len(measured.trials)} planned trials have not been run")
+    if resting := states[NOT_NEEDED]:
+        voice.line(f"{words.count(resting, 'trial')} not needed: their cases have settled")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from orchestrator import errors, nodeset, report, words
-from orchestrator.collecting import show
+from orchestrator.collecting import report_files
 from orchestrator.console import Voice
 from orchestrator.inputs import sites, user_files
 from orchestrator.measuring import node_speeds
@@ -143,7 +143,7 @@ class _Runs:
         )
 
         def write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
-            show.write(opened, found)
+            report_files.write(opened, found)
             return found
 
         return run.run(self.store, options, self.caller, write_report, nodes=self.held)
@@ -255,4 +255,4 @@ def _show_nodes(voice: Voice, found: Report) -> None:
     voice.table(title, head, rows)
     for mark in found.marks:
         voice.line(f"{mark.code}: {mark.message}")
-    show.say_reasons(found, voice)
+    report_files.say_reasons(found, voice)

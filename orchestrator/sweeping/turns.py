@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.collecting import show
+from orchestrator.collecting import report_files
 from orchestrator.comparing.sides import Side, SideCase, pair_cases
 from orchestrator.disk import make_folder
 from orchestrator.model.report import Report
@@ -114,7 +114,7 @@ def _side(request: Requested) -> Side:
 
 
 def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Sweep:
-    show.write(opened, found)
+    report_files.write(opened, found)
     return opened
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.collecting import report_files, show
+from orchestrator.collecting import report_files
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
 from orchestrator.console import Voice
@@ -36,8 +36,8 @@ def collect_sweep(
         found = measured(opening.sweep, strict=strict)
         folder = out or (None if opening.archive else opening.sweep.folder)
         if folder:
-            show.write(opening.sweep, found, folder, language, linked=not opening.archive)
-        return show.present(found, voice, folder and folder / report_files.html(language))
+            report_files.write(opening.sweep, found, folder, language, linked=not opening.archive)
+        return report_files.present(found, voice, folder and folder / report_files.html(language))
 
 
 def collect_logs(
@@ -47,4 +47,4 @@ def collect_logs(
     measured = report_on(folder, reading)
     if out:
         report_files.reports(out, measured, language, folder)
-    return show.present(measured, voice, out and out / report_files.html(language))
+    return report_files.present(measured, voice, out and out / report_files.html(language))

@@ -1,7 +1,6 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
 from orchestrator.collecting import report_files
-from orchestrator.collecting.show import present, write
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
 from orchestrator.state.store import Store
@@ -48,7 +47,8 @@ def sweep(store: Store, options: SweepOptions, caller: Caller) -> int:
         return in_jobs.submit_sweep(store, request, caller.voice)
 
     def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
-        write(opened, found)
-        return present(found, caller.voice, opened.folder / report_files.html("en"), names)
+        report_files.write(opened, found)
+        page = opened.folder / report_files.html("en")
+        return report_files.present(found, caller.voice, page, names)
 
     return run.run(store, options, caller, show, elsewhere=elsewhere)
