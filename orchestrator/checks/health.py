@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from orchestrator import words
-from orchestrator.checks import xids
 from orchestrator.model.facts import HcaHealth, HealthFacts, Silent, Xid
-from orchestrator.model.facts import Silent
 from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding

@@ -1,5 +1,6 @@
 """The cause in a failed task's log: its first Traceback, and its last lines."""
 
+import mmap
 import re
 from pathlib import Path
 
@@ -7,7 +8,6 @@ LAST_LINES, LAST_BYTES = 20, 16 << 10
 TRACEBACK = b"Traceback (most recent call last):"
 TRACEBACK_BYTES = 256 << 10  # deeper ones are shown by their last lines alone
 LONGEST_LINE = 500
-PIECE_BYTES = 1 << 20
 MOST_FRAME_LINES = 3
 _POINTER = re.compile(rb"[ ^~]*")
 _ERROR = re.compile(rb"[A-Za-z_][\w.]*(: .*)?")
@@ -20,10 +20,11 @@ def words(path: Path) -> bytes:
     """
     if not path.exists():
         return b"it left no log"
+    size_bytes = path.stat().st_size
     with open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - LAST_BYTES))
+        file.seek(max(0, size_bytes - LAST_BYTES))
         last = b"\n".join(file.read().splitlines()[-LAST_LINES:])
-    cause = _find_first_error(path)
+    cause = _find_first_error(path) if size_bytes else []
     if not cause or cause[-1] in last:
         return b"its last lines:\n" + last
     shown = b"\n".join(line[:LONGEST_LINE] for line in cause)
@@ -35,15 +36,12 @@ def _find_first_error(path: Path) -> list[bytes]:
 
     Its lines may have a prefix, such as ``[rank1]: ``; those of others between them have another.
     """
-    text = b""
-    with open(path, "rb") as file:
-        while (at := text.find(TRACEBACK)) < 0:
-            piece = file.read(PIECE_BYTES)
-            if not piece:
-                return []
-            text = text[-LONGEST_LINE:] + piece
-        start = text.rfind(b"\n", 0, at) + 1
-        prefix, text = text[start:at], (text[start:] + file.read(TRACEBACK_BYTES))[:TRACEBACK_BYTES]
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
+        at = log.find(TRACEBACK)
+        if at < 0:
+            return []
+        start = log.rfind(b"\n", 0, at) + 1
+        prefix, text = log[start:at], log[start : start + TRACEBACK_BYTES]
     frame: list[bytes] = []
     for line in text.splitlines():
         own = line.removeprefix(prefix)

@@ -37,9 +37,7 @@ def check_outcome(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     try:
         recorded = sweep.outcome(trial.log)
     except errors.DlperfError:
-        return KeptOutcome(
-            None, (*_check_log(sweep, trial, history), outcome_changed("it does not read"))
-        )
+        return _refuse(sweep, trial, history, "it does not read")
     if recorded is None:
         gone = any(closed.outcome for closed in history.closed.values())
         return KeptOutcome(None, (outcome_changed("it is gone"),) if gone else ())
@@ -47,13 +45,11 @@ def check_outcome(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     closed = history.closed.get(outcome.attempt)
     summary = (outcome.trial, outcome.state, outcome.sha256)
     if closed is None or summary != (trial.name, closed.state, closed.sha256):
-        changed = outcome_changed("events.jsonl says otherwise")
-        return KeptOutcome(None, (*_check_log(sweep, trial, history), changed))
+        return _refuse(sweep, trial, history, "events.jsonl says otherwise")
     if closed.outcome and closed.outcome != sha256:
         return KeptOutcome(None, (outcome_changed(OTHERWISE),))
-    if outcome.state not in ("valid", "invalid"):
-        return KeptOutcome(outcome, ())
-    return KeptOutcome(outcome, tuple(_check_evidence(sweep, trial, outcome)))
+    measured = outcome.state in ("valid", "invalid")
+    return KeptOutcome(outcome, tuple(_check_evidence(sweep, trial, outcome)) if measured else ())
 
 
 def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> frozenset[str]:
@@ -113,12 +109,13 @@ def _check_evidence(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Pr
     yield from changed_logs(sweep.attempt_folder(trial.name, outcome.attempt), outcome.tasks)
 
 
-def _check_log(sweep: Sweep, trial: Trial, history: History) -> tuple[Problem, ...]:
-    """LOG-CHANGED where events.jsonl knows logs of the trial, and its log is none of them."""
+def _refuse(sweep: Sweep, trial: Trial, history: History, how: str) -> KeptOutcome:
+    """Return no outcome; LOG-CHANGED too if events.jsonl knows logs, and this log is none."""
     log = _sha256(sweep.log(trial.log))
     digests = {closed.sha256 for closed in history.closed.values()}
     changed = log is not None and digests and log not in digests
-    return (Problem("LOG-CHANGED", OTHERWISE),) if changed else ()
+    of_log = (Problem("LOG-CHANGED", OTHERWISE),) if changed else ()
+    return KeptOutcome(None, (*of_log, outcome_changed(how)))
 
 
 def _sha256(path: Path) -> str | None:

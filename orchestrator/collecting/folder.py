@@ -1,15 +1,14 @@
 """Reports on a folder of logs that no sweep made: cases by DLPerf's naming, else by header."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from orchestrator import __version__, errors
-from orchestrator.collecting import package, side_by_side
-from orchestrator.collecting.logs import Reading, read
+from orchestrator.collecting import package
+from orchestrator.collecting.logs import Reading, read, read_all
 from orchestrator.disk import on_disk, walk
 from orchestrator.measuring import case_facts, medians, names, validity
 from orchestrator.measuring.validity import measure_log, value
@@ -25,11 +24,8 @@ CaseOfLog = tuple[Case, int] | None
 """Case and repeat; None where neither name nor header has the whole case."""
 
 
-@contextmanager
-def start(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
-    """Start to read every log below a folder; yield a function that returns the report on them.
-
-    Logs of one case are its trials.
+def report_on(folder: Path, reading: Reading) -> Report:
+    """Read every log below a folder and return the report on them; logs of a case are its trials.
 
     Raises:
         UsageError: NO-LOGS, NO-WORKLOAD, NO-RULE.
@@ -38,26 +34,15 @@ def start(folder: Path, reading: Reading) -> Iterator[Callable[[], Report]]:
     workload = reading.resolved()
     paths = _find_logs(folder)
     read_one = partial(_read_or_problem, workload=workload, window=reading.window)
-    with side_by_side.start(paths, read_one) as contents:
-
-        def report() -> Report:
-            logs = [*zip(paths, contents(), strict=True)]
-            measured = case_facts.complete_report(
-                _build_report(folder, workload, logs), workload, package.published_results()
-            )
-            return replace(
-                measured,
-                commands=(reading.command(measured.source),),
-                writer=Writer(__version__, package.digest(workload.name)),
-            )
-
-        yield report
-
-
-def report_on(folder: Path, reading: Reading) -> Report:
-    """Read every log below a folder and return the report on them."""
-    with start(folder, reading) as report:
-        return report()
+    logs = [*zip(paths, read_all(paths, read_one), strict=True)]
+    measured = case_facts.complete_report(
+        _build_report(folder, workload, logs), workload, package.published_results()
+    )
+    return replace(
+        measured,
+        commands=(reading.command(measured.source),),
+        writer=Writer(__version__, package.digest(workload.name)),
+    )
 
 
 def _build_report(
@@ -85,17 +70,9 @@ def _build_report(
     return Report(
         source=escape_path(folder),
         title=workload.title,
-        experiment="",
         workload=workload.name,
         unit=workload.unit,
         window=window,
-        method=None,
-        trials_planned=None,
-        cluster="",
-        image="",
-        image_digest="",
-        shared_machine=False,
-        environment={},
         results=_summarize(cases),
         lone=tuple(sorted(lone, key=_by_world_size)),
         rule=rule,

@@ -1,20 +1,29 @@
-"""The files of a report, written into a folder."""
+"""A report, written into a folder and shown on a terminal."""
 
 import contextlib
+import os
 import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
-from orchestrator import disk, report
-from orchestrator.collecting import log_sources
-from orchestrator.collecting.log_sources import Logs
-from orchestrator.model.report import Report
+from orchestrator import disk, report, words
+from orchestrator.console import Voice
+from orchestrator.model.report import LogSource, Report
+from orchestrator.model.result import NOT_NEEDED
 from orchestrator.report import Language
 from orchestrator.report.figures import FOLDER
-from orchestrator.report.upstream import NAME
+from orchestrator.report.results import EXPORT
 from orchestrator.state import records
+from orchestrator.state.contents import keep_sums
 from orchestrator.state.files import dumps, keep, ours
+from orchestrator.state.sweep import Sweep
 
 RESULTS = "results.json"
+LONGEST_LINE = 400
+"""Letters of a log's line that a page shows."""
+MOST = 4
+"""Lines of one code behind the table, so that it stays in sight."""
 _FIGURE = re.compile(r"(scaling|iterations|throttling)(-[0-9]+)?([.]zh)?|trials([.]zh)?")
 """Names of figures of ours, which not all reports have."""
 
@@ -24,7 +33,14 @@ def html(language: Language) -> str:
     return f"report{report.suffix(language)}.html"
 
 
-def reports(folder: Path, measured: Report, language: Language, logs: Logs | None = None) -> None:
+def reports(
+    folder: Path,
+    measured: Report,
+    language: Language,
+    logs: Path | None = None,
+    *,
+    linked: bool = True,
+) -> None:
     """Write results.json, results.csv, report.md with its figures, report.html, result files.
 
     A report in the other language that is there is written anew too: both have the same numbers.
@@ -32,13 +48,14 @@ def reports(folder: Path, measured: Report, language: Language, logs: Logs | Non
     stay beside it.
 
     Args:
-        logs: None where they lie in ``folder``.
+        logs: the folder that paths of logs start from, or the one log; None for ``folder``.
+        linked: whether the logs stay there, so that a page may lead to them.
 
     Raises:
         StoreError: STORE-FULL.
         LocalError: STORE-RIGHTS; the folder cannot be written.
     """
-    files = contents(folder, measured, language, logs or Logs(folder))
+    files = contents(folder, measured, language, logs or folder, linked=linked)
     earlier = _list_earlier(folder)
     for name, content in files.items():
         keep(folder / name, content)
@@ -51,20 +68,48 @@ def reports(folder: Path, measured: Report, language: Language, logs: Logs | Non
         (folder / FOLDER).rmdir()
 
 
-def contents(folder: Path, measured: Report, language: Language, logs: Logs) -> dict[str, bytes]:
+def contents(
+    folder: Path, measured: Report, language: Language, logs: Path, *, linked: bool = True
+) -> dict[str, bytes]:
     """Return every file of a report by its name below ``folder``, the one that lists them last."""
-    sources = log_sources.of(measured, logs, folder)
+    sources = _find_sources(folder, measured, logs, linked=linked)
     files = {name: dumps(document).encode() for name, document in report.exports(measured).items()}
     for other in report.LANGUAGES:
         names = f"report{report.suffix(other)}.md", html(other)
         if other != language and not any((folder / name).exists() for name in names):
             continue
-        figures = report.svg_files(measured, other)
-        files |= {name: text.encode() for name, text in figures.items()}
         texts = report.markdown(measured, other), report.html_page(measured, other, sources)
-        files |= {name: text.encode() for name, text in zip(names, texts, strict=True)}
+        pages = {**report.svg_files(measured, other), **dict(zip(names, texts, strict=True))}
+        files |= {name: text.encode() for name, text in pages.items()}
     files["results.csv"] = report.csv_text(measured).encode()
     return {**files, RESULTS: dumps(report.document(measured)).encode()}
+
+
+def _find_sources(
+    folder: Path, measured: Report, logs: Path, *, linked: bool
+) -> dict[str, LogSource]:
+    """Return the sources of a report's logs, by their paths there."""
+    lines = {it.evidence.log: it.evidence.lines for it in measured.trials if it.evidence}
+    lines |= {lone.path: lone.log.evidence(lone.log.rule) for lone in measured.lone}
+    sources = {}
+    for name, numbers in lines.items():
+        path = logs if logs.is_file() else logs / name
+        sources[name] = LogSource("")
+        if path.is_file():
+            shown = os.path.relpath(path.resolve(), folder.resolve()) if linked else ""
+            sources[name] = LogSource(shown, tuple(_read_lines(path, numbers or ())))
+    return sources
+
+
+def _read_lines(path: Path, numbers: Iterable[int]) -> Iterable[tuple[int, str]]:
+    """Yield the lines of these numbers; those that the log does not have are left out."""
+    last = max(numbers, default=0)
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        for number, line in zip(range(1, last + 1), file, strict=False):
+            if number in numbers:
+                text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
+                is_long = len(text) > LONGEST_LINE
+                yield number, f"{text[:LONGEST_LINE]}…" if is_long else text
 
 
 def _list_earlier(folder: Path) -> list[str]:
@@ -76,4 +121,64 @@ def _list_earlier(folder: Path) -> list[str]:
     except (OSError, ValueError):
         return figures  # none yet, or not one of ours
     own = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return [*figures, *(name for name in own if name.endswith(NAME) and "/" not in name)]
+    return [*figures, *(name for name in own if name.endswith(EXPORT) and "/" not in name)]
+
+
+def write(
+    sweep: Sweep,
+    measured: Report,
+    folder: Path | None = None,
+    language: Language = "en",
+    *,
+    linked: bool = True,
+) -> None:
+    """Write a sweep's reports; in its own folder, the default, the checksums of all files too."""
+    reports(folder or sweep.folder, measured, language, sweep.folder, linked=linked)
+    if folder in (None, sweep.folder):
+        keep_sums(sweep)
+
+
+def present(
+    measured: Report, voice: Voice, page: Path | None, names: frozenset[str] | None = None
+) -> int:
+    """Show the table of a report, and where its page is; exit code.
+
+    Args:
+        page: None where no report was written.
+        names: of the trials that the exit code is about; None for all, and for lone logs.
+    """
+    voice.sentences(report.first_lines(measured))
+    voice.results(measured)
+    say_reasons(measured, voice)
+    voice.result(f"Report: {page}" if page else "No report is written: --out DIR writes one")
+    left = {trial.trial for trial in measured.trials if not trial.counts_or_rests}
+    is_whole = not measured.incomplete if names is None else names.isdisjoint(left)
+    own = {"sweep": measured.source} if measured.method else {}
+    return voice.finish({**own, **report.document(measured)}, code=0 if is_whole else 3)
+
+
+def say_reasons(measured: Report, voice: Voice) -> None:
+    """Say why trials and logs do not count, and how many trials were not run.
+
+    Of each code some lines; marks of what counts are in the first lines.
+    """
+    by_code: dict[str, list[str]] = {}
+    for trial in measured.trials:
+        if not trial.counts_or_rests and trial.state != "planned":
+            for problem in (*trial.problems, *trial.marks):
+                line = f"{trial.trial}: {trial.state}: {problem.code}: {problem.message}"
+                by_code.setdefault(problem.code, []).append(line)
+    for lone in measured.lone:
+        for problem in lone.problems:
+            line = f"{words.printable(lone.path)}: {problem.code}: {problem.message}"
+            by_code.setdefault(problem.code, []).append(line)
+    for code, lines in by_code.items():
+        more = words.count(len(lines) - MOST, "line")
+        left_out = [f"{code}: {more} more; the report has all of them"] if lines[MOST:] else []
+        for line in (*lines[:MOST], *left_out):
+            voice.line(line)
+    states = Counter(trial.state for trial in measured.trials)
+    if missing := states["planned"]:
+        voice.line(f"{missing} of {len(measured.trials)} planned trials have not been run")
+    if resting := states[NOT_NEEDED]:
+        voice.line(f"{words.count(resting, 'trial')} not needed: their cases have settled")

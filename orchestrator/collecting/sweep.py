@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from orchestrator import __version__, errors, workloads
-from orchestrator.collecting import evidence, fabric, logs, package, telemetry
+from orchestrator.collecting import evidence, logs, nodes_seen, package
 from orchestrator.measuring import case_facts, medians, settling, validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -48,7 +48,7 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
         for trial in plan.trials
     ]
     if strict:
-        measurements = [telemetry.strict(measurement) for measurement in measurements]
+        measurements = [nodes_seen.strict(measurement) for measurement in measurements]
     by_case: dict[Case, list[Measurement]] = {}
     canaries: list[tuple[Trial, Measurement]] = []
     for trial, measurement in zip(plan.trials, validity.same_evidence(measurements), strict=True):
@@ -107,7 +107,6 @@ def _build_report(record: SweepRecord, workload: Workload, results: tuple[Result
         added_env={**env_texts(record.inventory.env), **env_texts(own_env)},
         gpus=node_facts.gpu_models(site),
         results=results,
-        lone=(),
         findings=site.findings,
         created=record.created,
         commands=record.commands,
@@ -161,9 +160,8 @@ def _measure(
             changed = evidence.outcome_changed(error.cause)
             measurement = measurement.with_problems([changed])
         else:
-            seen = fabric.read_transports(folder, attempt.tasks, workload)
-            measurement = fabric.add_transport(measurement, attempt, seen)
-    measurement = telemetry.add_recorded_state(measurement, log, folder, outcome)
+            measurement = nodes_seen.add_transport(measurement, attempt, folder, workload)
+    measurement = nodes_seen.add_recorded_state(measurement, log, folder, outcome)
     as_it_ran = [problem for problem in outcome.problems if problem.code in NOT_IN_LOGS]
     return replace(
         measurement.with_problems((*kept.problems, *as_it_ran)),

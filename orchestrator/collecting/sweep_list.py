@@ -34,15 +34,9 @@ class SweepRow:
 
     def cells(self) -> tuple[str, ...]:
         """Return the row of the table."""
-        medians = []
-        for median in self.medians[:MOST]:
-            case, value = median["case"], median["median"]
-            if isinstance(case, Mapping) and isinstance(value, int | float):
-                medians.append(f"{case.get('placement')} {case.get('precision')} {value:.2f}")
-            else:
-                medians.append("?")
-        shown = f"{', '.join(medians)} {self.unit}" if medians else ""
-        if (more := len(self.medians) - MOST) > 0:
+        medians = [_describe(median["case"], median["median"]) for median in self.medians]
+        shown = f"{', '.join(medians[:MOST])} {self.unit}" if medians else ""
+        if (more := len(medians) - MOST) > 0:
             shown += f", and {more} more"
         return (
             self.sweep,
@@ -52,6 +46,12 @@ class SweepRow:
             self.state if self.valid is None else str(self.valid),
             shown,
         )
+
+
+def _describe(case: JSON, value: JSON) -> str:
+    if isinstance(case, Mapping) and isinstance(value, int | float):
+        return f"{case.get('placement')} {case.get('precision')} {value:.2f}"
+    return "?"
 
 
 def rows(store: Store) -> list[SweepRow]:

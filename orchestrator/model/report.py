@@ -108,7 +108,7 @@ class Writer:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """One sweep or one folder of logs, measured.
 
@@ -143,19 +143,19 @@ class Report:
 
     source: str
     title: str
-    experiment: str
+    experiment: str = ""
     workload: str
     unit: str
-    window: tuple[int, int] | None
-    method: Method | None
-    trials_planned: int | None
-    cluster: str
-    image: str
-    image_digest: str
-    shared_machine: bool
-    environment: Mapping[str, Mapping[str, str]]
+    window: tuple[int, int] | None = None
+    method: Method | None = None
+    trials_planned: int | None = None
+    cluster: str = ""
+    image: str = ""
+    image_digest: str = ""
+    shared_machine: bool = False
+    environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     results: tuple[Result, ...]
-    lone: tuple[LoneLog, ...]
+    lone: tuple[LoneLog, ...] = ()
     rule: Rule | None = None
     layout: Layout = PLAIN
     log_prefix: str = ""

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 
 from orchestrator import errors
 from orchestrator.model.facts import HcaHealth, HealthFacts, Xid
-from orchestrator.probes import Probe, number, read_values
-from orchestrator.model.health import HcaHealth, HealthFacts, Xid
 from orchestrator.probes import number, read_values
 
 COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors")

@@ -11,17 +11,17 @@ from orchestrator.report.as_html import html_page
 from orchestrator.report.as_markdown import markdown
 from orchestrator.report.figures import FOLDER as FIGURES
 from orchestrator.report.figures import of_page
+from orchestrator.report.labels import interval_words, of_trials
 from orchestrator.report.node_facts import matrix
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import LANGUAGES, Language, suffix
-from orchestrator.report.results import csv_text, document
-from orchestrator.report.rounding import interval_words, of_trials
-from orchestrator.report.upstream import exports
+from orchestrator.report.results import case_document, csv_text, document, exports
 from orchestrator.report.verdict import lines, sentences
 
 __all__ = [
     "LANGUAGES",
     "Language",
+    "case_document",
     "csv_text",
     "document",
     "exports",

@@ -113,11 +113,11 @@ class _Writer:
 
     def _section(self, section: tree.Section) -> Element:
         inner = replace(self, path=(*self.path, section.title))
-        drawn = [inner.block(it) for it in section.blocks if isinstance(it, Figure)]
         heading = element(f"h{len(self.path) + 2}", section.title, id=section.place)
-        others = (inner.block(it) for it in section.blocks if not isinstance(it, Figure))
-        pair = element("div", drawn, class_="pair") if drawn else ()
-        return element("section", heading, others, pair)
+        blocks: Child = map(inner.block, section.blocks)
+        if isinstance(section.blocks[0], Figure):
+            blocks = element("div", blocks, class_="pair")
+        return element("section", heading, blocks)
 
     def _table(self, table: tree.Table) -> Element:
         """Write a table whose rows are cards on a phone; the first cell of a row is its head."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from orchestrator import __version__, nodeset, words
 from orchestrator.model.result import Result, Statistics
-from orchestrator.report import labels, rounding
+from orchestrator.report import labels
 from orchestrator.report.page import Page
 from orchestrator.report.tree import Span, Words
 
@@ -17,15 +17,15 @@ def sentence(page: Page) -> Words:
     if not found:
         return []
     result, statistics = max(found, key=lambda pair: pair[1].median)
-    number = f"{rounding.throughput(report, statistics.median)} {report.unit}"
+    number = f"{labels.throughput(report, statistics.median)} {report.unit}"
     case = labels.of_case(report, result)
     first = page.text(f"Best: {number} with {case}", f"最佳结果：{case} 达到 {number}")
     parts = [""]
     if statistics.interval:
-        ends = rounding.interval_words(statistics.interval, page.language)
+        ends = labels.interval_words(statistics.interval, page.language)
         parts.append(page.text(f"interval {ends}", f"区间 {ends}"))
     if result.speedup is not None and result.case.world_size > 1:
-        speedup, share = rounding.fixed(result.speedup, 2), rounding.share(result.efficiency)
+        speedup, share = labels.fixed(result.speedup, 2), labels.share(result.efficiency)
         one = "GPU" if page.has_gpus else "process"
         parts.append(
             page.text(
@@ -123,7 +123,7 @@ def _took(page: Page) -> Iterable[str]:
         yield page.text(f"trials ran for {ran}", f"试验运行共 {ran}")
     windows = [it.measured_s for it in page.report.trials if it.state == "valid" and it.measured_s]
     if windows:
-        seconds_measured, count = rounding.fixed(sum(windows), 1), len(windows)
+        seconds_measured, count = labels.fixed(sum(windows), 1), len(windows)
         yield page.text(
             f"measured windows of {count} valid trials: {seconds_measured} s",
             f"{count} 次有效试验的测量窗口共 {seconds_measured} 秒",

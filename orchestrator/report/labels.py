@@ -1,11 +1,15 @@
-"""Names of cases in reports, and of groups of cases that differ in placement alone."""
+"""Names of cases, and numbers as a report prints them: the only place where any is rounded."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Sequence
 
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.report import Report
-from orchestrator.model.result import Result
+from orchestrator.model.result import Interval, Result
 from orchestrator.report.page import Page
+from orchestrator.report.phrases import Language
+
+NONE = "n/a"
 
 
 def series(report: Report) -> list[list[Result]]:
@@ -21,8 +25,8 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
     case = group[0].case
     parts = [
         case.precision.upper(),
-        page.say("batch", batch=case.micro_batch_size),
-        page.say("device", device=case.device),
+        page.text(f"batch size {case.micro_batch_size}", f"批大小 {case.micro_batch_size}"),
+        page.text(f"on {case.device}", f"设备 {case.device}"),
     ]
     parts += [
         f"{axis.name} {value}"
@@ -30,15 +34,11 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
         if (value := getattr(case, axis.name)) != axis.default
     ]
     parts += [f"{name} {value}" for name, value in case.params]
-    return page.say("comma").join(parts)
+    return page.listed(parts)
 
 
-def of_settings(report: Report, case: Case) -> str:
+def settings(cases: Sequence[Case], case: Case) -> str:
     """Name the settings in which cases differ, such as ``AMP(BS=128)``."""
-    return _settings([result.case for result in report.results], case)
-
-
-def _settings(cases: Sequence[Case], case: Case) -> str:
     others = [other.document() for other in cases]
     own = case.document()
     names = (
@@ -64,4 +64,48 @@ def among(cases: Sequence[Case], case: Case) -> str:
     """Return the placement of one of these cases, with settings where they differ."""
     if len({other.comparable for other in cases}) == 1:
         return case.placement
-    return f"{case.placement} {_settings(cases, case)}"
+    return f"{case.placement} {settings(cases, case)}"
+
+
+def of_trials(report: Report, result: Result) -> str:
+    """Return valid and planned trials in few letters, such as ``3/5``."""
+    return f"{result.statistics.n if result.statistics else 0}/{report.planned(result)}"
+
+
+def interval_words(interval: Interval | None, language: Language = "en") -> str:
+    """Return an interval with its coverage."""
+    if interval is None:
+        return NONE
+    low, high, coverage = interval.low, interval.high, interval.coverage
+    if language == "zh":
+        return f"{low:.2f} 至 {high:.2f}（{coverage:.2%}）"
+    return f"{low:.2f} to {high:.2f} ({coverage:.2%})"
+
+
+def fixed(value: float | None, decimals: int) -> str:
+    """Write a number with so many decimals."""
+    return NONE if value is None else f"{value:.{decimals}f}"
+
+
+def throughput(report: Report, value: float | None) -> str:
+    """Return a rate in samples per second, as the document of the report's layout prints it."""
+    printed = short if report.layout.kind == "groups" else fixed
+    return printed(value, report.layout.decimals)
+
+
+def short(value: float | None, decimals: int) -> str:
+    """Write a number with at most so many decimals and no zeros at its end: 123.4, not 123.40."""
+    if value is None:
+        return NONE
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def share(value: float | None) -> str:
+    """Write a share in percent."""
+    return NONE if value is None else f"{value:.1%}"
+
+
+def signed(value: float | None) -> str:
+    """Write a difference in percent, with its sign."""
+    return NONE if value is None else f"{value:+z.1%}"

@@ -43,12 +43,6 @@ def clean(text: str) -> str:
     return _UNSHOWN.sub(" ", text)
 
 
-def anchor(words: str) -> str:
-    """Make a name of letters and digits for a place in a page; other words have another name."""
-    kept = re.sub(r"[^A-Za-z0-9-]", lambda match: f"_{ord(match[0]):x}", words)
-    return f"at-{kept}"
-
-
 def link(path: str) -> str:
     """Write a relative path as an address, in which no name is a scheme, a query or a tag."""
     safe = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")

@@ -58,14 +58,6 @@ def matrix(links: Mapping[str, Mapping[str, str]], cpu_affinity: Mapping[str, st
     return "\n".join("".join(f"{cell:<{width}}" for cell in line).rstrip() for line in lines)
 
 
-def by_topology(topologies: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the names of the nodes that have each topology."""
-    nodes: dict[str, list[str]] = {}
-    for node, text in topologies.items():
-        nodes.setdefault(text, []).append(node)
-    return nodes
-
-
 def gpu_models(site: Site) -> tuple[str, ...]:
     """Return the models of all GPUs of the cluster, each once; none if no driver named any."""
     models = {model for facts in site.nodes.values() if facts.gpu for model in facts.gpu.models}

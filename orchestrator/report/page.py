@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
-from orchestrator.report import codes, phrases
+from orchestrator.report import phrases
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +20,14 @@ class Page:
         """Return the text in the language of the page."""
         return english if self.language == "en" else chinese
 
-    def say(self, key: str, **values: str | int | float) -> str:
-        """Return the text of a key; ``{gpus}`` in it is what the cases run on."""
-        gpus = self.text("GPUs", " GPU 数") if self.has_gpus else self.text("processes", "进程数")
-        return phrases.text(self.language, key, gpus=gpus, **values)
-
     def word(self, word: str) -> str:
         """Return a state, a rule, or the name of a fact in the language of the page."""
         return self.text(word, phrases.WORDS.get(word, word))
+
+    def explain(self, code: str) -> str:
+        """Return a code, with its meaning in parentheses if the code is known."""
+        meaning = self.text(*phrases.MEANINGS.get(code, ("", "")))
+        return self.text(f"{code} ({meaning})", f"{code}（{meaning}）") if meaning else code
 
     @property
     def has_gpus(self) -> bool:
@@ -35,9 +35,14 @@ class Page:
         devices = {result.case.device for result in self.report.results}
         return devices != {"cpu"}
 
+    @property
+    def gpus(self) -> str:
+        """Return the word for what the cases run on."""
+        return self.text("GPUs", " GPU 数") if self.has_gpus else self.text("processes", "进程数")
+
     def listed(self, parts: Iterable[str]) -> str:
         """Join names as this language does."""
-        return self.say("comma").join(parts)
+        return self.text(", ", "，").join(parts)
 
     def with_colons(self, *parts: str) -> str:
         """Join words, each of which explains the one before it."""
@@ -47,9 +52,7 @@ class Page:
         """Return problems or marks as they were seen, below their codes."""
         by_code: dict[str, list[str]] = {}
         for problem in problems:
-            by_code.setdefault(codes.explain(self.language, problem.code), []).append(
-                problem.message
-            )
+            by_code.setdefault(self.explain(problem.code), []).append(problem.message)
         semicolon = self.text("; ", "；")
         return semicolon.join(
             self.with_colons(code, semicolon.join(seen)) for code, seen in by_code.items()
@@ -57,4 +60,4 @@ class Page:
 
     def heads(self, *keys: str) -> tuple[str, ...]:
         """Return heads of columns."""
-        return tuple(self.say(f"head.{key}") for key in keys)
+        return tuple(self.text(*phrases.HEADS[key]).format(gpus=self.gpus) for key in keys)

@@ -1,4 +1,4 @@
-"""Texts of reports in English and Chinese that several places share, or that are found by a key."""
+"""Languages of reports, and the words that are found by a key, in English and Chinese."""
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ WORDS: Mapping[str, str] = {
 are.
 """
 
-_HEADS: Mapping[str, tuple[str, str]] = {
+HEADS: Mapping[str, tuple[str, str]] = {
     "case": ("case", "用例"),
     "placement": ("nodes x {gpus}", "节点数 x{gpus}"),
     "batch": ("batch size", "批大小"),
@@ -69,91 +69,100 @@ _HEADS: Mapping[str, tuple[str, str]] = {
     "limits": ("limits seen", "出现过的限制"),
     "energy": ("J per sample", "每样本能耗，J"),
 }
+"""Heads of columns by key; ``{gpus}`` is what the cases run on."""
 
-_FIGURES: Mapping[str, tuple[str, str]] = {
-    "scaling": ("Scaling: {unit} by number of {gpus}", "扩展性：{unit} 随{gpus}的变化"),
-    "scaling.summary": (
-        "{series}: from {least} to {most} {gpus}; with {most} {gpus} {share} of the ideal.",
-        "{series}：{gpus}从 {least} 到 {most}；为 {most} 时达到理想值的 {share}。",
+MEANINGS: Mapping[str, tuple[str, str]] = {
+    "CASE-MISMATCH": ("the log is of another case", "日志与用例不符"),
+    "CLOCK-JUMP": ("the clock and a printed rate disagree", "日志的时钟与打印的速率不一致"),
+    "CLOCK-STEP": ("the log's clock did not go forward", "日志的时钟没有向前走"),
+    "COARSE-CLOCK": ("the log's clock has whole seconds only", "日志的时钟只精确到秒"),
+    "CRASHED": ("the program failed behind its last step", "程序在最后一步之后出错"),
+    "DUP-STEPS": ("an iteration is there twice", "迭代重复出现"),
+    "GAP": ("an iteration in the window was unusually slow", "窗口内有异常慢的迭代"),
+    "HEADERLESS": ("the log has no header", "日志没有参数部分"),
+    "LOSS-NOT-FINITE": ("the loss is not finite", "损失值不是有限数"),
+    "MALFORMED": ("a record cannot be read", "有无法解析的记录"),
+    "MALFORMED-OUTSIDE": ("a record outside the window cannot be read", "窗口之外有无法解析的记录"),
+    "MIXED-CONFIG": ("the log's header contradicts itself", "日志中的参数自相矛盾"),
+    "NO-BATCH": ("the global batch size is not known", "全局批大小未知"),
+    "NO-CLOCK": ("the records have no time", "日志的记录没有时间"),
+    "NO-HEADER": ("the log's header is missing or not whole", "日志的参数部分缺失或不全"),
+    "NO-RESULT": ("the program's own result is missing", "日志缺少程序的最终结果"),
+    "NO-STEPS": ("the log has no iterations", "日志没有迭代记录"),
+    "NODE-SETS": ("trials ran on different nodes", "各次试验所用节点不同"),
+    "NOT-FINITE": ("a number is not finite", "数值不是有限数"),
+    "RATE-MISMATCH": ("the clock and the printed rates differ", "吞吐率与日志打印的数值不一致"),
+    "SEVERAL-RUNS": ("several runs in one log", "一个日志中有多次运行"),
+    "SHORT-RUN": ("the program ended by itself before the promised steps", "程序自行提前结束"),
+    "SKIPPED-STEPS": ("iterations are missing", "迭代编号不连续"),
+    "TRUNCATED": ("the log is not whole", "日志不完整"),
+    "WINDOW": ("the log does not cover the window", "日志未覆盖测量窗口"),
+    "ALIEN-PROCESS": ("a process of others ran on the node", "测量期间节点上有其他进程"),
+    "BASELINE-DIFFERS": (
+        "the 1x1 case was measured under other conditions",
+        "与 1x1 用例的测量条件不同",
     ),
-    "gpus": ("{gpus}", "{gpus}"),
-    "ideal": ("ideal: the smallest case times {gpus}", "理想：最小用例按{gpus}放大"),
-    "interval": ("interval of the median", "中位数的区间"),
-    "published": ("published", "公布值"),
-    "trials": (
-        "All trials, by their difference from the median of their case",
-        "全部试验与所属用例中位数的差异",
+    "BESIDE": ("other trials ran beside it", "运行时其他节点上有别的试验"),
+    "CODE-CHANGED": ("the program was edited while it was measured", "程序代码在测量期间有改动"),
+    "CPU-LOADED": ("others used the node's CPUs", "测量期间节点的 CPU 被其他任务占用"),
+    "DRIFT": ("the machines changed during the sweep", "机器状态在测试过程中有变化"),
+    "IMPLAUSIBLE": ("more than the hardware can give", "结果高于可能的上限"),
+    "LOG-CHANGED": ("the log is not what it was after the run", "日志与运行时的不同"),
+    "LOG-COPY": ("the log could not be fetched", "日志未能取回"),
+    "MISSING": ("not run, or without a log", "未运行或日志缺失"),
+    "NOT-PLACED": (
+        "the state of the machines cannot be placed in the window",
+        "机器状态无法对应到测量窗口",
     ),
-    "trials.summary": (
-        "{cases} cases with a result; the widest spread of trials that count is {spread}, in"
-        " {case}.",
-        "{cases} 个有结果的用例；有效试验的最大离散度为 {spread}，出现在 {case}。",
+    "OUTLIER": ("far from the other trials", "与其他试验相差很远"),
+    "OUTCOME-CHANGED": ("the record is not what it was after the run", "试验记录与运行时的不同"),
+    "PROVENANCE": (
+        "measured under other conditions than the other trials",
+        "与其他试验的测量条件不同",
     ),
-    "trials.single": (
-        "{cases} cases with a result, each of a single trial.",
-        "{cases} 个有结果的用例，各只有一次试验。",
+    "SAME-EVIDENCE": ("the same log as another trial", "与另一试验的日志相同"),
+    "STATE-CHANGED": (
+        "the record of the machine is not what it was after the run",
+        "机器状态记录与运行时的不同",
     ),
-    "from_median": ("difference from the median", "与中位数的差异"),
-    "counts_alone": ("counts", "计入"),
-    "marked": ("counts, with a mark", "计入但有标记"),
-    "not_counted": ("does not count", "不计入"),
-    "iterations": (
-        "Speed over iterations, as the logs print it (100% is the median of the case)",
-        "日志打印的速率随迭代的变化（用例中位数为 100%）",
+    "THROTTLED": ("a GPU's clocks were held down", "测量期间 GPU 时钟被限制"),
+    "UNSETTLED": ("the interval is wider than requested", "达到最多次数后区间仍宽于要求"),
+    "SLOW-NODE": ("a node is slower than the others", "有节点比其他节点慢"),
+    "WIDE-SPREAD": ("trials differ much", "各次试验相差较大"),
+    "CUDA-OOM": ("the GPU's memory was too small", "显存不足"),
+    "DEADLINE": ("longer than the time limit", "超过时间上限"),
+    "DOCKER-DOWN": ("Docker is not running", "节点的 Docker 未在运行"),
+    "DOCKER-HUNG": ("Docker does not answer", "节点的 Docker 没有响应"),
+    "DOCKER-RESTARTED": ("Docker was restarted", "节点的 Docker 在运行期间重启"),
+    "GPU-DETACHED": ("the container lost its GPUs while it ran", "容器在运行期间失去 GPU"),
+    "IB-HCA": ("other adapters were used than declared", "使用的 HCA 与要求不同"),
+    "IB-NO-DRIVER": ("no user-space driver of the adapter", "缺少 InfiniBand 用户态驱动"),
+    "INTERRUPTED": ("stopped by the user", "被中止"),
+    "KILLED": ("ended by a signal", "被外部终止"),
+    "LOG-REPLACED": ("the program removed or replaced its log", "日志被程序删除或替换"),
+    "LOG-TOO-LARGE": ("the log reached its limit", "日志达到大小上限"),
+    "LOST": ("the process that watched it ended", "启动或监督它的进程意外结束"),
+    "NET-IFACE": ("the interface has no route", "所用的网络接口无法连通其他节点"),
+    "NODE-DOWN": ("the node failed", "Slurm 已将节点判为不可用"),
+    "OOM": ("out of memory", "内存不足，被内核终止"),
+    "PORT-BUSY": ("the port was taken", "端口被占用"),
+    "PREEMPTED": ("a job of higher priority took the nodes", "Slurm 为更高优先级的作业让出节点"),
+    "PROGRAM-FAILED": ("the program failed", "程序以错误状态退出"),
+    "READ": ("a file cannot be read", "文件无法读取"),
+    "REBOOTED": ("the node was restarted", "节点在运行期间重启"),
+    "SHM-SMALL": ("shared memory is too small", "共享内存不足"),
+    "STALLED": ("nothing was printed for too long", "长时间没有输出"),
+    "START": ("a task could not be started", "未能启动"),
+    "TRANSPORT": (
+        "the network between nodes was not the declared one",
+        "未使用所要求的 InfiniBand",
     ),
-    "iterations.summary": (
-        "A panel for each of {cases} cases, all with the same axes, and a line for each trial; the"
-        " shaded part is the window that is measured, in which rates lie between {low} and {high}.",
-        "{cases} 个用例各有一幅小图，坐标轴相同，每次试验一条线；阴影部分为测量窗口，"
-        "窗口内的速率介于 {low} 与 {high} 之间。",
-    ),
-    "trial_counts": ("trial that counts", "计入的试验"),
-    "trial_out": ("trial that does not count", "不计入的试验"),
-    "window": ("window that is measured", "测量窗口"),
-    "trial": ("trial {number}", "试验 {number}"),
-    "throttling": ("When clocks were held down", "时钟被限制的时段"),
-    "throttling.summary": (
-        "Trials and nodes whose clocks heat or brake limits held down: {bars}; drawn: {drawn}.",
-        "时钟因过热或功率制动而被限制的试验与节点共 {bars} 个，画出 {drawn} 个。",
-    ),
-    "throttling.counted": ("heat or brakes", "过热或功率制动"),
-    "held_down": ("clocks held down", "时钟被限制"),
+    "TRANSPORT-UNPROVEN": ("no log proves which network was used", "日志不能证明使用了 InfiniBand"),
+    "UNREACHABLE": ("the node did not answer", "节点没有响应"),
 }
-
-TEXTS: Mapping[str, tuple[str, str]] = {
-    **{f"head.{key}": pair for key, pair in _HEADS.items()},
-    **{f"figure.{key}": pair for key, pair in _FIGURES.items()},
-    "comma": (", ", "，"),
-    "interval": (
-        "{low:.2f} to {high:.2f} ({coverage:.2%})",
-        "{low:.2f} 至 {high:.2f}（{coverage:.2%}）",
-    ),
-    "batch": ("batch size {batch}", "批大小 {batch}"),
-    "device": ("on {device}", "设备 {device}"),
-    "machines.how": (
-        "Medians over the valid trials and their nodes, within the measured window.",
-        "取有效试验及其节点在测量窗口内各采样值的中位数。",
-    ),
-    "machines.clocks": ("Clocks, power and limits", "时钟、功率与限制"),
-    "machines.processors": ("Processors", "处理器"),
-    "machines.unplaced": (
-        " Telemetry not placed in the window, so of the whole run: trials {count}.",
-        "有 {count} 次试验的机器状态无法对应到测量窗口，取自整个运行过程。",
-    ),
-    "limits.none": ("none seen", "未出现"),
-    "not_observed": ("not observed", "未观测"),
-}
+"""Of the codes of problems and marks."""
 
 
 def suffix(language: Language) -> str:
     """Return what names of files in a language have before their last ending."""
     return "" if language == "en" else f".{language}"
-
-
-def text(language: Language, key: str, **values: str | int | float) -> str:
-    """Return the text of a key with these values in it.
-
-    Raises:
-        KeyError: there is no such key.
-    """
-    return TEXTS[key][LANGUAGES.index(language)].format(**values)

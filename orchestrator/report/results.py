@@ -1,53 +1,48 @@
-"""results.json: every number unrounded, with its evidence; results.csv: a row per case or log."""
+"""results.json: every number unrounded, with its evidence; results.csv: a row per case or log.
+
+And DLPerf's ``_result.json``: average, median and speedup by placement, for scripts that read it.
+"""
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import median
 
-from orchestrator.model.case import AXES
+from pydantic_core import to_jsonable_python
+
+from orchestrator.model.case import AXES, distinctions
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Interval, Measurement, Result, Watched
 from orchestrator.model.telemetry import MachineState
-from orchestrator.report import verdict
+from orchestrator.report import labels, verdict
 from orchestrator.report.markup import clean
-from orchestrator.report.upstream import exports
 
 Cell = str | int | float
+EXPORT = "_result.json"
 
 
 def document(report: Report) -> dict[str, JSON]:
     """Return results.json; unknown values are null, never 0."""
-    return {
-        "version": 1,
-        "written": asdict(report.writer) if report.writer else None,
-        "source": report.source,
-        "experiment": report.experiment,
-        "workload": report.workload,
-        "title": report.title,
-        "unit": report.unit,
-        "cluster": report.cluster,
-        "shared_machine": report.shared_machine,
-        "image": report.image,
-        "image_digest": report.image_digest,
-        "window": list(report.window) if report.window else None,
-        "rule": report.rule,
-        "ran_s": report.ran_s,
-        "method": report.method.model_dump(mode="json") if report.method else None,
-        "gpus": list(report.gpus),
-        "environment": {name: dict(rows) for name, rows in report.environment.items()},
-        "topologies": dict(report.topologies),
-        "exports": list(exports(report)),
-        "verdict": verdict.document(report),
-        "cases": [_case(report, result) for result in report.results],
-        "canary": _watched(report.canary) if report.canary else None,
-        "logs": [_lone(lone) for lone in report.lone],
-        "node_speeds": [
-            {"node": it.node, "trials": it.trials, "speed": it.speed} for it in report.node_speeds
-        ],
-        "marks": [asdict(mark) for mark in report.marks],
-    }
+    document: dict[str, JSON] = to_jsonable_python(
+        {
+            "version": 1,
+            "written": report.writer,
+            **_fields(report, "source", "experiment", "workload", "title", "unit", "cluster"),
+            **_fields(report, "shared_machine", "image", "image_digest", "window", "rule", "ran_s"),
+            "method": report.method,
+            **_fields(report, "gpus", "environment", "topologies"),
+            "exports": [*exports(report)],
+            "verdict": verdict.document(report),
+            "cases": [case_document(report, result) for result in report.results],
+            "canary": _watched(report.canary) if report.canary else None,
+            "logs": [_lone(lone) for lone in report.lone],
+            "node_speeds": [_fields(it, "node", "trials", "speed") for it in report.node_speeds],
+            "marks": report.marks,
+        }
+    )
+    return document
 
 
 def csv_text(report: Report) -> str:
@@ -63,32 +58,29 @@ def csv_text(report: Report) -> str:
     return out.getvalue()
 
 
-def _case(report: Report, result: Result) -> dict[str, JSON]:
+def case_document(report: Report, result: Result) -> dict[str, object]:
+    """Return a case with its trials; values are not yet those of JSON."""
     found = result.statistics
     return {
-        "case": dict(result.case.document()),
+        "case": result.case.document(),
         "name": report.names.get(result.case) or None,
         "trials_planned": report.planned(result),
         "trials_valid": found.n if found else 0,
-        "settled": result.settled,
-        "median": result.median,
+        **_fields(result, "settled", "median"),
         "mean": found.mean if found else None,
         "min": found.low if found else None,
         "max": found.high if found else None,
         "spread": found.spread if found else None,
-        "interval": _interval(found.interval if found else None),
+        "interval": found.interval if found else None,
         "speedup": result.speedup,
-        "speedup_interval": _interval(result.speedup_interval),
-        "efficiency": result.efficiency,
-        "latency_s": result.latency_s,
-        "memory_mib": result.memory_mib,
-        "peak_memory_mib": result.peak_memory_mib,
+        "speedup_interval": result.speedup_interval,
+        **_fields(result, "efficiency", "latency_s", "memory_mib", "peak_memory_mib"),
         "tflops_per_gpu": report.tflops_per_gpu(result),
         "energy_per_sample_j": result.energy_per_sample,
         "energy_source": result.energy_source,
         "published": [_published(published, result) for published in report.published_for(result)],
         "transport": _transport(result.transport),
-        "marks": [asdict(mark) for mark in result.marks],
+        "marks": result.marks,
         "trials": [_trial(trial) for trial in result.trials],
     }
 
@@ -135,16 +127,12 @@ def _case_cells(report: Report, result: Result) -> dict[str, Cell | None]:
     }
 
 
-def _interval(interval: Interval | None) -> JSON:
-    return asdict(interval) if interval else None
-
-
 def _interval_cells(name: str, interval: Interval | None) -> dict[str, float | None]:
     parts = ("low", "high", "coverage")
     return {f"{name}_{part}": getattr(interval, part, None) for part in parts}
 
 
-def _published(published: PublishedResult, result: Result) -> dict[str, JSON]:
+def _published(published: PublishedResult, result: Result) -> dict[str, object]:
     fields = {**asdict(published), "interconnect": published.interconnect or None}
     del fields["nodes"], fields["gpus_per_node"]  # those of the case
     return {**fields, "difference": published.difference(result)}
@@ -155,40 +143,27 @@ def _transport(transport: str) -> str | None:
     return None if transport == "-" else transport
 
 
-def _watched(watched: Watched) -> dict[str, JSON]:
+def _watched(watched: Watched) -> dict[str, object]:
     pairs = zip(watched.places, watched.trials, strict=True)
     return {
-        "case": dict(watched.case.document()),
-        "drift": watched.drift,
-        "bound": watched.bound,
-        "marks": [asdict(mark) for mark in watched.marks],
+        "case": watched.case.document(),
+        **_fields(watched, "drift", "bound", "marks"),
         "trials": [{"place": place, **_trial(trial)} for place, trial in pairs],
     }
 
 
-def _trial(trial: Measurement) -> dict[str, JSON]:
+def _trial(trial: Measurement) -> dict[str, object]:
     evidence, energy = trial.evidence, trial.energy
     return {
-        "trial": trial.trial,
-        "repeat": trial.repeat,
-        "attempt": trial.attempt,
-        "state": trial.state,
-        "throughput": trial.throughput,
+        **_fields(trial, "trial", "repeat", "attempt", "state", "throughput"),
         "rate_mean": trial.rate,
-        "measured_s": trial.measured_s,
-        "latency_s": trial.latency_s,
-        "memory_mib": trial.memory_mib,
+        **_fields(trial, "measured_s", "latency_s", "memory_mib"),
         "transport": _transport(trial.transport),
-        "nodes": list(trial.nodes),
-        "beside": list(trial.beside),
-        "problems": [asdict(problem) for problem in trial.problems],
-        "marks": [asdict(mark) for mark in trial.marks],
+        **_fields(trial, "nodes", "beside", "problems", "marks"),
         "log": evidence.log if evidence else None,
-        "lines": list(evidence.lines) if evidence and evidence.lines else None,
+        "lines": evidence.lines if evidence else None,
         "sha256": evidence.sha256 if evidence else None,
-        "rule": trial.rule,
-        "window": list(trial.window) if trial.window else None,
-        "provenance": dict(trial.provenance),
+        **_fields(trial, "rule", "window", "provenance"),
         "machines": [_machine(state) for state in trial.machines],
         "energy_j": energy.joules if energy else None,
         "energy_per_sample_j": energy.per_sample if energy else None,
@@ -196,32 +171,29 @@ def _trial(trial: Measurement) -> dict[str, JSON]:
     }
 
 
-def _machine(state: MachineState) -> dict[str, JSON]:
-    limits = None if state.limits is None else list(state.limits)
-    values = {**asdict(state), "limits": limits}
+def _machine(state: MachineState) -> dict[str, object]:
+    values = asdict(state)
     unseen = [key for key, it in values.items() if it is None and key != "memory_peak_mib"]
     return {**values, "not_observed": unseen}  # memory_mib is there as soon as its peak is
 
 
-def _lone(lone: LoneLog) -> dict[str, JSON]:
-    log, rate, lines = lone.log, lone.log.rate, lone.log.evidence(lone.log.rule)
+def _lone(lone: LoneLog) -> dict[str, object]:
+    log = lone.log
     return {
         "log": lone.path,
-        "config": dict(log.config),
-        "steps": log.steps,
-        "first_iteration": log.first_iteration,
-        "last_iteration": log.last_iteration,
-        "window": list(log.window) if log.window else None,
-        "rule": log.rule,
+        **_fields(log, "config", "steps", "first_iteration", "last_iteration", "window", "rule"),
         "throughput": lone.throughput,
-        "latency_s": log.latency_s,
-        "memory_mib": log.memory_mib,
+        **_fields(log, "latency_s", "memory_mib"),
         "transport": _transport(log.fabric.label),
-        "rate": {"count": rate.count, "mean": rate.mean, "median": rate.median} if rate else None,
-        "lines": list(lines) if lines else None,
+        "rate": _fields(log.rate, "count", "mean", "median") if log.rate else None,
+        "lines": log.evidence(log.rule),
         "sha256": log.sha256,
-        "problems": [asdict(problem) for problem in lone.problems],
+        "problems": lone.problems,
     }
+
+
+def _fields(value: object, *names: str) -> dict[str, object]:
+    return {name: getattr(value, name) for name in names}
 
 
 def _lone_cells(lone: LoneLog) -> dict[str, Cell | None]:
@@ -239,3 +211,49 @@ def _cell(value: Cell | None) -> Cell:
         return "" if value is None else value
     line = clean(value)
     return f"'{line}" if line.lstrip()[:1] in ("=", "+", "-", "@") else line
+
+
+def exports(report: Report) -> dict[str, JSON]:
+    """Return documents by file name, in the form that DLPerf's extraction scripts write.
+
+    Those put all precisions and batch sizes under one key. Here each has a file of its own, named
+    such as ``fp32_b128_result.json``; ``_result.json`` is the name if there is only one. A case
+    without a valid trial is left out, and a speedup without a 1n1g case is null, not 1.0. Cases
+    with names of their own are listed by these names.
+
+    Source: DLPerf, extract_pytorch_logs_time.py.
+    """
+    groups: Sequence[Sequence[Result]] = labels.series(report)
+    own = report.names if report.layout.kind == "groups" else {}
+    names = {own.get(result.case, "") for result in report.results} - {""}
+    if names and len(names) == len(report.results):
+        groups = [report.results]
+    return {
+        file: {
+            report.log_prefix: {
+                own.get(result.case) or result.case.token: {
+                    "average_speed": round(result.statistics.mean, 2),
+                    "batch_size_per_device": result.case.micro_batch_size,
+                    "median_speed": round(result.statistics.median, 2),
+                    "speedup": None if result.speedup is None else round(result.speedup, 2),
+                }
+                for result in group
+                if result.statistics
+            }
+        }
+        for file, group in zip(_files(groups), groups, strict=True)
+    }
+
+
+def _files(groups: Sequence[Sequence[Result]]) -> list[str]:
+    """Return a file name for each group, by precision, batch and other settings that differ."""
+    if len(groups) == 1:
+        return [EXPORT]
+    cases = [group[0].case for group in groups]
+    names = [
+        "_".join((case.precision, f"b{case.micro_batch_size}", *words))
+        for case, words in zip(cases, distinctions(cases), strict=True)
+    ]
+    if len(set(names)) < len(names):  # names of files hold less than values can
+        names = [f"{name}_{place}" for place, name in enumerate(names, 1)]
+    return [f"{name}{EXPORT}" for name in names]

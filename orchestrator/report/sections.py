@@ -10,9 +10,7 @@ from orchestrator.report import (
     figures,
     headline,
     labels,
-    machines,
     method,
-    node_facts,
     tables,
     tree,
     verdict,
@@ -47,9 +45,9 @@ def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
         "Nothing: no trial is left out, and nothing is marked.",
         "无：没有被排除的试验，也没有标记。",
     )
-    observed: list[Block] = [*machines.states(page)]
+    observed: list[Block] = [*tables.machines(page)]
     if observed:
-        observed.insert(0, tree.Paragraph([machines.describe_span(page)]))
+        observed.insert(0, tree.Paragraph([tables.describe_span(page)]))
     published = [tables.published(page)] if report.published else ()
     speeds = [tables.node_speeds(page)] if report.node_speeds else ()
     trials = [tables.trials(page)] if report.trials else ()
@@ -94,7 +92,8 @@ def _glance(page: Page) -> Iterable[Block]:
         if report.names or report.step_flops:
             yield tables.steps(page)
         groups = [group for group in labels.series(report) if group[0].case not in report.names]
-        names = [labels.of_settings(report, group[0].case) for group in groups]
+        cases = [result.case for result in report.results]
+        names = [labels.settings(cases, group[0].case) for group in groups]
         if len(groups) == 1:
             names = [page.text("All cases", "全部用例")]
         series = [[labels.of_series(page, group)] for group in groups]
@@ -130,10 +129,8 @@ def _environment(page: Page) -> Iterable[Block]:
     elif groups:
         nothing = "No check found anything to object to."
         yield tree.Paragraph([page.text(nothing, "各项检查均未发现问题。")])
-    for drawn, nodes in node_facts.by_topology(report.topologies).items():
-        if not drawn:
-            continue
-        names = nodeset.fold(nodes)
+    for drawn in dict.fromkeys(filter(None, report.topologies.values())):
+        names = nodeset.fold(node for node, it in report.topologies.items() if it == drawn)
         command = Span("nvidia-smi topo -m", look="code")
         yield tree.Paragraph([command, page.text(f" on {names}:", f"（节点 {names}）：")])
         yield tree.Lines(drawn.splitlines(), is_matrix=True)

@@ -1,26 +1,41 @@
 """Tables of a report as values, the same for every format.
 
-A number is formatted here or in ``machines``, once.
+A number is formatted here, once.
 """
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable
+from statistics import median
 
 from orchestrator import nodeset
 from orchestrator.model.result import Measurement, Result
-from orchestrator.report import codes, labels, rounding
-from orchestrator.report.markup import anchor
+from orchestrator.report import labels
 from orchestrator.report.page import Page
 from orchestrator.report.tree import Row, Span, Table
 
+MEDIANS = {
+    "sm_clock": ("sm_mhz", 0),
+    "memory_clock": ("memory_mhz", 0),
+    "power": ("power_w", 0),
+    "temperature": ("temperature_c", 0),
+    "utilisation": ("utilisation_pct", 0),
+    "load": ("load", 1),
+    "others": ("others_cpus", 1),
+}
+"""By column, the field of a state that its median is of, and how many decimals are printed."""
+TABLES = {
+    ("Clocks, power and limits", "时钟、功率与限制"): (*[*MEDIANS][:5], "limits", "energy"),
+    ("Processors", "处理器"): ("moments", "load", "others", "steal"),
+}
+NEEDED = frozenset({"moments", "load", "others"})
+"""Columns that say so where nothing was observed; others are left out if all cases lack them."""
 Named = tuple[Span | str, str, Measurement]
 """The name of a case, the place of its trials in report.html, and one of them."""
 
 
 def case_anchor(page: Page, result: Result) -> str:
     """Return the place in report.html of the trials of a case."""
-    place = page.report.results.index(result)
-    return f"{anchor(labels.of_case(page.report, result))}-{place + 1}"
+    return f"case-{page.report.results.index(result) + 1}"
 
 
 def case_span(page: Page, result: Result) -> Span:
@@ -38,19 +53,19 @@ def results(page: Page) -> Table:
 def _result(page: Page, result: Result) -> Row:
     report, found = page.report, result.statistics
     published = [
-        f"{row.throughput} ({row.by}), {rounding.signed(row.difference(result))}"
+        f"{row.throughput} ({row.by}), {labels.signed(row.difference(result))}"
         for row in report.published_for(result)[:1]
     ]
     memory_mib = result.peak_memory_mib
     return (
         case_span(page, result),
-        Span(rounding.throughput(report, result.median), case_anchor(page, result)),
-        rounding.interval_words(found.interval if found else None, page.language),
-        rounding.share(found.spread if found else None),
+        Span(labels.throughput(report, result.median), case_anchor(page, result)),
+        labels.interval_words(found.interval if found else None, page.language),
+        labels.share(found.spread if found else None),
         _speedup(page, result),
-        rounding.share(result.efficiency),
-        rounding.of_trials(report, result),
-        "" if memory_mib is None else rounding.memory(memory_mib),
+        labels.share(result.efficiency),
+        labels.of_trials(report, result),
+        "" if memory_mib is None else f"{memory_mib:.0f} (MiB)",
         result.transport,
         page.reasons(result.marks),
         *(published or [""]),
@@ -61,10 +76,10 @@ def _speedup(page: Page, result: Result) -> str:
     """Return a speedup with its interval, or what it lacks."""
     if result.speedup is None:
         lacking = page.text("n/a (no valid 1x1)", "n/a（无有效的 1x1）")
-        return lacking if result.statistics else rounding.NONE
+        return lacking if result.statistics else labels.NONE
     interval = result.speedup_interval
-    ends = [rounding.interval_words(interval, page.language)] if interval else []
-    return page.listed([rounding.fixed(result.speedup, 2), *ends])
+    ends = [labels.interval_words(interval, page.language)] if interval else []
+    return page.listed([labels.fixed(result.speedup, 2), *ends])
 
 
 def steps(page: Page) -> Table:
@@ -77,9 +92,9 @@ def steps(page: Page) -> Table:
             (
                 case_span(page, result),
                 result.case.placement if result.case in page.report.names else "",
-                "" if latency_s is None else f"{rounding.short(latency_s * 1000, 3)} (ms)",
-                "" if tflops is None else rounding.fixed(tflops, 2),
-                rounding.share(tflops / peak) if tflops is not None and peak else "",
+                "" if latency_s is None else f"{labels.short(latency_s * 1000, 3)} (ms)",
+                "" if tflops is None else labels.fixed(tflops, 2),
+                labels.share(tflops / peak) if tflops is not None and peak else "",
             )
         )
     title = page.text("Latency and TFLOP/s", "延迟与 TFLOP/s")
@@ -104,7 +119,7 @@ def trials(page: Page) -> Table:
             case,
             str(it.repeat),
             Span(
-                rounding.throughput(page.report, it.throughput),
+                labels.throughput(page.report, it.throughput),
                 f"{place}-{it.repeat}" if it.evidence else "",
             ),
             page.word(it.state),
@@ -124,7 +139,7 @@ def evidence(page: Page) -> Table:
         (
             case,
             str(it.repeat),
-            "" if it.measured_s is None else rounding.fixed(it.measured_s, 1),
+            "" if it.measured_s is None else labels.fixed(it.measured_s, 1),
             Span(it.evidence.log, log=it.evidence.log),
             it.evidence.sha256[:12],
         )
@@ -142,9 +157,9 @@ def published(page: Page) -> Table:
             case_span(page, result),
             row.batch,
             row.precision,
-            rounding.throughput(report, result.median),
+            labels.throughput(report, result.median),
             f"{row.throughput} ({row.by})",
-            rounding.signed(row.difference(result)),
+            labels.signed(row.difference(result)),
             row.source,
         )
         for result in report.results
@@ -165,8 +180,8 @@ def lone(page: Page) -> Table:
             (
                 Span(str(number), f"log-{number}"),
                 *(str(log.config.get(key, "?")) for key in settings),
-                Span(rounding.fixed(each.throughput, 2), f"log-{number}"),
-                rounding.fixed(log.rate.mean if log.rate else None, 2),
+                Span(labels.fixed(each.throughput, 2), f"log-{number}"),
+                labels.fixed(log.rate.mean if log.rate else None, 2),
                 page.word(log.rule) + window,
                 log.fabric.label,
                 page.reasons(each.problems),
@@ -178,9 +193,61 @@ def lone(page: Page) -> Table:
 
 def node_speeds(page: Page) -> Table:
     """Build the table of the speeds of nodes over that of the median node."""
-    slow = codes.explain(page.language, "SLOW-NODE")
+    slow = page.explain("SLOW-NODE")
     rows = [
         (it.node, str(it.trials), f"{it.speed:.3f}", slow if it.is_slow else "")
         for it in page.report.node_speeds
     ]
     return Table("", page.heads("node", "trials", "speed", "marks"), rows)
+
+
+def machines(page: Page) -> list[Table]:
+    """Build the tables of GPUs and of processors: a row for each case with a valid trial."""
+    counting = [result for result in page.report.results if result.valid]
+    if not any(trial.machines for result in counting for trial in result.valid):
+        return []
+    tables: list[Table] = []
+    rows = [(case_span(page, result), _machine_cells(page, result)) for result in counting]
+    nothing = page.text("not observed", "未观测")
+    for titles, columns in TABLES.items():
+        keys = [key for key in columns if key in NEEDED or any(cells[key] for _, cells in rows)]
+        if keys:
+            shown: list[Row] = [
+                (case, *(cells[key] or nothing for key in keys)) for case, cells in rows
+            ]
+            tables.append(Table(page.text(*titles), page.heads("case", *keys), shown))
+    return tables
+
+
+def describe_span(page: Page) -> str:
+    """Say of which time the state is, and of how many trials it is not that of the window."""
+    trials = (trial for result in page.report.results for trial in result.valid)
+    unplaced = sum(any(it.span == "run" for it in trial.machines) for trial in trials)
+    more = page.text(
+        f" Telemetry not placed in the window, so of the whole run: trials {unplaced}.",
+        f"有 {unplaced} 次试验的机器状态无法对应到测量窗口，取自整个运行过程。",
+    )
+    return page.text(
+        "Medians over the valid trials and their nodes, within the measured window.",
+        "取有效试验及其节点在测量窗口内各采样值的中位数。",
+    ) + (more if unplaced else "")
+
+
+def _machine_cells(page: Page, result: Result) -> dict[str, str]:
+    """Return the cell of each column, empty where nothing was observed."""
+    states = [state for trial in result.valid for state in trial.machines]
+
+    def get_median(name: str) -> float | None:
+        values = [value for it in states if (value := getattr(it, name)) is not None]
+        return median(values) if values else None
+
+    cells = {key: labels.fixed(get_median(name), digits) for key, (name, digits) in MEDIANS.items()}
+    cells["steal"] = labels.share(get_median("steal"))
+    cells["energy"] = labels.short(result.energy_per_sample, 3)
+    answers = [it.limits for it in states if it.limits is not None]
+    limits = ", ".join(sorted({name for names in answers for name in names}))
+    return {
+        **{key: "" if cell == labels.NONE else cell for key, cell in cells.items()},
+        "moments": str(sum(state.moments for state in states)),
+        "limits": limits or (page.text("none seen", "未出现") if answers else ""),
+    }

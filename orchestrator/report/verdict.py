@@ -12,7 +12,7 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED
-from orchestrator.report import codes, labels
+from orchestrator.report import labels
 from orchestrator.report.page import Page
 
 NAMED = 3
@@ -68,15 +68,15 @@ def group_by_code(report: Report) -> list[CodeGroup]:
 
     What marks the whole sweep concerns every trial.
     """
-    found: list[CodeGroup] = []
-    for counts, seen in ((False, problems(report)), (True, marks(report))):
-        by_code: dict[str, list[tuple[str, str]]] = {}
-        for where, problem in seen:
-            by_code.setdefault(problem.code, []).append((where, problem.message))
-        for code, every in by_code.items():
-            names = tuple(dict.fromkeys(name for name, _ in every))
-            found.append(CodeGroup(code, counts, names, every[0][1]))
-    return sorted(found, key=lambda it: (it.counts, it.where != (_place(report),), -len(it.where)))
+    place = report.cluster or report.source
+    by_code: dict[tuple[bool, str], list[tuple[str, str]]] = {}
+    for where, counts, problem in _list_reasons(report, place):
+        by_code.setdefault((counts, problem.code), []).append((where, problem.message))
+    found = [
+        CodeGroup(code, counts, tuple(dict.fromkeys(where for where, _ in seen)), seen[0][1])
+        for (counts, code), seen in by_code.items()
+    ]
+    return sorted(found, key=lambda it: (it.counts, it.where != (place,), -len(it.where)))
 
 
 def sentences(page: Page) -> Iterable[str]:
@@ -113,7 +113,7 @@ def sentences(page: Page) -> Iterable[str]:
 def lines(page: Page) -> Iterable[tuple[str, str]]:
     """Yield a line for each code, in two parts: the code, then where it was and what was seen."""
     for item in group_by_code(page.report):
-        code = codes.explain(page.language, item.code)
+        code = page.explain(item.code)
         kind = page.text("mark", "标记") if item.counts else page.text("does not count", "不计入")
         first, *others = item.where
         rest = page.with_colons("", first, item.message)
@@ -125,32 +125,21 @@ def lines(page: Page) -> Iterable[tuple[str, str]]:
         yield page.with_colons(kind, code), rest
 
 
-def problems(report: Report) -> Iterable[tuple[str, Problem]]:
-    """Yield the problems of trials and logs that do not count, with their names."""
+def _list_reasons(report: Report, place: str) -> Iterable[tuple[str, bool, Problem]]:
+    """Yield problems of trials and logs that do not count, then marks of those that count.
+
+    Marks of a case follow where none of its trials has them.
+    """
     for trial in report.trials:
-        for problem in trial.problems if not trial.counts_or_rests else ():
-            yield trial.trial, problem
+        if not trial.counts_or_rests:
+            yield from ((trial.trial, False, problem) for problem in trial.problems)
     for lone in report.lone:
-        for problem in lone.problems:
-            yield lone.path, problem
-
-
-def marks(report: Report) -> Iterable[tuple[str, Problem]]:
-    """Yield the marks of trials that count, then those of cases that none of their trials has."""
-    for mark in report.marks:
-        yield _place(report), mark
-    for mark in report.canary.marks if report.canary else ():
-        yield "canary", mark
+        yield from ((lone.path, False, problem) for problem in lone.problems)
+    yield from ((place, True, mark) for mark in report.marks)
+    if report.canary:
+        yield from (("canary", True, mark) for mark in report.canary.marks)
     for result in report.results:
-        of_trials = set()
-        for trial in result.valid:
-            for mark in trial.marks:
-                of_trials.add(mark.code)
-                yield trial.trial, mark
-        for mark in result.marks:
-            if mark.code not in of_trials:
-                yield labels.of_case(report, result), mark
-
-
-def _place(report: Report) -> str:
-    return report.cluster or report.source
+        seen = [(trial.trial, True, mark) for trial in result.valid for mark in trial.marks]
+        known, case = {mark.code for *_, mark in seen}, labels.of_case(report, result)
+        yield from seen
+        yield from ((case, True, mark) for mark in result.marks if mark.code not in known)

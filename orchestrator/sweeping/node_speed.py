@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from orchestrator import errors, nodeset, report, words
-from orchestrator.collecting import show
+from orchestrator.collecting import report_files
 from orchestrator.console import Voice
 from orchestrator.inputs import sites, user_files
 from orchestrator.measuring import node_speeds
@@ -122,7 +122,7 @@ def measure(
 
 
 def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
-    show.write(opened, found, show.Out(opened.folder))
+    report_files.write(opened, found)
     return found
 
 
@@ -176,7 +176,7 @@ def show_speeds(voice: Voice, playbook: str, speeds: Speeds) -> None:
         voice.table(title, head, rows)
         for mark in found.marks:
             voice.line(f"{mark.code}: {mark.message}")
-        show.say_reasons(found, voice)
+        report_files.say_reasons(found, voice)
     cells = [
         (nodeset.fold(it.nodes), f"{it.busbw:.3g}", f"{it.share:.0%}", "slow" if it.is_slow else "")
         for it in speeds.groups

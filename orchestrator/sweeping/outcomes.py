@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator.collecting import causes, evidence, fabric, logs, package, telemetry
+from orchestrator.collecting import causes, evidence, logs, nodes_seen, package
 from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.inputs import user_files
 from orchestrator.measuring import endings, validity
@@ -52,7 +52,7 @@ def failure(campaign: Campaign, attempt: Attempt, gang: GangEnd) -> tuple[str, P
         for end in failed
     }
     folder = campaign.sweep.attempt_folder(attempt.trial, attempt.number)
-    transports = fabric.read_transports(folder, attempt.tasks, campaign.recipe.workload)
+    transports = nodes_seen.read_transports(folder, attempt.tasks, campaign.recipe.workload)
     return endings.of_program(failed, last_lines, attempt.port, transports)
 
 
@@ -74,11 +74,10 @@ def measure(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -
     changed = evidence.changed_logs(folder, unmeasured.tasks)
     measurement = measurement.with_problems((*changed, *_check_code(campaign)))
     if len(attempt.tasks) > 1:
-        seen = fabric.read_transports(folder, attempt.tasks, workload)
-        measurement = fabric.add_transport(measurement, attempt, seen)
-    measurement = telemetry.add_state(measurement, log, folder, unmeasured.tasks)
+        measurement = nodes_seen.add_transport(measurement, attempt, folder, workload)
+    measurement = nodes_seen.add_state(measurement, log, folder, unmeasured.tasks)
     if campaign.strict:
-        measurement = telemetry.strict(measurement)
+        measurement = nodes_seen.strict(measurement)
     return replace(
         unmeasured,
         state=measurement.state,
@@ -87,7 +86,7 @@ def measure(campaign: Campaign, trial: Trial, attempt: Attempt, gang: GangEnd) -
         sha256=measurement.evidence.sha256 if measurement.evidence else None,
         lines=measurement.evidence.lines if measurement.evidence else None,
         transport=measurement.transport,
-        marks=telemetry.list_marks(measurement),
+        marks=nodes_seen.list_marks(measurement),
     )
 
 
@@ -118,7 +117,7 @@ def describe(
         port=attempt.port,
         start_skew_s=gang.start_skew_s if gang else None,
         tasks=evidence.add_checksums(folder, gang.ends) if gang else (),
-        observed=telemetry.digests(folder, gang.ends) if gang else {},
+        observed=nodes_seen.digests(folder, gang.ends) if gang else {},
         beside=_beside(campaign, attempt),
         attempt_sha256=contents.sha256(folder / "attempt.json"),
         code=package.digest(campaign.recipe.workload.name),

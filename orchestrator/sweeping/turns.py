@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.collecting import show
+from orchestrator.collecting import report_files
 from orchestrator.collecting.sweep import measured
 from orchestrator.comparing.sides import Side, SideCase, pair_cases
 from orchestrator.model.plan import Trial
@@ -70,7 +70,7 @@ def take(
         loop.take_turns(campaigns, [*_order(turns)], sides)
         for sweep in sweeps:
             resume.note_end(sweep)
-            show.write(sweep, measured(sweep), show.Out(sweep.folder))
+            report_files.write(sweep, measured(sweep))
     path.unlink(missing_ok=True)  # the same command begins a new pair
     return sweeps
 

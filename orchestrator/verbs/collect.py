@@ -1,11 +1,10 @@
 """collect: medians, speedups, tables and reports of a sweep, or of a folder of logs; offline.
 
-A folder of logs needs nothing of sweeps, which take 0.15 s to import; and it is read by other
-processes while this one imports.
+A folder of logs needs nothing of sweeps, which take 0.15 s to import.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,10 +18,8 @@ from orchestrator.cli.options import (
     Window,
     reading,
 )
-
-if TYPE_CHECKING:
-    from orchestrator.model.report import Report
-    from orchestrator.report import Language
+from orchestrator.collecting import report_files
+from orchestrator.collecting.folder import report_on
 
 
 @command(
@@ -55,37 +52,19 @@ def collect(
             raise typer.BadParameter(
                 "--strict is of sweeps; a folder of logs tells no machine's state"
             )
-        from orchestrator.collecting import folder
-
-        with folder.start(logs, how) as report:
-            return _present_logs(logs, report(), face, out, language or "en")
-    from orchestrator.collecting.show import Out, present
-    from orchestrator.collecting.sweep import measured
+        measured = report_on(logs, how)
+        if out:
+            report_files.reports(out, measured, language or "en", logs)
+        page = out and out / report_files.html(language or "en")
+        return report_files.present(measured, face.voice, page)
+    from orchestrator.collecting.sweep import measured as measure
     from orchestrator.state.opened import opened
 
     with opened(face.store, sweep_id) as opening:
-        if opening.archive and not out:
-            face.voice.line(f"{opening.archive} stays as it is; --out FOLDER writes reports")
-        to = out or (None if opening.archive else opening.sweep.folder)
-        found = measured(opening.sweep, strict=strict)
-        where = Out(to, language or "en", linked=not opening.archive)
-        return present(opening.sweep, found, face.voice, where)
-
-
-def _present_logs(
-    folder: Path, measured: "Report", face: Face, out: Path | None, language: "Language"
-) -> int:
-    from orchestrator import report
-    from orchestrator.collecting import report_files, show
-    from orchestrator.collecting.log_sources import Logs
-
-    voice = face.voice
-    voice.sentences(report.first_lines(measured))
-    voice.results(measured)
-    show.say_reasons(measured, voice)
-    if out is None:
-        voice.result("No report is written: --out DIR writes one")
-    else:
-        report_files.reports(out, measured, language, Logs(folder))
-        voice.result(f"Report: {out / report_files.html(language)}")
-    return voice.finish(report.document(measured), code=3 if measured.incomplete else 0)
+        found = measure(opening.sweep, strict=strict)
+        folder = out or (None if opening.archive else opening.sweep.folder)
+        if folder:
+            linked = not opening.archive
+            report_files.write(opening.sweep, found, folder, language or "en", linked=linked)
+        page = folder and folder / report_files.html(language or "en")
+        return report_files.present(found, face.voice, page)

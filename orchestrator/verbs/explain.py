@@ -32,7 +32,7 @@ def explain(
     how = reading(sweep_id, logs, workload, between, rule)
     if logs is not None and how is not None:
         above = logs if logs.is_dir() else logs.parent
-        found = explanation.explain_logs(report_on(logs, how), above, how, escape_path(case))
+        found = explanation.explain_logs(report_on(logs, how), above, escape_path(case))
     else:
         with opened(face.store, sweep_id) as opening:
             found = explanation.explain_sweep(opening.sweep, case)

@@ -9,7 +9,7 @@ import typer
 from orchestrator import errors, nodeset, words
 from orchestrator.cli.command import Face, command, quote_command
 from orchestrator.cli.options import INVENTORIES, PLAYBOOKS, DryRun, Nodes, Repeats, Strict
-from orchestrator.collecting.show import Out, present
+from orchestrator.collecting import report_files
 from orchestrator.console import Voice
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.report import Report
@@ -88,7 +88,9 @@ def sweep(
         return in_jobs.submit_sweep(store, request, voice)
 
     def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
-        return present(opened, found, voice, Out(opened.folder), names)
+        report_files.write(opened, found)
+        page = opened.folder / report_files.html("en")
+        return report_files.present(found, voice, page, names)
 
     return run.run(store, options, Caller(voice, SIGNALS, begun), show, elsewhere=elsewhere)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from orchestrator import errors, words
 from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import WhichFile
-from orchestrator.collecting import report_files, telemetry
-from orchestrator.collecting.log_sources import Logs
+from orchestrator.collecting import nodes_seen, report_files
 from orchestrator.collecting.report_files import RESULTS
 from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
@@ -90,7 +89,7 @@ def _compare_reports(
         again = replace(again, writer=Writer(by, code, own.strict))
     english, chinese = (place.path / report_files.html(it) for it in ("en", "zh"))
     language: Language = "zh" if chinese.is_file() and not english.is_file() else "en"
-    contents = report_files.contents(place.path, again, language, Logs(sweep.folder))
+    contents = report_files.contents(place.path, again, language, sweep.folder)
     for name, content in contents.items():
         _compare(place, name, content)
     for name in _find_pages(place.path) - contents.keys():
@@ -129,7 +128,7 @@ def _compare_outcome(
             "transport": trial.transport,
         }
         if "STATE-CHANGED" not in {mark.code for mark in trial.marks}:
-            derived["marks"] = [asdict(mark) for mark in telemetry.list_marks(trial)]
+            derived["marks"] = [asdict(mark) for mark in nodes_seen.list_marks(trial)]
         findings.same(record, "", outcome, derived)
 
 

@@ -42,8 +42,8 @@ def test_an_error_among_the_last_lines_is_shown_once(tmp_path: Path) -> None:
 
 
 def test_a_traceback_far_up_in_a_long_log_is_found(tmp_path: Path) -> None:
-    """On the border of two pieces that are read, and with a line that never ends after it."""
-    at = causes.PIECE_BYTES - 30
+    """Beyond the first MiB, and with a line that never ends after it."""
+    at = 1 << 20
     error = b'Traceback (most recent call last):\n  File "/p.py", line 1\nKeyError: ' + b"x" * 9000
     found = said(tmp_path, b"s\n" * (at // 2) + error + b"\n" + b"step\n" * 100_000)
     assert found.startswith('its first Traceback ends with:\n  File "/p.py", line 1\nKeyError: xxx')
@@ -57,3 +57,8 @@ def test_a_traceback_without_an_end_or_a_log_that_is_not_there_say_nothing_more(
     cut = b'Traceback (most recent call last):\n  File "/p.py", line 1\n' + AGENT
     assert said(tmp_path, cut).startswith("its last lines:\nthe agent's line 10\n")
     assert causes.words(tmp_path / "none") == b"it left no log"
+
+
+def test_an_empty_log_has_no_lines(tmp_path: Path) -> None:
+    """A program that fails before it prints anything."""
+    assert said(tmp_path, b"") == "its last lines:\n"

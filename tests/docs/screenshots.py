@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from orchestrator.collecting import report_files
-from orchestrator.collecting.log_sources import Logs
 from orchestrator.collecting.sweep import measured
 from orchestrator.report import Language
 from orchestrator.state.sweep import Sweep
@@ -31,7 +30,7 @@ SHOTS: Mapping[str, tuple[Language, str, str]] = {
 
 def page(sweep: Sweep, name: str, language: Language) -> str:
     """Return the page of a sweep, for paper with the style of paper alone."""
-    files = report_files.contents(sweep.folder, measured(sweep), language, Logs(sweep.folder))
+    files = report_files.contents(sweep.folder, measured(sweep), language, sweep.folder)
     text = files[report_files.html(language)].decode()
     if name.endswith("print"):
         first, _, rest = text.partition('<meta http-equiv="Content-Security-Policy"')

@@ -40,6 +40,7 @@ SECTIONS = {
     "nodes": ("Nodes beside one another", "各节点比较"),
     "lone": ("Logs", "日志"),
 }
+NOT_OBSERVED = {"en": "not observed", "zh": "未观测"}
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Shown:
     text: str
 
     def say(self, key: str) -> str:
-        """A word of the program."""
-        return phrases.text(self.language, key)
+        """The head of a column."""
+        return phrases.HEADS[key][self.language == "zh"]
 
     def rows(self, key: str) -> list[Row]:
         """The rows of every table of a section by the heads of their columns."""
@@ -135,19 +136,21 @@ def glance(document: Mapping[str, Any], shown: Shown) -> None:
     assert len(rows) == len(document["cases"])
     others = [row for row in shown.rows("glance") if document["unit"] not in row]
     for row, case in zip(others, document["cases"], strict=bool(others)):
-        assert row.get(shown.say("head.latency"), "") == latency(case["latency_s"])
+        assert row.get(shown.say("latency"), "") == latency(case["latency_s"])
         tflops = case["tflops_per_gpu"]
-        assert row.get(shown.say("head.tflops"), "") == ("" if tflops is None else f"{tflops:.2f}")
+        assert row.get(shown.say("tflops"), "") == ("" if tflops is None else f"{tflops:.2f}")
     for row, case in zip(rows, document["cases"], strict=True):
         is_measured = case["median"] is not None
         assert row[document["unit"]] == shown.rate(case["median"])
         counts = f"{case['trials_valid']}/{case['trials_planned']}"
-        assert row[shown.say("head.trials")] == counts
+        assert row[shown.say("trials")] == counts
         speedup = fixed(case["speedup"], 2)
         if case["speedup"] is None and is_measured:
             speedup = "n/a (no valid 1x1)" if shown.language == "en" else "n/a（无有效的 1x1）"
         if case["speedup_interval"]:
-            speedup += shown.say("comma") + shown.interval(case["speedup_interval"])
+            speedup += (", " if shown.language == "en" else "，") + shown.interval(
+                case["speedup_interval"]
+            )
         expected = {
             "interval": shown.interval(case["interval"]),
             "spread": share(case["spread"]),
@@ -157,11 +160,11 @@ def glance(document: Mapping[str, Any], shown: Shown) -> None:
             "memory": f"{case['peak_memory_mib']:.0f} (MiB)" if case["peak_memory_mib"] else "",
         }
         for key, cell in expected.items():
-            assert row.get(shown.say(f"head.{key}"), "-") in (cell, cell or "-"), key
-        marks = row.get(shown.say("head.marks"), "")
+            assert row.get(shown.say(key), "-") in (cell, cell or "-"), key
+        marks = row.get(shown.say("marks"), "")
         assert all(mark["code"] in marks for mark in case["marks"])
         first = next(iter(case["published"]), None)
-        cell = row.get(shown.say("head.published"), "")
+        cell = row.get(shown.say("published"), "")
         if first is not None:
             assert cell.startswith(f"{first['throughput']} (")
             assert cell.endswith(share(first["difference"], "+z"))
@@ -184,20 +187,20 @@ def trials(document: Mapping[str, Any], shown: Shown) -> None:
     rows = shown.rows("trials")
     assert len(rows) == len(every)
     for row, trial in zip(rows, every, strict=True):
-        assert row[shown.say("head.trial")] == str(trial["repeat"])
+        assert row[shown.say("trial")] == str(trial["repeat"])
         assert row[document["unit"]] == shown.rate(trial["throughput"])
-        said = row.get(shown.say("head.reasons"), "")
+        said = row.get(shown.say("reasons"), "")
         assert all(it["code"] in said for it in (*trial["problems"], *trial["marks"]))
         state = trial["state"]
         state = state if shown.language == "en" else phrases.WORDS[state]
-        assert row[shown.say("head.state")] == state
+        assert row[shown.say("state")] == state
     logged = [trial for trial in every if trial["log"]]
     for row, trial in zip(shown.rows("evidence"), logged, strict=True):
         seconds = "" if trial["measured_s"] is None else f"{trial['measured_s']:.1f}"
-        assert row.get(shown.say("head.measured_s"), "") == seconds
+        assert row.get(shown.say("measured_s"), "") == seconds
         assert row["sha256"] == trial["sha256"][:12]
-        assert row[shown.say("head.log")] == trial["log"]
-        assert row[shown.say("head.trial")] == str(trial["repeat"])
+        assert row[shown.say("log")] == trial["log"]
+        assert row[shown.say("trial")] == str(trial["repeat"])
     if watched:
         assert f"{watched['bound']:.1%}" in shown.text
 
@@ -208,9 +211,9 @@ def published(document: Mapping[str, Any], shown: Shown) -> None:
     rows = shown.rows("published")
     assert len(rows) == len(every)
     for row, (case, one) in zip(rows, every, strict=True):
-        assert row[shown.say("head.measured")] == shown.rate(case["median"])
-        assert row[shown.say("head.published")].startswith(f"{one['throughput']} (")
-        assert row[shown.say("head.difference")] == share(one["difference"], "+z")
+        assert row[shown.say("measured")] == shown.rate(case["median"])
+        assert row[shown.say("published")].startswith(f"{one['throughput']} (")
+        assert row[shown.say("difference")] == share(one["difference"], "+z")
 
 
 def machines(document: Mapping[str, Any], shown: Shown) -> None:
@@ -226,7 +229,7 @@ def machines(document: Mapping[str, Any], shown: Shown) -> None:
         **{"others": ("others_cpus", 1), "load": ("load", 1)},
     }
     for key, (name, digits) in decimals.items():
-        cells = shown.column("machines", f"head.{key}")
+        cells = shown.column("machines", key)
         cells = [cell for cell in cells if cell]
         values = [
             [
@@ -238,19 +241,19 @@ def machines(document: Mapping[str, Any], shown: Shown) -> None:
             for number in counting
         ]
         if cells:
-            nothing = shown.say("not_observed")
+            nothing = NOT_OBSERVED[shown.language]
             assert cells == [f"{median(it):.{digits}f}" if it else nothing for it in values]
         elif key not in ("others", "load"):
             assert not any(values)
-    energies = [it for it in shown.column("machines", "head.energy") if it]
+    energies = [it for it in shown.column("machines", "energy") if it]
     for cell, number in zip(energies, counting, strict=bool(energies)):
         joules = document["cases"][number]["energy_per_sample_j"]
         if joules is None:
-            assert cell == shown.say("not_observed")
+            assert cell == NOT_OBSERVED[shown.language]
         else:
             assert float(cell) == pytest.approx(joules, abs=0.0005)
     rows = shown.rows("nodes")
-    speeds = [(row[shown.say("head.trials")], row[shown.say("head.speed")]) for row in rows]
+    speeds = [(row[shown.say("trials")], row[shown.say("speed")]) for row in rows]
     assert speeds == [(str(it["trials"]), f"{it['speed']:.3f}") for it in document["node_speeds"]]
 
 
@@ -260,9 +263,9 @@ def lone(document: Mapping[str, Any], shown: Shown) -> None:
     assert len(rows) == len(document["logs"])
     for row, log in zip(rows, document["logs"], strict=True):
         assert row[document["unit"]] == fixed(log["throughput"], 2)
-        assert row[shown.say("head.mean_rate")] == fixed(log["rate"] and log["rate"]["mean"], 2)
+        assert row[shown.say("mean_rate")] == fixed(log["rate"] and log["rate"]["mean"], 2)
         for head, key in (("ranks", "world_size"), ("batch", "micro_batch_size")):
-            assert row[shown.say(f"head.{head}")] == str(log["config"].get(key, "?"))
+            assert row[shown.say(head)] == str(log["config"].get(key, "?"))
 
 
 def first_lines(document: Mapping[str, Any], shown: Shown) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import workloads
-from orchestrator.collecting import fabric, logs, package, report_files, telemetry
+from orchestrator.collecting import logs, nodes_seen, package, report_files
 from orchestrator.collecting.sweep import measured
 from orchestrator.measuring import validity
 from orchestrator.model.attempt import Attempt, Outcome, TaskEnd
@@ -272,10 +272,9 @@ def _conclude(
         path=f"logs/{trial.log}",
     )
     if len(attempt.tasks) > 1:
-        seen = fabric.read_transports(folder, attempt.tasks, workload)
-        found = fabric.add_transport(found, attempt, seen)
+        found = nodes_seen.add_transport(found, attempt, folder, workload)
     if trial.name in recorded.seen:
-        found = telemetry.add_state(found, log, folder, ends)
+        found = nodes_seen.add_state(found, log, folder, ends)
     assert found.evidence is not None
     outcome = Outcome(
         trial=trial.name,
@@ -290,8 +289,8 @@ def _conclude(
         port=22333,
         start_skew_s=0.0,
         tasks=ends,
-        observed=telemetry.digests(folder, ends) if trial.name in recorded.seen else {},
-        marks=telemetry.list_marks(found),
+        observed=nodes_seen.digests(folder, ends) if trial.name in recorded.seen else {},
+        marks=nodes_seen.list_marks(found),
         beside=tuple(recorded.beside.get(trial.name, ())),
         attempt_sha256=_seal(sweep, attempt),
         code=package.digest(recorded.workload),

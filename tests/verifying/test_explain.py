@@ -115,18 +115,6 @@ def test_each_mark_has_a_line(untouched: dict[str, Sweep]) -> None:
     assert {line.split()[1] for line in found.page if line.startswith("> ")} == {"2", "4"}
 
 
-def test_of_many_trials_those_of_the_median_and_the_first_ones_are_shown(tmp_path: Path) -> None:
-    """Twenty fit on a page; the last two of 24 are the median here."""
-    others = {n: 800.0 + (n if n < 12 else 60 + n) for n in range(1, 23)}
-    keep(tmp_path, "1n1g/r50_b256_amp", {**others, 23: 830.0, 24: 831.0})
-    reading = Reading("ngc_pytorch_rn50", (25, 125), None)
-    page = explanation.explain_logs(report_on(tmp_path, reading), tmp_path, reading, "1x1").page
-    shown = [line.split() for line in page if "  valid" in line]
-    assert len(shown) == 20
-    assert [words[1] for words in shown if words[0] == ">"] == ["23", "24"]
-    assert "  and 4 more, which --json has" in page
-
-
 @pytest.mark.parametrize("columns", [80, 100, 120, 200])
 def test_a_terminal_shows_whole_lines_at_its_own_width(place: Place, columns: int) -> None:
     """Every word of the page, the number of the log's own result and all rows among them."""
@@ -262,11 +250,11 @@ def test_lines_are_of_the_log_that_gave_the_number(tmp_path: Path) -> None:
     keep(tmp_path, "1n1g/r50_b256_amp", {1: 803.0})
     reading = Reading("ngc_pytorch_rn50", (25, 125), None)
     report = report_on(tmp_path, reading)
-    assert explanation.explain_logs(report, tmp_path, reading, "1x1").document["derivations"]
+    assert explanation.explain_logs(report, tmp_path, "1x1").document["derivations"]
     for log in tmp_path.rglob("*.log"):
         log.write_bytes(b"one more\n" + log.read_bytes())
     with pytest.raises(errors.LocalError, match=r"LOG-CHANGED.* changed while its number was"):
-        explanation.explain_logs(report, tmp_path, reading, "1x1")
+        explanation.explain_logs(report, tmp_path, "1x1")
 
 
 def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:

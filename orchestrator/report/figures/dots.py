@@ -1,11 +1,12 @@
 """Every trial as a dot, by its difference from the median of its case."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable, Sequence
 
 from orchestrator.model.result import Result, Statistics
-from orchestrator.report import labels, rounding
+from orchestrator.report import labels
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import CROSS, LINE, Drawing, Figure
+from orchestrator.report.figures.figure import CROSS, INTERVAL, LINE, Drawing, Figure
 from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
@@ -32,30 +33,46 @@ def _figure(page: Page, rows: Sequence[tuple[Result, Statistics]]) -> Figure:
     reach = scales.ticks(min(max(widest, _LEAST), _MOST), 2)[-1]
     across = scales.Scale(-reach, reach, _LEFT, _RIGHT)
     drawing = Drawing()
-    _legend(page, drawing)
+    for place, sign, words in (
+        ((10, 14), (0, "s0 open"), page.text("counts", "计入")),
+        ((190, 14), (1, "s1 open"), page.text("counts, with a mark", "计入但有标记")),
+        ((10, 34), (CROSS, "out"), page.text("does not count", "不计入")),
+    ):
+        drawing.sign(place, *sign)
+        drawing.text((place[0] + 12, place[1] + 4), words, "small")
+    drawing.line([(184, 34), (196, 34)], "bar s5")
+    drawing.text((202, 38), page.text(*INTERVAL), "small")
     for value in (-reach, -reach / 2, 0.0, reach / 2, reach):
         x = across(value)
         drawing.line([(x, _TOP - 4), (x, bottom)], "grid" if value else "axis")
         percent = f"{value * 100:+.4g}%" if value else "0%"
         drawing.text((x, bottom + 16), percent, "mid small soft")
-    drawing.text((across(0), bottom + 36), page.say("figure.from_median"), "mid")
+    below = page.text("difference from the median", "与中位数的差异")
+    drawing.text((across(0), bottom + 36), below, "mid")
     y = float(_TOP)
     for (result, found), lines, height in zip(rows, wrapped, heights, strict=True):
         y += height / 2
         drawing.text((4, y + 4 - LINE / 2 * (len(lines) - 1)), lines, "small")
         _draw(page, drawing, across, y, result, found)
         y += height / 2
-    spreads = [
-        (found.spread, name)
-        for (_, found), name in zip(rows, names, strict=True)
-        if found.spread is not None
-    ]
-    summary = page.say("figure.trials.single", cases=len(rows))
+    summary = page.text(
+        f"{len(rows)} cases with a result, each of a single trial.",
+        f"{len(rows)} 个有结果的用例，各只有一次试验。",
+    )
+    pairs = zip(rows, names, strict=True)
+    spreads = [(it.spread, name) for (_, it), name in pairs if it.spread is not None]
     if spreads:
         spread, case = max(spreads)
-        share = rounding.share(spread)
-        summary = page.say("figure.trials.summary", cases=len(rows), spread=share, case=case)
-    title = page.say("figure.trials")
+        share = labels.share(spread)
+        summary = page.text(
+            f"{len(rows)} cases with a result; the widest spread of trials that count is {share},"
+            f" in {case}.",
+            f"{len(rows)} 个有结果的用例；有效试验的最大离散度为 {share}，出现在 {case}。",
+        )
+    title = page.text(
+        "All trials, by their difference from the median of their case",
+        "全部试验与所属用例中位数的差异",
+    )
     return Figure("trials", title, summary, bottom + 46, drawing.shapes)
 
 
@@ -77,8 +94,8 @@ def _draw(
     places = {trial.trial: first + apart * number for number, (trial, _) in enumerate(trials)}
     for trial, value in sorted(trials, key=lambda pair: pair[0].state != "valid"):
         difference = value / found.median - 1
-        signed = rounding.signed(difference)
-        words = f"{trial.trial}: {rounding.throughput(page.report, value)} ({signed})"
+        signed = labels.signed(difference)
+        words = f"{trial.trial}: {labels.throughput(page.report, value)} ({signed})"
         number, look = (1, "s1 open") if trial.marks else (0, "s0 open")
         if trial.state != "valid":
             number, look = CROSS, "out"
@@ -87,19 +104,4 @@ def _draw(
         if not across.low <= difference <= across.high:
             side, look = (-8, "end small bad") if difference > 0 else (8, "small bad")
             drawing.text((place[0] + side, place[1] + 4), signed, look)
-    drawing.text((_RIGHT + 10, y + 4), rounding.of_trials(page.report, result), "small soft")
-
-
-def _legend(page: Page, drawing: Drawing) -> None:
-    signs = {
-        "counts_alone": (0, "s0 open"),
-        "marked": (1, "s1 open"),
-        "not_counted": (CROSS, "out"),
-    }
-    for number, key in enumerate((*signs, "interval")):
-        x, y = 10 + 180 * (number % 2), 14 + 20 * (number // 2)
-        if key in signs:
-            drawing.sign((x, y), *signs[key])
-        else:
-            drawing.line([(x - 6, y), (x + 6, y)], "bar s5")
-        drawing.text((x + 12, y + 4), page.say(f"figure.{key}"), "small")
+    drawing.text((_RIGHT + 10, y + 4), labels.of_trials(page.report, result), "small soft")

@@ -23,6 +23,8 @@ SIGNS = (
 )
 """Paths around a place: one for each series, then these two."""
 DIAMOND, CROSS = 6, 7
+WINDOW = ("window that is measured", "测量窗口")
+INTERVAL = ("interval of the median", "中位数的区间")
 Place: TypeAlias = tuple[float, float]
 
 

@@ -1,4 +1,5 @@
 """Throughput by number of GPUs: measured with its interval, ideal, and published."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,9 +7,17 @@ from typing import TypeAlias
 
 from orchestrator.model.case import Case
 from orchestrator.model.result import Result, Statistics
-from orchestrator.report import labels, rounding
+from orchestrator.report import labels
 from orchestrator.report.figures import scales, style
-from orchestrator.report.figures.figure import DIAMOND, LINE, WIDTH, Drawing, Figure, number_figures
+from orchestrator.report.figures.figure import (
+    DIAMOND,
+    INTERVAL,
+    LINE,
+    WIDTH,
+    Drawing,
+    Figure,
+    number_figures,
+)
 from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
@@ -31,8 +40,9 @@ def figures(page: Page) -> Iterable[Figure]:
 
 def _figure(page: Page, groups: Sequence[Points]) -> Figure:
     drawing, by_size, highs = Drawing(), dict[int, list[Case]](), list[float]()
-    names = [labels.of_series(page, [result for result, _ in group]) for group in groups]
-    top = _legend(page, drawing, groups, names) + 34
+    cases = [result.case for result in page.report.results]
+    names = [clean(labels.settings(cases, group[0][0].case)) for group in groups]
+    top = _legend(page, drawing, names) + 34
     for group in groups:
         for result, found in group:
             by_size.setdefault(result.case.world_size, []).append(result.case)
@@ -47,9 +57,15 @@ def _figure(page: Page, groups: Sequence[Points]) -> Figure:
         tick = f"{value / 1000:g}k" if value >= 10_000 else f"{value:g}"
         drawing.text((_LEFT - 6, up(value) + 4), tick, "end small soft")
     drawing.line([(_LEFT, up(grid[-1])), (_LEFT, up(0)), (_RIGHT, up(0))], "axis")
-    drawing.text(((_LEFT + _RIGHT) / 2, up(0) + 38), page.say("figure.gpus"), "mid")
+    drawing.text(((_LEFT + _RIGHT) / 2, up(0) + 38), page.gpus, "mid")
     drawing.text((4, top - 12), page.report.unit)
-    _label_sizes(drawing, {across(size): by_size[size] for size in sizes}, up(0))
+    end = 0.0
+    for size in sizes:  # no number is written over another
+        x, half = across(size), scales.width(str(size)) / 2
+        drawing.line([(x, up(0)), (x, up(0) + 4)], "axis")
+        if x - half >= end:
+            drawing.text((x, up(0) + 18), str(size), "mid small soft")
+            end = x + half + 4
     gap = min(across(more) - across(less) for less, more in itertools.pairwise(sizes))
     apart = min(_APART, gap / max(map(len, by_size.values())))
     places = {  # cases of equal size are drawn beside one another, so that none hides another
@@ -59,33 +75,20 @@ def _figure(page: Page, groups: Sequence[Points]) -> Figure:
     }
     for number, group in enumerate(groups):
         _series(page, drawing, number, group, places, up)
-    return Figure(
-        name="scaling",
-        title=page.say("figure.scaling", unit=page.report.unit),
-        summary=_summary(page, groups, names),
-        height=top + _TALL + 46,
-        shapes=drawing.shapes,
-    )
-
-
-def _label_sizes(drawing: Drawing, cases: Mapping[float, Sequence[Case]], y: float) -> None:
-    """Write the numbers of GPUs below the axis, but none over another or over the edge.
-
-    Args:
-        cases: by their places across, ascending; several placements of one size are named.
-    """
-    end = 0.0
-    for x, same in cases.items():
-        drawing.line([(x, y), (x, y + 4)], "axis")
-        placements = dict.fromkeys(case.placement for case in same)
-        label = str(same[0].world_size)
-        if len(placements) > 1:
-            label += f" ({', '.join(placements)})"
-        half = scales.width(label) / 2
-        middle = max(half, min(x, WIDTH - half))
-        if middle - half >= end:
-            drawing.text((middle, y + 18), label, "mid small soft")
-            end = middle + half + 4
+    unit, gpus = page.report.unit, page.gpus
+    title = page.text(f"Scaling: {unit} by number of {gpus}", f"扩展性：{unit} 随{gpus}的变化")
+    said = []
+    for name, group in zip(names, groups, strict=True):
+        (smallest, _), (largest, found) = group[0], group[-1]
+        least, most = smallest.case.world_size, largest.case.world_size
+        share = labels.share(found.median / _ideal(group, largest))
+        said.append(
+            page.text(
+                f"{name}: from {least} to {most} {gpus}; with {most} {gpus} {share} of the ideal.",
+                f"{name}：{gpus}从 {least} 到 {most}；为 {most} 时达到理想值的 {share}。",
+            )
+        )
+    return Figure("scaling", title, " ".join(said), top + _TALL + 46, drawing.shapes)
 
 
 def _series(
@@ -105,31 +108,34 @@ def _series(
         if found.interval:
             ends = (x, up(found.interval.low)), (x, up(found.interval.high))
             drawing.line(ends, f"bar s{number}")
-        median = rounding.throughput(page.report, found.median)
+        median = labels.throughput(page.report, found.median)
         words = f"{result.case.placement}: {median} {page.report.unit}"
         drawing.sign((x, y), number, f"s{number} full", words)
         for row in page.report.published_for(result)[:1]:
-            place, words = (x + _APART, up(row.throughput)), page.say("figure.published")
+            place, words = (x + _APART, up(row.throughput)), page.text("published", "公布值")
             drawing.sign(place, DIAMOND, f"s{number} open", words)
 
 
-def _legend(page: Page, drawing: Drawing, groups: Sequence[Points], names: Sequence[str]) -> float:
+def _legend(page: Page, drawing: Drawing, names: Sequence[str]) -> float:
     """Explain the signs; return the height of that."""
     y = 14.0
-    for number, (name, group) in enumerate(zip(names, groups, strict=True)):
-        if scales.width(name) > WIDTH - 60:  # then only the settings that differ
-            name = labels.of_settings(page.report, group[0][0].case)
+    for number, name in enumerate(names):
         drawing.line([(8, y), (44, y)], f"line s{number} d{number}")
         drawing.sign((26, y), number, f"s{number} full")
-        lines = scales.wrapped(clean(name), WIDTH - 60)
+        lines = scales.wrapped(name, WIDTH - 60)
         drawing.text((52, y + 4), lines)
         y += _ROW + LINE * (len(lines) - 1)
-    for key in ("ideal", "interval", *(["published"] if page.report.published else [])):
-        if key == "published":
-            drawing.sign((26, y), DIAMOND, "s5 open")
-        else:
-            drawing.line([(8, y), (44, y)], f"{'bar' if key == 'interval' else key} s5")
-        drawing.text((52, y + 4), page.say(f"figure.{key}"))
+    ideal = f"ideal: the smallest case times {page.gpus}"
+    for look, words in (
+        ("ideal s5", page.text(ideal, f"理想：最小用例按{page.gpus}放大")),
+        ("bar s5", page.text(*INTERVAL)),
+    ):
+        drawing.line([(8, y), (44, y)], look)
+        drawing.text((52, y + 4), words)
+        y += _ROW
+    if page.report.published:
+        drawing.sign((26, y), DIAMOND, "s5 open")
+        drawing.text((52, y + 4), page.text("published", "公布值"))
         y += _ROW
     return y - 10
 
@@ -138,17 +144,3 @@ def _ideal(group: Points, result: Result) -> float:
     """Return the throughput of a case if that of the smallest case grew with the GPUs."""
     smallest, found = group[0]
     return found.median / smallest.case.world_size * result.case.world_size
-
-
-def _summary(page: Page, groups: Sequence[Points], names: Sequence[str]) -> str:
-    parts = [
-        page.say(
-            "figure.scaling.summary",
-            series=name,
-            least=group[0][0].case.world_size,
-            most=group[-1][0].case.world_size,
-            share=rounding.share(group[-1][1].median / _ideal(group, group[-1][0])),
-        )
-        for group, name in zip(groups, names, strict=True)
-    ]
-    return clean(" ".join(parts))

@@ -1,147 +1,97 @@
-"""The throughput that logs print over their iterations, with the window that is measured."""
+"""The rates that logs print over their iterations, with the windows that are measured."""
+# ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from orchestrator.model.log import TracePoint
 from orchestrator.model.result import Measurement
-from orchestrator.report import labels, rounding
+from orchestrator.report import labels
 from orchestrator.report.figures import scales
-from orchestrator.report.figures.figure import LINE, WIDTH, Drawing, Figure, number_figures
-from orchestrator.report.markup import clean
+from orchestrator.report.figures.figure import WIDTH, WINDOW, Drawing, Figure
 from orchestrator.report.page import Page
 
-_COLUMNS, _MOST, _TALL, _BELOW, _LEFT, _TOP = 2, 8, 96, 30, 50, 54
-_WIDE = WIDTH / _COLUMNS - _LEFT - 14
+_LEFT, _RIGHT, _TOP, _TALL = 50.0, WIDTH - 14.0, 54.0, 200.0
 _LABEL = 40
-"""Pixels that a number below a panel needs."""
+"""Pixels that a number below the axis needs."""
 _HIGHEST = 2.0
 """Of the median; what lies above, as after a pause, is drawn at the upper edge."""
-_LOOKS = {"trial_counts": "line thin s0", "trial_out": "line thin s1 d1"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    """A case whose logs print rates.
-
-    Args:
-        lines: of its name, which is above the panel.
-        whole: the rate that is drawn as 100 %.
-    """
-
-    lines: Sequence[str]
-    trials: Sequence[tuple[Measurement, Sequence[TracePoint]]]
-    whole: float
+_Traces = Sequence[tuple[Measurement, Sequence[TracePoint]]]
+"""Trials with their rates over the median of the case; without a median, over their highest."""
 
 
 def figures(page: Page) -> Iterable[Figure]:
-    """Yield figures of a few panels, all with the same axes."""
-    panels = []
+    """Yield one figure, with a line for each trial, if any log prints rates."""
+    traces: list[tuple[Measurement, list[TracePoint]]] = []
     for result in page.report.results:
-        trials = [(trial, [*trial.trace.points]) for trial in result.trials if trial.trace]
-        if trials:
-            name = clean(labels.of_case(page.report, result))
-            fastest = max(point[3] for _, points in trials for point in points)
-            panels.append(_Panel(scales.wrapped(name, _WIDE), trials, result.median or fastest))
-    points = [
-        (begin, end, high / panel.whole)
-        for panel in panels
-        for _, trace in panel.trials
-        for begin, end, _, _, high in trace
-    ]
-    if points:
-        begins, ends, highs = zip(*points, strict=True)
-        first, last = min(begins), max(ends)
-        across = scales.Scale(first, max(last, first + 1), 0, _WIDE)
-        grid = scales.ticks(min(max(highs), _HIGHEST), 3)
-        starts = range(0, len(panels), _MOST)
-        groups = [panels[at : at + _MOST] for at in starts]
-        yield from number_figures([_figure(page, group, across, grid) for group in groups])
+        for trial in result.trials:
+            points = [*trial.trace.points] if trial.trace else []
+            whole = result.median or max((point[4] for point in points), default=1.0)
+            shares = [(*it[:2], it[2] / whole, it[3] / whole, it[4] / whole) for it in points]
+            if shares:
+                traces.append((trial, shares))
+    if traces:
+        # Trials that do not count are drawn over the others.
+        yield _figure(page, sorted(traces, key=lambda pair: pair[0].state != "valid"))
 
 
-def _figure(
-    page: Page, panels: Sequence[_Panel], across: scales.Scale, grid: Sequence[float]
-) -> Figure:
-    drawing = Drawing()
-    _legend(page, drawing)
-    y = float(_TOP)
-    for at in range(0, len(panels), _COLUMNS):
-        row = panels[at : at + _COLUMNS]
-        y += LINE * max(len(panel.lines) for panel in row) + 6
-        for column, panel in enumerate(row):
-            left = _LEFT + column * WIDTH / _COLUMNS
-            up = scales.Scale(0, grid[-1], y + _TALL, y)
-            _draw(drawing, replace(across, begin=left, end=left + _WIDE), up, grid, panel)
-        y += _TALL + _BELOW
-    title = page.say("figure.iterations")
-    return Figure("iterations", title, _summary(page, panels), y, drawing.shapes)
-
-
-def _draw(
-    drawing: Drawing,
-    across: scales.Scale,
-    up: scales.Scale,
-    grid: Sequence[float],
-    panel: _Panel,
-) -> None:
-    left, right, top, bottom = across.begin, across.end, up.end, up.begin
-    drawing.text((left, top - 8 - LINE * (len(panel.lines) - 1)), panel.lines, "small")
-    labeled = _draw_windows(drawing, across, up, panel)
-    for value in grid:
-        drawing.line([(left, up(value)), (right, up(value))], "grid")
-        drawing.text((left - 5, up(value) + 4), f"{value:.0%}", "end small soft")
-    for value, look in ((across.low, "small soft"), (across.high, "end small soft")):
-        x = across(value)
-        if all(abs(x - other) > _LABEL for other in labeled):
-            drawing.text((x, bottom + 16), str(round(value)), look)
-    for trial, points in panel.trials:
-        look = _LOOKS["trial_counts" if trial.state == "valid" else "trial_out"]
-        places = [
-            (across((begin + end) / 2), *(up(rate / panel.whole) for rate in rates))
-            for begin, end, *rates in points
-        ]
-        reaches = (f"M{x:.1f} {low:.1f}V{high:.1f}" for x, low, _, high in places if high < low)
-        if spans := "".join(reaches):
-            drawing.path(spans, look)
-        drawing.line([(x, mean) for x, _, mean, _ in places], look, trial.trial)
-
-
-def _draw_windows(
-    drawing: Drawing, across: scales.Scale, up: scales.Scale, panel: _Panel
-) -> list[float]:
-    """Draw the windows of a panel's trials; return the places of the numbers below it."""
-    places = []
-    for window in dict.fromkeys(trial.window for trial, _ in panel.trials):
-        if window is None or not across.low <= window[0] <= window[1] <= across.high:
-            continue
-        first, last = (across(end) for end in window)
-        drawing.box((first, up.end), (max(last - first, 1), _TALL), "window")
-        right = "small" if last + _LABEL < across.end else "end small"
-        for x, end, look in ((first, window[0], "end small"), (last, window[1], right)):
-            drawing.line([(x, up.end), (x, up.begin + 4)], "edge")
-            drawing.text((x, up.begin + 16), str(end), look)
-            places.append(x)
-    return places
-
-
-def _legend(page: Page, drawing: Drawing) -> None:
-    for (key, look), x in zip(_LOOKS.items(), (8, WIDTH / 2), strict=True):
+def _figure(page: Page, traces: _Traces) -> Figure:
+    drawing, bottom = Drawing(), _TOP + _TALL
+    counts, out = "line thin s0", "line thin s1 d1"
+    for look, x, words in (
+        (counts, 8, page.text("trial that counts", "计入的试验")),
+        (out, WIDTH / 2, page.text("trial that does not count", "不计入的试验")),
+    ):
         drawing.line([(x, 15), (x + 26, 15)], look)
-        drawing.text((x + 32, 19), page.say(f"figure.{key}"), "small")
+        drawing.text((x + 32, 19), words, "small")
     drawing.box((8, 28), (26, 14), "window")
-    drawing.text((40, 39), page.say("figure.window"), "small")
-
-
-def _summary(page: Page, panels: Sequence[_Panel]) -> str:
-    """Say how far the rates in the windows of trials that count are from their case's median."""
+    drawing.text((40, 39), page.text(*WINDOW), "small")
+    every = [point for _, points in traces for point in points]
+    begin, end = min(point[0] for point in every), max(point[1] for point in every)
+    across = scales.Scale(begin, max(end, begin + 1), _LEFT, _RIGHT)
+    grid = scales.ticks(min(max(point[4] for point in every), _HIGHEST), 5)
+    up = scales.Scale(0, grid[-1], bottom, _TOP)
+    numbers = [(across.low, "small soft"), (across.high, "end small soft")]
+    for window in dict.fromkeys(trial.window for trial, _ in traces):
+        if window and across.low <= window[0] <= window[1] <= across.high:
+            first, last = map(across, window)
+            drawing.box((first, _TOP), (max(last - first, 1), _TALL), "window")
+            drawing.line([(first, _TOP), (first, bottom + 4)], "edge")
+            drawing.line([(last, _TOP), (last, bottom + 4)], "edge")
+            right = "small" if last + _LABEL < _RIGHT else "end small"
+            numbers += (window[0], "end small"), (window[1], right)
+    for value in grid:
+        drawing.line([(_LEFT, up(value)), (_RIGHT, up(value))], "grid")
+        drawing.text((_LEFT - 5, up(value) + 4), f"{value:.0%}", "end small soft")
+    written = list[float]()
+    for value, look in reversed(numbers):  # those of windows first
+        if all(abs(across(value) - x) > _LABEL for x in written):
+            drawing.text((across(value), bottom + 16), str(round(value)), look)
+            written.append(across(value))
+    for trial, points in traces:
+        look = counts if trial.state == "valid" else out
+        places = [
+            (across((first + last) / 2), up(rate))
+            for first, last, *rates in points
+            for rate in dict.fromkeys(rates)  # the lowest, the mean and the highest
+        ]
+        drawing.line(places, look, trial.trial)
     shares = [
-        rate / panel.whole
-        for panel in panels
-        for trial, points in panel.trials
+        rate
+        for trial, points in traces
         if trial.window and trial.state == "valid"
         for first, last, low, _, high in points
         if trial.window[0] <= first and last <= trial.window[1]
         for rate in (low, high)
     ]
-    low, high = (rounding.share(end(shares, default=None)) for end in (min, max))
-    return page.say("figure.iterations.summary", cases=len(panels), low=low, high=high)
+    low, high = (labels.share(edge(shares, default=None)) for edge in (min, max))
+    title = page.text(
+        "Speed over iterations, as the logs print it (100% is the median of the case)",
+        "日志打印的速率随迭代的变化（用例中位数为 100%）",
+    )
+    summary = page.text(
+        f"A line for each of {len(traces)} trials; the shaded part is the window that is measured,"
+        f" in which rates lie between {low} and {high}.",
+        f"{len(traces)} 次试验各一条线；阴影部分为测量窗口，"
+        f"窗口内的速率介于 {low} 与 {high} 之间。",
+    )
+    return Figure("iterations", title, summary, bottom + 30, drawing.shapes)

@@ -1,21 +1,62 @@
-"""The state of nodes beside a trial, from the files that observers left in an attempt's folder."""
+"""What the logs and the telemetry of a gang's nodes add to a measurement."""
 
+import contextlib
 import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from orchestrator.collecting import logs
 from orchestrator.collecting.evidence import OTHERWISE
-from orchestrator.model.attempt import Outcome, TaskEnd
-from orchestrator.model.log import TrainingLog
+from orchestrator.launchers import mpirun
+from orchestrator.measuring import transport_proof
+from orchestrator.model.attempt import Attempt, Outcome, TaskEnd
+from orchestrator.model.log import Fabric, TrainingLog
+from orchestrator.model.plan import Task
 from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS
 from orchestrator.telemetry import judge
 from orchestrator.telemetry.read import telemetry
+from orchestrator.workloads import Workload
 
 FILES = ("state", "gpus")
+
+
+def read_transports(
+    folder: Path, tasks: Sequence[Task], workload: Workload
+) -> Mapping[str, Fabric]:
+    """Read the transports in nodes' logs, by node in rank order; nodes without a log are absent.
+
+    Args:
+        folder: of the attempt, on this machine.
+    """
+    if workload.fabric is None:
+        return {}
+    by_node: dict[str, Fabric] = {}
+    serving = any(task.service for task in tasks)
+    for task in tasks:
+        # Where services only let the leader's program in, its log has what all ranks say.
+        path = folder / f"r{0 if serving else task.node_rank}.log"
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            content = logs.chunks(file)
+            if serving:
+                count = len(task.gpus)
+                ranks = range(task.node_rank * count, (task.node_rank + 1) * count)
+                content = mpirun.keep_ranks(content, ranks)
+            by_node[task.node] = workload.fabric(content)
+    return by_node
+
+
+def add_transport(
+    measurement: Measurement, attempt: Attempt, folder: Path, workload: Workload
+) -> Measurement:
+    """Add the transport to a measurement; it is invalid if the requested one is not proved."""
+    seen = read_transports(folder, attempt.tasks, workload)
+    problems = transport_proof.problems(transport_proof.requested(attempt.tasks), seen)
+    transport = transport_proof.transport(seen)
+    return replace(measurement.with_problems(problems), transport=transport)
 
 
 def digests(folder: Path, ends: Sequence[TaskEnd]) -> Mapping[str, str]:

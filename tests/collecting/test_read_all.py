@@ -3,13 +3,13 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from orchestrator import errors
-from orchestrator.collecting.side_by_side import FEW, PORTIONS, start
+from orchestrator.collecting.logs import FEW, read_all
 from orchestrator.signals import REQUESTS, Signals, Stopped
 from tests.waiting import wait_for
 
@@ -57,11 +57,6 @@ def children() -> Children:
     return Children()
 
 
-def read_all(paths: Sequence[Path], read: Callable[[Path], object]) -> list[object]:
-    with start(paths, read) as results:
-        return results()
-
-
 def test_all_files_are_read_in_their_order_by_several_processes(
     paths: list[Path], tmp_path: Path, children: Children
 ) -> None:
@@ -74,34 +69,22 @@ def test_all_files_are_read_in_their_order_by_several_processes(
         wait_for(lambda: len(list(readers.iterdir())) == 4, "four processes that read")
         return path.read_text(), os.getpid()
 
-    with start(paths, read) as results:
-        found = results()
+    found = read_all(paths, read)
     assert [name for name, _ in found] == [path.name for path in paths]
     assert {str(pid) for _, pid in found} == {path.name for path in readers.iterdir()}
     assert os.getpid() in {pid for _, pid in found}
     assert children() == []
 
 
-def test_others_read_while_this_process_does_something_else(
-    paths: list[Path], children: Children
-) -> None:
-    """They have read everything before it asks for the results."""
-    with start(paths, lambda _: os.getpid()) as results:
-        wait_for(lambda: all(map(_has_ended, children())), "the end of all processes")
-        assert os.getpid() not in results()
-
-
 @pytest.mark.parametrize("count", [0, 1, 2 * FEW - 1])
 def test_a_few_files_are_read_here(paths: list[Path], count: int, children: Children) -> None:
     """A process costs more than it saves."""
-    with start(paths[:count], lambda _: os.getpid()) as results:
-        assert children() == []
-        assert results() == [os.getpid()] * count
+    assert read_all(paths[:count], lambda _: (os.getpid(), *children())) == [(os.getpid(),)] * count
 
 
-@pytest.mark.parametrize("count", [PORTIONS - 1, PORTIONS, PORTIONS + 1, 3 * PORTIONS - 1])
+@pytest.mark.parametrize("count", [0, 4 * FEW - 1, 4 * FEW, 4 * FEW + 1])
 def test_any_number_of_files_is_read_whole(count: int) -> None:
-    """However many there are in a portion."""
+    """However many there are in a share."""
     paths = [Path(str(number)) for number in range(count)]
     assert read_all(paths, str) == list(map(str, range(count)))
 
@@ -127,10 +110,8 @@ def test_an_error_of_a_process_is_raised_here(paths: list[Path], children: Child
             raise errors.LogError("no such log", code="READ")
         return path.name
 
-    with start(paths, read) as results:
-        wait_for(lambda: all(map(_has_ended, children())), "the end of all processes")
-        with pytest.raises(errors.LogError, match="no such log"):
-            results()
+    with pytest.raises(errors.LogError, match="no such log"):
+        read_all(paths, read)
     assert children() == []
 
 
