@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 
 from orchestrator import documents, nodeset, words
+from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Axes, Canary, CaseEntry, Exclusion, Experiment, Method
@@ -69,7 +70,7 @@ def conflicts(
     conflicts += _canary(experiment.method.watch, points, workload)
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
-        conflicts += _room(running, workload, cluster)
+        conflicts += [*_room(running, workload, cluster), *_families(running, workload, cluster)]
     return tuple(dict.fromkeys(conflicts))
 
 
@@ -282,6 +283,20 @@ def _device(
     if local and experiment.device is None:
         seen = f"node {local[0]} is local and no device is named"
         yield Conflict((), f"{seen}; needed `device: cpu` or `device: cuda`")
+
+
+def _families(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:
+    """Yield an error for each case whose ranks cannot meet at the cluster's IPv6 addresses."""
+    far = [node for node in cluster.members if ":" in node.address]
+    # `mpirun -H` cuts fd00::1 at its colons, and refuses brackets: seen with Open MPI 4.1.4.
+    takes = workload.ipv6 and workload.launcher is not mpirun.launch
+    for point in points if far and not takes else ():
+        if point.case.nodes > 1:
+            yield Conflict(
+                point.path,
+                f"{point.case.placement}: workload {workload.name} takes no IPv6 addresses, as"
+                f" {far[0].address} of node {far[0].name}; needed IPv4 in inventory {cluster.name}",
+            )
 
 
 def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:

@@ -59,6 +59,7 @@ class Workload:
             for it; none unless it reads any.
         mounts: folders of a seat that its task sees; None for those of ``data``, read-only.
         unsupported: what of a case and a method this program cannot do, each as ``seen; needed``.
+        ipv6: whether its program takes IPv6 addresses of several nodes.
         devices: where it can compute: cuda, cpu.
         precisions: in which it can compute.
         axes: fields of a case beyond placement, precision and micro batch that it can do.
@@ -93,6 +94,7 @@ class Workload:
     data: Callable[[Case], Mapping[str, str]] = lambda _case: {}
     mounts: Callable[[Case, Seat], tuple[Mount, ...]] | None = None
     unsupported: Callable[[Case, Method], Iterable[str]] = lambda _case, _method: ()
+    ipv6: bool = True
     devices: frozenset[str] = frozenset({"cuda"})
     precisions: frozenset[str] = frozenset({"fp32", "amp"})
     axes: frozenset[str] = frozenset()

@@ -172,6 +172,7 @@ WORKLOAD = Workload(
     unit="samples/s",
     last_iteration=lambda asked: asked,
     launcher=replicate.launch,
+    ipv6=False,
     port=lambda _: 50051,
     command=command,
     env=_oneflow.environment,

@@ -85,6 +85,7 @@ WORKLOAD = Workload(
     unit="images/s",
     last_iteration=lambda asked: asked,
     launcher=replicate.launch,
+    ipv6=False,
     port=_oneflow.port,
     fixed_port=_oneflow.is_old,
     command=command,

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.launchers import mpirun
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.planning import matrix
-from orchestrator.workloads import ngc_pytorch_rn50, reference_rn50
+from orchestrator.workloads import Workload, ngc_pytorch_rn50, reference_rn50
 from tests.planning.playbooks import CASE, GRID, RN50, cluster, experiment, mistakes
 
 # A workload that can split its model and gather gradients, as GPT can.
@@ -261,6 +262,33 @@ def test_impossible_case_of_a_grid_is_complained_about_at_its_placement() -> Non
             "3x1 asks for 3 nodes; inventory testers has 2; `--case` runs the others",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("workload", "takes"),
+    [
+        (reference_rn50.WORKLOAD, True),
+        (replace(reference_rn50.WORKLOAD, ipv6=False), False),
+        (replace(reference_rn50.WORKLOAD, launcher=mpirun.launch), False),
+    ],
+)
+def test_a_workload_that_takes_no_ipv6_is_refused_on_several_such_nodes(
+    workload: Workload, *, takes: bool
+) -> None:
+    """torchrun meets at an IPv6 address as it is; mpirun and OneFlow's programs cut it."""
+    nodes = [{"name": f"n{number}", "address": f"fd00::{number}"} for number in (1, 2)]
+    where = Cluster.model_validate_json(
+        json.dumps({"name": "six", "defaults": {"gpus": {"count": 1}}, "nodes": nodes})
+    )
+    cases = [{**CASE, "placement": placement} for placement in ("1x1", "2x1")]
+    found = matrix.conflicts(experiment(cases=cases), workload, where)
+    needed = (
+        "2x1: workload reference_rn50 takes no IPv6 addresses, as fd00::1 of node n1;"
+        " needed IPv4 in inventory six"
+    )
+    assert [(conflict.path, conflict.text) for conflict in found] == (
+        [] if takes else [(("cases", 1), needed)]
+    )
 
 
 def test_gpus_that_may_not_be_used_are_not_counted() -> None:
