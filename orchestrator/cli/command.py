@@ -118,25 +118,34 @@ class Face(typer.Context):
 class _Command(TyperCommand):
     context_class = Face
     json_only = False
+    left: "Callable[[Store], None] | None" = None
 
     def invoke(self, ctx: Any) -> NoReturn:
         for name in ("as_json", "state", "verbose"):
             setattr(ctx, name, ctx.params.pop(name))
         ctx.as_json |= self.json_only
+        ctx.left = self.left and partial(self.left, ctx.store)
         raise typer.Exit(ctx.run(partial(super().invoke, ctx)))
 
 
-def command(name: str, *examples: str, json_only: bool = False) -> Callable[[Made], Made]:
+def command(
+    name: str,
+    *examples: str,
+    json_only: bool = False,
+    left: "Callable[[Store], None] | None" = None,
+) -> Callable[[Made], Made]:
     """Make a command of a function that takes a ``Face`` and its own options.
 
     Args:
         examples: command lines, which end its help.
         json_only: its only output is JSON.
+        left: called after a signal, also after one that came before the command began; raises
+            LeftoverError for tasks that may still run.
     """
 
     def decorated(body: Made) -> Made:
         made = _build(body, name, examples)
-        made.json_only = json_only
+        made.json_only, made.left = json_only, left
         made.params += _build(_common, name, ()).params
         _loaded[name] = made
         return body

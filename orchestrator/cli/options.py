@@ -50,6 +50,12 @@ def _trials(context: typer.Context) -> list[str]:
     return []
 
 
+def _state_folder(named: str | Path) -> Path:
+    if not str(named):  # as from `--state "$UNSET"`; Path takes it for the working folder
+        raise typer.BadParameter("got nothing; needed a folder, such as .dlperf")
+    return Path(named)
+
+
 def window(text: str | None) -> tuple[int, int] | None:
     """Parse the first and the last iteration of ``first:last``.
 
@@ -71,7 +77,8 @@ IMAGES = _shipped("images")
 SWEEPS, TRIALS, WORKLOADS = _sweeps, _trials, _workloads
 
 State = Annotated[
-    Path, typer.Option(envvar="DLPERF_STATE", metavar="PATH", parser=Path, help="State folder.")
+    Path,
+    typer.Option(envvar="DLPERF_STATE", metavar="PATH", parser=_state_folder, help="State folder."),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the debug log's lines.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]

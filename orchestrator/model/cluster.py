@@ -117,7 +117,7 @@ def inventory_conflicts(cluster: Cluster) -> Iterator[Conflict]:
         yield Conflict((), "there is no node; needed `nodes:` with at least one")
     else:
         yield from _find_repeated(cluster)
-        yield from _find_loopback(cluster)
+        yield from _find_unreachable(cluster)
         yield from _find_differences(cluster)
         yield from _find_unfit_devices(cluster)
 
@@ -154,10 +154,17 @@ def _find_repeated(cluster: Cluster) -> Iterator[Conflict]:
                 )
 
 
-def _find_loopback(cluster: Cluster) -> Iterator[Conflict]:
+def _find_unreachable(cluster: Cluster) -> Iterator[Conflict]:
     found = [_ip(node.address) for node in cluster.members]
     here = [ip is not None and (ip.is_loopback or ip.is_unspecified) for ip in found]
+    versions = [ip.version for ip, own in zip(found, here, strict=True) if ip and not own]
     for index, node in enumerate(cluster.members):
+        ip = found[index]
+        if ip and not here[index] and ip.version != versions[0]:
+            text = (
+                f"IPv{ip.version} beside IPv{versions[0]}; needed one family, or ranks cannot meet"
+            )
+            yield Conflict(("nodes", index, "address"), text)
         if here[index] and not all(here):
             yield Conflict(
                 ("nodes", index, "address"),

@@ -82,7 +82,6 @@ MEANINGS: Mapping[str, tuple[str, str]] = {
     "HEADERLESS": ("the log has no header", "日志没有参数部分"),
     "LOSS-NOT-FINITE": ("the loss is not finite", "损失值不是有限数"),
     "MALFORMED": ("a record cannot be read", "有无法解析的记录"),
-    "MALFORMED-OUTSIDE": ("a record outside the window cannot be read", "窗口之外有无法解析的记录"),
     "MIXED-CONFIG": ("the log's header contradicts itself", "日志中的参数自相矛盾"),
     "NO-BATCH": ("the global batch size is not known", "全局批大小未知"),
     "NO-CLOCK": ("the records have no time", "日志的记录没有时间"),

@@ -39,7 +39,20 @@ def list_published(
             code="NO-PUBLISHED",
             fix=f"frameworks are {', '.join(dict.fromkeys(row.framework for row in everything))}",
         )
-    rows = [asdict(row) for row in results]
-    face.voice.listing(words.count(len(rows), "published result"), rows, spare=("suite",))
-    face.voice.document(rows)
+    rows = [
+        {
+            "framework": row.framework,
+            "model": row.model,
+            "precision": row.precision,
+            "batch": row.batch,
+            "case": f"{row.nodes}x{row.gpus_per_node}",
+            "hardware": row.hardware,
+            "throughput": row.throughput,
+            "unit": row.unit,
+            "source": row.source,
+        }
+        for row in results
+    ]
+    face.voice.listing(words.count(len(rows), "published result"), rows)
+    face.voice.document([asdict(row) for row in results])
     return 0

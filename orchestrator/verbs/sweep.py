@@ -1,7 +1,6 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -25,6 +24,7 @@ from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, res
     "sweep",
     "sweep smoke --inventory local --dry-run",
     "sweep today --inventory mine --case '1x1,2x*' --repeats 1",
+    left=observed_sweep.refuse_left,
 )
 def sweep(
     face: Face,
@@ -58,7 +58,6 @@ def sweep(
         LeftoverError: tasks may still run on nodes.
     """
     store, voice = face.store, face.voice
-    face.left = partial(observed_sweep.refuse_left, store)
     begun: Callable[[Sweep], None] = lambda _sweep: None  # noqa: E731
     if detach and not dry_run and not _is_queued(store, playbook, inventory):
         process = detached.fork(face.state)
