@@ -15,7 +15,6 @@ from orchestrator.model.report import Report
 from orchestrator.signals import SIGNALS
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.submitting import submit
 from orchestrator.sweeping import detached, observed_sweep, run
 from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
 
@@ -65,12 +64,17 @@ def sweep(
             face.left = None
             return detached.follow(process, voice)
         begun = process
+    fresh = new
+    if new:
+        from orchestrator.submitting import submit
+
+        fresh = not submit.is_again()  # a requeued job continues the sweep that it began
     options = SweepOptions(
         playbook,
         inventory,
         tuple(case or ()),
         repeats,
-        new and not submit.is_again(),  # a requeued job continues the sweep that it began
+        fresh,
         max_fail,
         nodes,
         strict,
@@ -96,6 +100,8 @@ def sweep(
 
 def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
     """Return True if the sweep submits itself to Slurm; invalid files are reported later."""
+    from orchestrator.submitting import submit
+
     try:
         own = user_files.playbook(playbook).experiment.inventory
         return submit.is_needed(sites.inventory(store, inventory, own, Voice(as_json=True))[0])

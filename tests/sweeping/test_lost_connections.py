@@ -93,7 +93,7 @@ def swept(place: Place) -> list[tuple[object, object]]:
 
 def test_a_connection_lost_while_a_gang_is_ended_costs_nothing(place: Place, server: Sshd) -> None:
     """The question is put again over a new connection: one attempt, and it counts."""
-    (server.folder / "word").write_text("grep -lzxF")
+    (server.folder / "word").write_text('"DLPERF_TASK=$1"')
     assert swept(place) == [("valid", "")]
     assert (server.folder / "word.done").exists(), "no connection was cut"
 
