@@ -2,7 +2,7 @@
 # PYTHON=python3.12 names the Python that .venv is made with.
 VENV := .venv
 # Gangs wait more than they compute: more workers than processors.
-WORKERS ?= 4
+WORKERS ?= 6
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 

@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Workers take whole files, and no more than two of them those of the virtual cluster."""
+    """Workers take whole files, and no more than three of them those of the virtual cluster."""
     from tests.side_by_side import ByFile  # xdist is not there for the lowest versions
 
     return ByFile(config, log)

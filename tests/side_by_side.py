@@ -2,7 +2,7 @@
 
 from xdist.scheduler import LoadFileScheduling
 
-CLUSTERS = 2
+CLUSTERS = 3
 """Virtual clusters at a time: bringing one up and preparing its images takes both processors."""
 
 

@@ -21,7 +21,10 @@ def private(node: Node, folder: str) -> Iterator[None]:
         node.must(f"chown 0:0 {folder} && chmod 755 {folder}")
 
 
-@pytest.mark.parametrize("folder", ["/data/image", "/data/image/train/n01440764"])
+@pytest.mark.parametrize(
+    "folder",
+    ["/data/image", pytest.param("/data/image/train/n01440764", marks=pytest.mark.long)],
+)
 def test_data_are_read_as_a_container_reads_them(desk: Desk, folder: str) -> None:
     """Provision, data check and sweep refuse what would fail inside; nothing is started."""
     with private(desk.cluster.node(1), folder):

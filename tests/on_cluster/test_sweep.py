@@ -49,7 +49,9 @@ def test_the_second_provisioning_changes_nothing_and_says_so(first: tuple[Desk, 
     assert not desk.left()
 
 
-@pytest.mark.parametrize("playbook", ["rn50-amp", "rn50-fp32"])
+@pytest.mark.parametrize(
+    "playbook", ["rn50-amp", pytest.param("rn50-fp32", marks=pytest.mark.long)]
+)
 def test_a_playbook_of_the_documents_runs_on_four_nodes(desk: Desk, playbook: str) -> None:
     """Every case is measured, each rank was there once, and nothing is left on any node."""
     said = desk.json(

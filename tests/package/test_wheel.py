@@ -41,6 +41,7 @@ def test_without_pytorch_the_extra_is_named(installed: Path, tmp_path: Path) -> 
     assert not (tmp_path / ".dlperf" / "sweeps").exists()
 
 
+@pytest.mark.usefixtures("machine_alone")  # a gang of another test is a finding
 def test_provision_names_the_module_before_a_sweep_fails(installed: Path, tmp_path: Path) -> None:
     """As a warning, since not every playbook needs it, with a command for this very Python."""
     done = run(installed / "dlperf-orch", "provision", "local", cwd=tmp_path)

@@ -349,7 +349,7 @@ def test_folders_that_others_remove_meanwhile_are_made_again(tmp_path: Path) -> 
     thread = threading.Thread(target=forget)
     thread.start()
     try:
-        for number in range(500):
+        for number in range(100):
             ends = 20
             path = attempts / "one" / f"a{number}" / "task"
             transport.put(b"it", str(path))
