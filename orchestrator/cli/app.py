@@ -86,7 +86,9 @@ def main() -> None:
     except errors.LocalError as error:
         _end(error)
     except Stopped as stopped:
-        sys.exit(stopped_code(stopped, _wants_json(), None))
+        from orchestrator.console import Voice
+
+        sys.exit(stopped_code(stopped, Voice(as_json=_wants_json()), None))
     except _WrongUsage as error:
         _refuse_usage(error)
     except Exception as error:  # noqa: BLE001 - a bug may raise anything; its traceback goes to a file

@@ -109,7 +109,7 @@ class Face(typer.Context):
         except Stopped as stopped:
             if self.is_look and not self.as_json and stopped.number == signal.SIGINT:
                 return stopped.exit_code
-            code = stopped_code(stopped, self.as_json, self.left)
+            code = stopped_code(stopped, voice, self.left)
         except OSError as error:
             code = close_output(error)
         return code
@@ -160,10 +160,8 @@ def load(name: str) -> TyperCommand:
     return _loaded[name]
 
 
-def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) -> int:
+def stopped_code(stopped: Stopped, voice: "Voice", left: LeftoverCheck | None) -> int:
     """Print that a command was stopped, and what may still run; its exit code."""
-    from orchestrator.console import Voice
-
     reported: errors.DlperfError = errors.Interrupted(stopped.number)
     try:
         if left:
@@ -172,7 +170,7 @@ def stopped_code(stopped: Stopped, as_json: bool, left: LeftoverCheck | None) ->
         reported = error
     except errors.DlperfError:  # of what cannot be read nobody knows
         pass
-    Voice(as_json=as_json).error(reported)
+    voice.error(reported)
     return reported.exit_code
 
 

@@ -39,7 +39,7 @@ def bundle(
     missing = [name for name in image or () if name not in prepared]
     if missing or not prepared:
         raise errors.UnfitError(
-            f"the prepared images are {', '.join(prepared) or 'none'};"
+            f"prepared images: {', '.join(prepared) or 'none'};"
             f" needed {', '.join(missing) or 'one at least'}",
             code="IMAGE-NOT-PROVISIONED",
             fix=f"dlperf-orch provision {inventory} --lock",

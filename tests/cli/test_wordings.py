@@ -111,7 +111,7 @@ def test_what_clean_would_do_can_be_seen_while_a_sweep_runs(place: Place) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("bundle", "two", "out"), "the prepared images are none; needed one at least"),
+        (("bundle", "two", "out"), "prepared images: none; needed one at least"),
         (("data", "check", "gpt", "--inventory", "two"), "needed an absolute path"),
     ],
 )
