@@ -39,7 +39,7 @@ from orchestrator.sweeping.requested import Caller
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What the options name; ``whole`` is the inventory before nodes were left out."""
+    """Hold the resolved options; ``whole`` is the inventory before nodes were left out."""
 
     whole: Cluster
     cluster: Cluster
