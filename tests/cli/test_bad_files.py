@@ -149,7 +149,7 @@ IMPOSSIBLE = """workload: reference_rm50
 image: reference-rm50
 inventory: nowhere
 method: {repeats: 5, iterations: 121, window: [120, 20]}
-params: {image_size: 64}
+grid: {placement: [1x1], micro_batch_size: [4], precision: [fp32]}
 """
 
 
