@@ -102,13 +102,18 @@ class View:
         if self._live:
             self._live.stop()
 
-    def trial(self, name: str, iterations: int) -> Row:
-        """Return a row for a trial, as a context to run it in, with the iterations of its log."""
+    def trial(self, name: str, iterations: int, sweep: str = "") -> Row:
+        """Return a row for a trial, as a context to run it in, with the iterations of its log.
+
+        Args:
+            sweep: its id, where trials of several sweeps are shown, which may share names.
+        """
+        key = f"{sweep}/{name}"
         with self._lock:
-            before = self._rows.get(name)
+            before = self._rows.get(key)
             number = before.number if before else self._before + len(self._rows) + 1
             row = Row(self, name, iterations, number)
-            self._rows = {**self._rows, name: row}  # anew: another thread draws the old one
+            self._rows = {**self._rows, key: row}  # anew: another thread draws the old one
         return row
 
     def fewer(self, trials: int) -> None:

@@ -59,9 +59,9 @@ class Voice:
 
     def _say(self, stream: "Stream", text: str) -> None:
         """Print lines; the live line of a long step goes, whose work is over or failed."""
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
+        status, self._status = self._status, None
+        if status is not None:
+            status.stop()
         stream.say(harmless(text))
 
     def line(self, text: str) -> None:

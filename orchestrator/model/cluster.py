@@ -157,14 +157,12 @@ def _find_repeated(cluster: Cluster) -> Iterator[Conflict]:
 def _find_unreachable(cluster: Cluster) -> Iterator[Conflict]:
     found = [_ip(node.address) for node in cluster.members]
     here = [ip is not None and (ip.is_loopback or ip.is_unspecified) for ip in found]
-    versions = [ip.version for ip, own in zip(found, here, strict=True) if ip and not own]
+    versions = {at: ip.version for at, ip in enumerate(found) if ip and not here[at]}
+    first = next(iter(versions.values()), 0)
+    if (other := next((at for at, own in versions.items() if own != first), None)) is not None:
+        text = f"IPv{versions[other]} beside IPv{first}; needed one address family, or ranks"
+        yield Conflict(("nodes", other, "address"), f"{text} cannot meet")
     for index, node in enumerate(cluster.members):
-        ip = found[index]
-        if ip and not here[index] and ip.version != versions[0]:
-            text = (
-                f"IPv{ip.version} beside IPv{versions[0]}; needed one family, or ranks cannot meet"
-            )
-            yield Conflict(("nodes", index, "address"), text)
         if here[index] and not all(here):
             yield Conflict(
                 ("nodes", index, "address"),

@@ -59,6 +59,7 @@ class Store:
             UsageError: there is none, or several ids begin so.
             StoreError: its record cannot be read, or that of one that may be newer.
         """
+        name = name or None
         if name and os.path.isfile(os.path.join(name, "sweep.json")):  # too long a name is none
             return Sweep.at(Path(name).resolve())
         playbook = Path(name).stem if name and name.endswith(".yaml") else name

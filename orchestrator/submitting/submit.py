@@ -14,6 +14,7 @@ from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
 from orchestrator.submitting import follow, jobs, one_step, script
 
+KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
 SBATCH = ("sbatch", "--parsable")
 END = "END_OF_SCRIPT"
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
@@ -150,6 +151,10 @@ def _submit(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
     charged = (f"--account={slurm.account}",) if slurm.account else ()  # before SBATCH_ACCOUNT
     answer = slurm_queue.call(*SBATCH, *charged, str(path), patience_s=0.0)
     job = answer.strip().partition(";")[0]
-    new = slurm_queue.Job(job, "PENDING", "None", submission.name, submission.comment, "")
-    shown = slurm_queue.jobs(ids=(job,))
-    return next((known for known in shown if known.name == new.name), new)
+    deadline = time.monotonic() + KNOWN_S
+    while time.monotonic() < deadline:
+        for found in slurm_queue.jobs(ids=(job,)):
+            if found.name == submission.name:
+                return found
+        time.sleep(follow.LOOK_S)
+    return slurm_queue.Job(job, "PENDING", "None", submission.name, submission.comment, "")

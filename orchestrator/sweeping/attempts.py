@@ -69,7 +69,7 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
     if campaign.scheduler.adoptable(attempt):
         campaign.voice.line(f"{name}: adopted from an earlier run")
         campaign.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))
-        with view.trial(trial.name, campaign.iterations) as row:
+        with view.trial(trial.name, campaign.iterations, campaign.sweep.id) as row:
             row.attempt(attempt.number)
             state, code = _watch(campaign, trial, attempt, row)
             row.ended(state, code, final=state == "valid")
@@ -92,7 +92,7 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
     """
     retries: dict[str, int] = {}
     try:
-        with view.trial(trial.name, campaign.iterations) as row:
+        with view.trial(trial.name, campaign.iterations, campaign.sweep.id) as row:
             while (attempt := _bind_next(campaign, trial)) is not None:
                 try:
                     state, code = _begin(campaign, trial, attempt, row)

@@ -47,7 +47,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         return on and (most is None or len(failed) < most)
 
     with _view([campaign], campaign.sweep.id, len(chosen.trials), done) as view:
-        width = _count_lanes(campaign, requested)
+        width = count_lanes(campaign, requested)
 
         def say(line: str, fewer: int) -> None:
             view.fewer(fewer)
@@ -72,7 +72,7 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         )
 
 
-def _count_lanes(campaign: Campaign, requested: Requested) -> int:
+def count_lanes(campaign: Campaign, requested: Requested) -> int:
     """Return how many trials may run at once; if several, let repeats rotate over the nodes."""
     if requested.plan.method.pack == "none":
         return 1

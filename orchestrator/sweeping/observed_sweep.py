@@ -1,5 +1,6 @@
 """Read a sweep from its files, for commands other than its controller."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -100,10 +101,15 @@ def orphaned_tasks(store: Store, cluster: str | None) -> list[str]:
     Args:
         cluster: look at sweeps on this cluster only; None for all sweeps.
     """
-    return [
-        f"{attempt.token(task)} on {task.node}"
-        for sweep, attempts in list_open(store, cluster)
-        if not isinstance(attempts, errors.DlperfError) and sweep.lock().holder() is None
-        for attempt in attempts
-        for task in attempt.tasks
-    ]
+    left: list[str] = []
+    for sweep in store.sweeps():
+        # The lock first: a sweep may end between both looks.
+        if cluster not in (None, sweep.record().cluster) or sweep.lock().holder():
+            continue
+        with contextlib.suppress(errors.DlperfError):  # it cannot be read
+            left += [
+                f"{attempt.token(task)} on {task.node}"
+                for attempt in sweep.open_attempts()
+                for task in attempt.tasks
+            ]
+    return left

@@ -67,6 +67,8 @@ def take(
     ):
         sweeps = [campaign.sweep for campaign in campaigns]
         write(path, dumps([sweep.id for sweep in sweeps]).encode())
+        for campaign, of in zip(campaigns, requests, strict=True):
+            loop.count_lanes(campaign, of)  # repeats go round the nodes
         loop.take_turns(campaigns, [*_order(turns)], sides)
         for sweep in sweeps:
             resume.note_end(sweep)

@@ -14,7 +14,7 @@ from orchestrator.model.text import shape
 from orchestrator.provisioning import observe
 from orchestrator.schedulers import choice
 from orchestrator.schedulers.scheduler import Scheduler
-from orchestrator.signals import Abandoned
+from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import observed_sweep, resume
@@ -82,8 +82,9 @@ def open_campaigns(
     try:
         with sites.way_out(cluster, least) as omitted, contextlib.ExitStack() as held:
             campaigns = []
+            reached = [nodes.reach(request) for request in requests]  # before any sweep is made
             for place, request in enumerate(requests):
-                scheduler, site = nodes.reach(request)
+                scheduler, site = reached[place]
                 before = earlier[place] if earlier else None
                 sweep = held.enter_context(
                     resume.open_sweep(store, request, site, caller.voice, before)
@@ -98,8 +99,10 @@ def open_campaigns(
                 )
             omitted.add(less)
             yield campaigns
-    except Abandoned:
+    except (Abandoned, Stopped) as end:
         observed_sweep.refuse_left(store, cluster.name)
+        if isinstance(end, Stopped):
+            raise
         raise errors.Interrupted(caller.signals.received, less=less) from None
 
 

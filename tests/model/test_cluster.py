@@ -252,6 +252,18 @@ def test_wrong_gpus_of_the_defaults_are_complained_about_at_each_node() -> None:
     ]
 
 
+def test_ipv4_beside_ipv6_is_refused_once() -> None:
+    """Ranks of two address families cannot meet; host names are left to the resolver."""
+    nodes = [A, {**B, "address": "fd00::2"}, {"name": "n3", "address": "fd00::3"}]
+    named = {"name": "n4", "address": "gpu4.lab"}
+    assert mistakes(cluster([*nodes, named])) == [
+        (
+            ("nodes", 1, "address"),
+            "IPv6 beside IPv4; needed one address family, or ranks cannot meet",
+        )
+    ]
+
+
 def test_everything_wrong_with_an_inventory_is_said_at_once() -> None:
     """One reading of the mistakes is enough to mend the file."""
     nodes: list[dict[str, object]] = [
