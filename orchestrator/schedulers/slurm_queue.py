@@ -21,7 +21,6 @@ ENDED = frozenset(
     )
 )
 _DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
-_GONE = ("nvalid job id", "already")
 MOST_NODES = 100_000
 _PASSING = (
     "Unable to contact slurm",
@@ -110,7 +109,8 @@ def call(*argv: str, patience_s: float = QUEUE_S, may_be_gone: bool = False) -> 
             if done.returncode == 0:
                 return done.stdout
             said = done.stderr.strip() or done.stdout.strip()
-            if may_be_gone and any(words in said for words in _GONE):
+            is_over = argv[0] == "scancel" and "already" in said
+            if may_be_gone and ("nvalid job id" in said or is_over):
                 return ""
             if not any(words in said for words in _PASSING):
                 raise _refused(argv, said)

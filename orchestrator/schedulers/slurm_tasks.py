@@ -72,11 +72,12 @@ class SlurmTasks:
         state = self._files.state(attempt, task)  # it may have ended between the two looks
         if state.phase == "ended":
             return state
-        if refusal := self.refusal(attempt, task):
+        # A node that goes down while a container is made there prints an error of pyxis, too.
+        down = task.node in gang.down(LOOK_S)
+        if not down and (refusal := self.refusal(attempt, task)):
             raise refusal
         if gone_s < LAST_WORDS_S:
             return TaskState("running" if state.phase == "absent" else state.phase)
-        down = task.node in gang.down(LOOK_S)
         return self._make_lost_state(attempt, task, "node-down" if down else "lost")
 
     def correct_end(self, attempt: Attempt, gang: GangEnd) -> GangEnd:

@@ -263,18 +263,18 @@ def _pass_through(jump: Node, node: Node) -> Iterator[Any]:
     except errors.NodeError as error:
         code = "SSH-JUMP" if isinstance(error, errors.NodeUnreachable) else error.code
         raise make_error(code, f"by the jump host: {error.cause}", **where) from error
-    with _handshakes:
-        try:
-            channel = link.transport.open_channel(
-                "direct-tcpip", (node.address, node.port), ("127.0.0.1", 0), timeout=CONNECT_S
-            )
-        except (paramiko.SSHException, OSError, EOFError) as error:
-            link.probe()  # it serves others, who do not wait for this node
-            code = "SSH-UNREACHABLE"
-            if not link.is_alive or getattr(error, "code", 0) == FORBIDDEN:
-                code = "SSH-JUMP"
-            cause = f"the jump host does not reach {node.address} port {node.port}: {error}"
-            raise make_error(code, cause, **where) from error
+    try:
+        channel = link.transport.open_channel(
+            "direct-tcpip", (node.address, node.port), ("127.0.0.1", 0), timeout=CONNECT_S
+        )
+    except (paramiko.SSHException, OSError, EOFError) as error:
+        link.probe()  # it serves others, who do not wait for this node
+        code = "SSH-UNREACHABLE"
+        if not link.is_alive or getattr(error, "code", 0) == FORBIDDEN:
+            code = "SSH-JUMP"
+        cause = f"the jump host does not reach {node.address} port {node.port}: {error}"
+        raise make_error(code, cause, **where) from error
+    with _handshakes:  # only now: a dead node behind it would keep others waiting
         yield channel
 
 

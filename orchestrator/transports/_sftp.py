@@ -36,7 +36,7 @@ class Reader(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no type
     def read(self, path: str, offset: int) -> bytes:
         """Read at most 4 MiB of a file from ``offset``."""
         with self._opened(path) as file:
-            return _read_rest(file, offset)
+            return _read(file, offset, MOST_BYTES)
 
     def read_own(self, path: str, offset: int) -> bytes | None:
         """Read a regular file, no link, that has the owner of its folder; None for anything else.
@@ -54,7 +54,8 @@ class Reader(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no type
                 after = self.lstat(path)
                 is_plain = _is_plain(opened, owner) and _is_plain(after, owner)
                 if is_plain and _has_grown(before, opened) and _has_grown(opened, after):
-                    return _read_rest(file, offset)
+                    # No further: paramiko would go on for as long as the file grows meanwhile.
+                    return _read(file, offset, min(MOST_BYTES, (opened.st_size or 0) - offset))
         return None
 
     @contextmanager
@@ -95,9 +96,9 @@ class Reader(paramiko.SFTPClient):  # type: ignore[misc]  # paramiko has no type
         """Log nothing: paramiko's own would need the name of a channel."""
 
 
-def _read_rest(file: Any, offset: int) -> bytes:
+def _read(file: Any, offset: int, size: int) -> bytes:
     file.seek(offset)
-    content: bytes = file.read(MOST_BYTES)
+    content: bytes = file.read(size) if size > 0 else b""  # a negative size means everything
     return content
 
 

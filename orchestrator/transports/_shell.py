@@ -17,16 +17,19 @@ MOST_WORDS = 64 << 10  # bytes that start-up files may print
 # start-up files export, for the longest wait of `read`.
 HEAD = '[ -z "$ZSH_VERSION" ] || emulate sh\nunset TMOUT\n'
 # $1: a file; $2: another name beside it; $3: the bytes that must come, so that half is no file.
-# Who forgets an attempt beside it removes folders that are empty, those just made among them.
+# Another lane that forgets its attempt may remove the new folder while it is still empty. With -C
+# the file is created by its one open, through no link; a failed open has read nothing of the input.
 PUT = """
 export LC_ALL=C
 umask 077
+set -C
 tries=0
-until mkdir -p -- "$(dirname -- "$1")" && : >"$2"; do
+until mkdir -p -- "${1%/*}" && { head -c "$3"; } >"$2"; do
+    [ ! -e "$2" ] || break
     tries=$((tries + 1))
     [ "$tries" -lt 50 ] || exit 1
 done
-head -c "$3" >"$2" && [ "$(wc -c <"$2")" -eq "$3" ] && mv -fT -- "$2" "$1" && exit
+[ "$(wc -c <"$2")" -eq "$3" ] && mv -fT -- "$2" "$1" && exit
 rm -f -- "$2"
 exit 1
 """

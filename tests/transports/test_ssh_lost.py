@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
+from orchestrator.transports._connect import MOST_HANDSHAKES
 from orchestrator.transports.ssh import SshTransport
 from tests import proc
 from tests.sshd import Sshd
@@ -285,6 +286,24 @@ def test_a_dead_node_behind_a_jump_host_takes_nobody_along(
     stream.sendall(b"still here")
     assert stream.recv(10) == b"still here"
     stream.close()
+
+
+def test_dead_nodes_behind_a_jump_host_hold_up_no_other_node(
+    serve: Serve, reach: Reach, cable: Cable
+) -> None:
+    """As many as handshakes are made at once, while their channels wait to be opened."""
+    gate, dead, other = serve(), serve(address=cable.theirs, within=cable.within), serve()
+    assert reach(gate.target()).run(TRUE, timeout_s=10).exit_code == 0
+    cable.rule("-A", "INPUT", "-j", "DROP")
+    with ThreadPoolExecutor(MOST_HANDSHAKES) as pool:
+        nodes = [both(gate, dead) for _ in range(MOST_HANDSHAKES)]
+        lost = [pool.submit(refusal, reach(node)) for node in nodes]
+        time.sleep(1)
+        began = time.monotonic()
+        assert reach(other.target()).run(TRUE, timeout_s=10).exit_code == 0
+        assert time.monotonic() - began < 4
+        assert not any(it.done() for it in lost), "the dead nodes were told before it"
+        assert {it.result().code for it in lost} == {"SSH-UNREACHABLE"}
 
 
 @pytest.mark.usefixtures("no_sleepers")

@@ -349,7 +349,7 @@ def test_folders_that_others_remove_meanwhile_are_made_again(tmp_path: Path) -> 
     thread = threading.Thread(target=forget)
     thread.start()
     try:
-        for number in range(100):
+        for number in range(500):
             ends = 20
             path = attempts / "one" / f"a{number}" / "task"
             transport.put(b"it", str(path))
@@ -360,6 +360,41 @@ def test_folders_that_others_remove_meanwhile_are_made_again(tmp_path: Path) -> 
         over.set()
         thread.join()
     assert removed > 0
+
+
+# The node's mkdir, with what `forget` of another attempt does right after it, three times.
+REMOVED = """#!/bin/sh
+/bin/mkdir "$@" || exit
+for last; do :; done
+echo >>{times}
+[ "$(wc -l <{times})" -gt 3 ] || /bin/rmdir "$last"
+"""
+
+
+def test_a_folder_that_is_removed_before_its_file_is_there_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Removed three times between folder and file, which the node's own /bin/sh writes at last."""
+    shim, times = tmp_path / "bin" / "mkdir", tmp_path / "times"
+    shim.parent.mkdir()
+    shim.write_text(REMOVED.format(times=times))
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    path = tmp_path / "attempts" / "a1" / "task"
+    LocalTransport("here").put(b"it", str(path))
+    assert path.read_bytes() == b"it"
+    assert len(times.read_text().splitlines()) == 4
+
+
+def test_a_file_is_written_through_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even by one who knows the name beside it: what it leads to stays as it is."""
+    other = tmp_path / "other"
+    other.write_bytes(b"theirs")
+    (tmp_path / "task.00000000.new").symlink_to(other)
+    monkeypatch.setattr("secrets.token_hex", lambda count: "0" * 2 * count)
+    with contextlib.suppress(errors.DlperfError):
+        LocalTransport("here").put(b"it", str(tmp_path / "task"))
+    assert other.read_bytes() == b"theirs"
 
 
 def test_a_folder_that_cannot_be_made_is_told() -> None:
