@@ -1,8 +1,8 @@
 """Rules about the health of a node's hardware. Each warns, but for an error of a GPU.
 
 Sources of the bounds: Azure's and Meta's node health checks (two hours for Xids, no swap, the
-governor; a link that goes down five times a day), and the defaults of ibqueryerrors, at which
-error counters of a port are told. Meanings of Xids: NVIDIA, "Analyzing Xid Errors with the Xid
+governor; a link that goes down five times a day), and the bounds from which ibqueryerrors
+reports a port's error counters. Meanings of Xids: NVIDIA, "Analyzing Xid Errors with the Xid
 Catalog" (numbers to 172, immediate actions), which names no action for 162 to 172: 167, 169, 171
 and 172 are treated as 158, 62 and 48, whose words they share. Azure's node health checks refuse a
 node for the numbers of _BY_AZURE too.

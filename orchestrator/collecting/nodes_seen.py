@@ -1,4 +1,4 @@
-"""What the logs and the telemetry of a gang's nodes add to a measurement."""
+"""Adds the transport and the state of nodes, from their logs and telemetry, to a measurement."""
 
 import contextlib
 import hashlib

@@ -159,7 +159,7 @@ MEANINGS: Mapping[str, tuple[str, str]] = {
     "TRANSPORT-UNPROVEN": ("no log proves which network was used", "日志不能证明使用了 InfiniBand"),
     "UNREACHABLE": ("the node did not answer", "节点没有响应"),
 }
-"""Of the codes of problems and marks."""
+"""Explanations of the codes of problems and marks, in English and Chinese."""
 
 
 def suffix(language: Language) -> str:

@@ -258,7 +258,7 @@ class Wait:
             return
         if end.status == 0 and end.why == "exited" and not watched.task.service:
             return
-        # Nobody but us asks a task to stop; and what became of an unreachable one is not known.
+        # A stop that this program did not ask for, and a task on an unreachable node, are losses.
         self._first = end
         lost = {"stopped": "lost", "unreachable": "lost", "exited": "failed"}
         self._stop(lost.get(end.why, end.why))

@@ -1,4 +1,4 @@
-"""What a scheduler does, and what all share: the nodes of a fleet, and the files of tasks there."""
+"""The base class of schedulers: gives nodes, runs gangs on them, moves the files of tasks."""
 
 import threading
 from abc import ABC, abstractmethod

@@ -18,7 +18,7 @@ from orchestrator.sweeping import observed_sweep
 from orchestrator.transports import Transport
 
 Names = dict[str, tuple[str, ...]]
-"""What lies on a node, by its kind."""
+"""Names of folders, containers, data sets and images on a node, by kind."""
 
 # $1: the node's folder; then sweeps. Prints those that have a folder in it, and preparations of
 # data sets that left one and run no more.

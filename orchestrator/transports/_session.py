@@ -113,7 +113,7 @@ class Wire:
         elif isinstance(self._pipe, socket.socket):
             with contextlib.suppress(OSError):  # it ended by itself
                 self._pipe.shutdown(socket.SHUT_RDWR)
-        else:  # a channel of paramiko's: its reader is told that no more comes
+        else:  # a channel of paramiko's: its reader sees the end of its input
             self._pipe.in_buffer.close()
 
 

@@ -41,7 +41,7 @@ def test_the_picture_has_the_rooms_of_the_contract() -> None:
 
 
 def test_the_page_of_schedulers_has_every_method() -> None:
-    """Of the class that one extends."""
+    """A new scheduler extends that class."""
     text = (ROOT / "docs/adding-a-scheduler.md").read_text(encoding="utf-8")
     told = re.findall(r"^   \| (`.*?) \|", text, re.MULTILINE)
     methods = {name for name in dir(Scheduler) if not name.startswith("_")}

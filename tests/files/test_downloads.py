@@ -197,7 +197,7 @@ def test_full_disk_is_told(tmp_path: Path) -> None:
 
 
 def test_damaged_files_of_a_folder_are_described(tmp_path: Path) -> None:
-    """What is missing, a link or has other bytes is named with what was seen and needed."""
+    """A missing file, a link and other bytes are named with what was seen and needed."""
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.tar").write_bytes(CONTENT)
     (tmp_path / "images" / "b.tar").write_bytes(CONTENT[:-1])

@@ -79,7 +79,7 @@ def test_playbook_without_cases_or_with_both_kinds_is_refused() -> None:
 
 
 def test_the_most_trials_are_not_fewer_than_the_least() -> None:
-    """Where an interval decides how many there are."""
+    """The limits are refused where an interval decides the number of trials between them."""
     repeats = {"min": 3, "max": 2, "until_interval": "1%"}
     with pytest.raises(ValidationError, match="2 with min: 3; needed at least as many"):
         experiment(method={**METHOD, "repeats": repeats}, grid=GRID)

@@ -437,7 +437,7 @@ def started(login: Login) -> int:
 
 @pytest.mark.long
 def test_one_step_looks_for_a_port_between_two_trials(login: Login) -> None:
-    """What earlier gangs left is asked before the first; then each gang's own step sees it."""
+    """A step looks for leftovers before the first gang only; each gang's own step does so later."""
     repeats(login, 3)
     login.must("sweep", "toy")
     login.whole(3)

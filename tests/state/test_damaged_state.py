@@ -321,7 +321,7 @@ def rewritten(dice: random.Random, content: bytes, count: int) -> Iterator[bytes
         yield b"\n".join((*lines[:at], changed, *lines[at + 1 :])) + b"\n"
 
 
-@pytest.mark.parametrize("share", [0.2, pytest.param(1.0, marks=pytest.mark.long)])
+@pytest.mark.parametrize("share", [0.4, pytest.param(1.0, marks=pytest.mark.long)])
 def test_no_damage_is_a_bug_or_a_wrong_number(swept: Place, share: float) -> None:
     """Each file of a state folder, damaged in many ways: exit 0, 2, 3 or 6, and numbers as before.
 

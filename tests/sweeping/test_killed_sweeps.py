@@ -179,7 +179,7 @@ def test_a_kill_while_a_file_is_written_leaves_no_half_of_it(place: Place) -> No
     assert list(place.state.rglob("*.new")) == []
 
 
-@pytest.mark.parametrize("times", [6, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [12, pytest.param(40, marks=pytest.mark.long)])
 def test_kill_at_random_moments_loses_and_doubles_nothing(place: Place, times: int) -> None:
     """SIGKILL of the sweep, often: the same set of trials, each once, and nothing left."""
     seed = random.SystemRandom().randrange(1 << 32)

@@ -56,7 +56,7 @@ def typed(*words: str) -> str:
     return shlex.join([*PROGRAM, *words])
 
 
-@pytest.mark.parametrize("pause_s", [0.0, 0.5])
+@pytest.mark.parametrize("pause_s", [0.0, pytest.param(0.05, marks=pytest.mark.long), 0.5])
 def test_two_hangups_are_one_request(place: Place, pause_s: float) -> None:
     """A terminal that closes sends SIGHUP by its shell and by the kernel: the sweep ends well."""
     place.rewrite(params=SLOW)
@@ -145,7 +145,7 @@ def test_a_shells_terminal_that_vanishes_leaves_nothing_running(place: Place) ->
     goes_on(place)
 
 
-@pytest.mark.parametrize("times", [5, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [2, 5, pytest.param(8, marks=pytest.mark.long)])
 @pytest.mark.parametrize("behaviour", ["good", "deaf"])
 def test_many_ctrl_c_end_in_good_order_or_with_the_list_of_what_is_left(
     place: Place, times: int, behaviour: str

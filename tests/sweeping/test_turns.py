@@ -134,7 +134,7 @@ def test_turns_on_different_nodes_are_refused(place: Place) -> None:
 
 
 def test_a_pair_of_an_edited_playbook_begins_anew(place: Place) -> None:
-    """What was measured before the edit stays in sweeps of its own."""
+    """Trials measured before the edit stay in sweeps of their own."""
     lay(place)
     process = place.start(*TURNS)
     wait_for(lambda: len(begun(place)) == 2, "two turns have begun")
