@@ -6,7 +6,7 @@ WORKERS ?= 6
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo help venv test check lint quick gangs long lowest engines slurm real lock clean controller dist
+.PHONY: demo help venv test check lint quick gangs long lowest engines slurm real gpu lock clean controller dist
 
 demo: venv ## check two local nodes, sweep trainings over them, print the table (some minutes)
 	$(BIN)/dlperf-orch provision local
@@ -84,6 +84,10 @@ real: venv ## upstream's real programs, on CPUs
 	$(PYTEST) -m real -v tests/real/test_oneflow.py # alone: neighbours blur the rates of its shim
 	$(PYTEST) -n $(WORKERS) -m real -v tests/real --ignore tests/real/test_oneflow.py
 
+# Nodes are this machine, as plain processes. Without a GPU it says so, and succeeds.
+gpu: venv ## the whole job on this machine's NVIDIA GPU, and all that its tools print, in one archive
+	PYTHON=$(BIN)/python sh tests/on_gpu/run.sh gpu-run
+
 # Pins and hashes of everything but PyTorch itself, whose builds differ between machines; its pin
 # is the extra `demo` in pyproject.toml.
 lock: venv ## write requirements.lock anew
@@ -103,4 +107,4 @@ dist: venv ## wheel and sdist, below dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist .
 
 clean: ## remove .venv and all that the targets made
-	rm -rf $(VENV) .dlperf .real dist
+	rm -rf $(VENV) .dlperf .real dist gpu-run gpu-run.tar.gz

@@ -42,6 +42,7 @@ EXPECTED = {
         numa="- - - - 1 1 1 1",
         problems=4,
     ),
+    "h200_1gpu_virtual.txt": Expected(gpus=1, hcas="", rows={"GPU0": ""}, cpu="0-15", numa="0"),
     "litgpt_a100_8gpu_10nic_numa_id.txt": Expected(
         gpus=8,
         hcas=A100_HCAS,

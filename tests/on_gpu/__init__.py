@@ -1,0 +1,1 @@
+"""What only a machine with an NVIDIA GPU shows, and what such a machine showed once."""
