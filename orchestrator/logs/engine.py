@@ -364,15 +364,14 @@ class Reader:
         if self._torn_line and not (has_number and run.is_whole):
             seen = f"the log ends in the middle of a record, in line {self._torn_line}"
             self.notes.add("TRUNCATED", seen, sort="record")
-        start, end = window.moments
         return TrainingLog(
             runs=runs,
             steps=run.steps,
             first_iteration=run.first.number if run.first else None,
             last_iteration=run.last.number if run.last else None,
             config=config,
-            start=start,
-            end=end,
+            start=window.start,
+            end=window.end,
             rate=run.rate,
             window_rate=compute_harmonic_mean(after_first),
             unit=form.unit,
