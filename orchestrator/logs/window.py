@@ -154,7 +154,6 @@ class Window:
         self.latency_s = mean_s if isfinite(mean_s) else None
 
     def _list_paces(self) -> list[_Pace]:
-        """Return all times that are known."""
         paces: list[_Pace] = []
         before = None
         for step in self._steps.values():
@@ -239,7 +238,6 @@ class Window:
     def _find_jumps(
         self, paces: Sequence[_Pace], usual: float, limit: Agreement
     ) -> Sequence[_Jump]:
-        """Return single steps that took too short or too long."""
         digit = (self._form.digits or (0.0, 0.0))[0]
         expected_ns = [usual / pace.step.rate * pace.ahead for pace in paces]
         off_ns = [0.0]  # before the first step; 0 within the limit

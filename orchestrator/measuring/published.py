@@ -17,7 +17,6 @@ _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
 def parse_rows(text: str) -> tuple[PublishedResult, ...]:
-    """Parse published.csv."""
     rows = list(csv.DictReader(io.StringIO(text)))
     return shape(tuple[PublishedResult, ...]).validate_python(rows)
 

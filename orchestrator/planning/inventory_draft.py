@@ -171,7 +171,6 @@ def _settings(node: DraftNode, draft: Draft, runtime: str) -> dict[str, str]:
 
 
 def _fabric(found: Discovered) -> dict[str, str]:
-    """Return the settings of a node's adapters, as YAML by key."""
     used, _ = adapters(found)
     if not used:
         return {}

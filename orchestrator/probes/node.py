@@ -42,7 +42,6 @@ ADAPTERS = (
 
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
-    """Return all questions to one node as one command."""
     return sections.probe("facts", questions, read_answers, nonce=nonce)
 
 

@@ -51,7 +51,6 @@ def argv(folder: str, *, in_container: bool) -> tuple[str, ...]:
 
 
 def parse(text: str) -> Iterator[NoRoom]:
-    """Yield the folders without room in the command's output."""
     lines = iter(text.splitlines())
     for folder, disk, names, said in zip(lines, lines, lines, lines, strict=False):
         kib, inodes, why = _DF.search(disk), _DF.search(names), said.rpartition(": ")[2]

@@ -83,7 +83,6 @@ def interval_words(interval: Interval | None, language: Language = "en") -> str:
 
 
 def fixed(value: float | None, decimals: int) -> str:
-    """Write a number with so many decimals."""
     return NONE if value is None else f"{value:.{decimals}f}"
 
 
@@ -102,7 +101,6 @@ def short(value: float | None, decimals: int) -> str:
 
 
 def share(value: float | None) -> str:
-    """Write a share in percent."""
     return NONE if value is None else f"{value:.1%}"
 
 

@@ -120,7 +120,6 @@ class Workload:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all workloads, sorted."""
     installed = {entry.name for entry in entry_points(group=GROUP)}
     return tuple(sorted(_list_shipped() | installed))
 
@@ -181,7 +180,6 @@ def blame(error: BaseException) -> errors.LocalError | None:
 
 
 def module(name: str) -> str:
-    """Return the name of the module that holds a workload."""
     plug_ins = (entry.module for entry in entry_points(group=GROUP) if entry.name == name)
     return next(plug_ins, f"{__name__}.{name}")
 

@@ -17,8 +17,6 @@ WIKI = "/datasets/bert/of_wiki_seq_len_128"
 
 
 class Params(_oneflow.Params):
-    """The parameters that a playbook may give this program."""
-
     data_part_num: Count = 32
     """OFRecord files to read; upstream's sample has 1."""
 

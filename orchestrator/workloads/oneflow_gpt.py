@@ -32,8 +32,6 @@ PADDED_VOCABULARY = 51_200
 
 
 class Params(Noun):
-    """The parameters that a playbook may give this program."""
-
     num_layers: Count
     """Transformer layers."""
     hidden_size: Count

@@ -30,8 +30,6 @@ AMP = (
 
 
 class Params(_oneflow.Params):
-    """The parameters that a playbook may give this program."""
-
     data: Literal["ofrecord", "synthetic"] = "ofrecord"
     """Synthetic data is made by the program, and measures no input."""
     data_part_num: Count = 256
