@@ -55,4 +55,5 @@ class Page:
         )
 
     def heads(self, *keys: str) -> tuple[str, ...]:
-        return tuple(self.text(*phrases.HEADS[key]).format(gpus=self.gpus) for key in keys)
+        heads = (phrases.HEADS.get(key) or (key, phrases.WORDS[key]) for key in keys)
+        return tuple(self.text(*head).format(gpus=self.gpus) for head in heads)
