@@ -230,10 +230,10 @@ class Window:
             least_ns = agreed.window * expected_ns + agreed.window_late_ns
             if least_ns < abs(took_ns - expected_ns) <= RATE_TOLERANCE * expected_ns:
                 jumps = [(start, end, took_ns, expected_ns)]
-        for before, after, took_ns, expected_ns in jumps:
-            seen = f"lines {before.line} and {after.line}: {took_ns / SECOND_NS:.3f} s by the clock"
-            printed = f"{expected_ns / SECOND_NS:.3f} s by the printed rate"
-            self._notes.add("CLOCK-JUMP", f"{seen}, {printed}")
+        for before, after, by_clock_ns, by_rates_ns in jumps:
+            seen = f"lines {before.line} and {after.line}: {by_clock_ns / SECOND_NS:.3f} s"
+            seen = f"{seen} by the clock, {by_rates_ns / SECOND_NS:.3f} s by the printed rate"
+            self._notes.add("CLOCK-JUMP", seen)
 
     def _find_jumps(
         self, paces: Sequence[_Pace], usual: float, limit: Agreement

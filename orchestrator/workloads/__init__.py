@@ -125,8 +125,7 @@ def names() -> tuple[str, ...]:
 
 
 def _list_shipped() -> set[str]:
-    modules = {module.name for module in pkgutil.iter_modules(__path__)}
-    return {name for name in modules if not name.startswith("_")}
+    return {module.name for module in pkgutil.iter_modules(__path__)}
 
 
 def find(name: str) -> Workload | None:

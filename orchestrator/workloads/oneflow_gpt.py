@@ -14,7 +14,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
 from orchestrator.model.report import Layout
 from orchestrator.model.text import Count, Noun, Scalar
-from orchestrator.workloads import Published, Workload, _oneflow
+from orchestrator.workloads import Published, Workload, oneflow_rn50
 
 DATA = "/data/gpt"
 DATASET = f"{DATA}/gpt_sample_dataset_text_document"
@@ -107,7 +107,7 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
             *("--pipeline-model-parallel-size", str(case.pipeline_parallel)),
             *("--num-gpus-per-node", str(case.gpus_per_node)),
             *("--num-nodes", str(case.nodes)),
-            *("--node-ips", _oneflow.node_ips(placement)),
+            *("--node-ips", oneflow_rn50.node_ips(placement)),
             *("--ctrl-port", str(placement.port)),
             *("--train-iters", str(method.iterations)),
             *("--dataset", DATASET, "--seq-length", str(params.seq_length)),
@@ -173,7 +173,7 @@ WORKLOAD = Workload(
     ipv6=False,
     port=lambda _: 50051,
     command=command,
-    env=_oneflow.environment,
+    env=oneflow_rn50.environment,
     data=lambda _: {"gpt": DATA},
     unsupported=unsupported,
     axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"}),
