@@ -117,13 +117,15 @@ class Window:
 
     def _find_ends(self) -> tuple[Step | None, Step | None]:
         """Return both ends; None for one that lacks, is doubtful, or has an impossible time."""
-        first, last = (
-            None
-            if step is None or number in self._doubtful or (step.stamp and step.clock_ns is None)
-            else step
-            for number in self.ends or (-1, -1)
-            for step in [self._steps.get(number)]
-        )
+        ends = [self._steps.get(number) for number in self.ends or ()]
+        first, last = [
+            step
+            if step
+            and step.number not in self._doubtful
+            and (step.clock_ns is not None or not step.stamp)
+            else None
+            for step in ends or (None, None)
+        ]
         return first, last
 
     def _find_moment(self, step: Step | None) -> Moment | None:
