@@ -42,7 +42,6 @@ __all__ = (
 
 
 def alone(cluster: Cluster, node: Node, answer: NodeAnswer, demands: Demands) -> Iterator[Finding]:
-    """Yield all findings about one node, from its own answer."""
     yield from host(node, answer.host, demands)
     yield from interfaces(cluster, node, answer.host)
     yield from gpus(node, answer.gpu, driver=demands.driver)

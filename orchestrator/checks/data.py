@@ -6,7 +6,7 @@ from orchestrator.checks.nodes import deviants
 from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, DataState, Finding
-from orchestrator.probes import first_look
+from orchestrator.probes.data import LIMIT_S
 
 # ImageNet's training set of 2012, as PyTorch's and DALI's readers count it.
 IMAGENET_FILES, IMAGENET_FOLDERS = 1_281_167, 1000
@@ -23,7 +23,7 @@ def states(node: Node, data: Mapping[str, DataState], where: str = "") -> Iterat
     for name, state in data.items():
         path = node.data.get(name, "?")
         if state == "hung":
-            seen = f"{where}{path}: no answer in {first_look.LIMIT_S} s"
+            seen = f"{where}{path}: no answer in {LIMIT_S} s"
             yield found("MOUNT-HUNG", node.name, seen, f"data set {name}")
         elif state != "present":
             fix = "put the data set there, or correct the inventory"

@@ -2,7 +2,7 @@
 
 Sources of the bounds: Azure's and Meta's node health checks (two hours for Xids, no swap, the
 governor; a link that goes down five times a day), and the bounds from which ibqueryerrors
-reports a port's error counters. Meanings of Xids: NVIDIA, "Analyzing Xid Errors with the Xid
+reports a port's error counters. Remedies of Xids: NVIDIA, "Analyzing Xid Errors with the Xid
 Catalog" (numbers to 172, immediate actions), which names no action for 162 to 172: 167, 169, 171
 and 172 are treated as 158, 62 and 48, whose words they share. Azure's node health checks refuse a
 node for the numbers of _BY_AZURE too.
@@ -33,51 +33,19 @@ _CABLE = "check the power cables of the GPU's board"
 _WATCH = "nothing for now; look at the other Xids of this GPU"
 _URGENT = frozenset({_RESET, _REBOOT, _NVLINK, _CABLE})
 _CATALOG = (
-    (_RESTART, "GPU stopped processing", (8,)),
-    (_RESTART, "invalid push buffer", (11, 25, 32)),
-    (_RESTART, "exception in the graphics engine", (13,)),
-    (_RESTART, "page fault in GPU memory", (31,)),
-    (_RESTART, "exception in a copy engine", (39, 40, 41, 70, 71, 72, 75, 76, 77, 85)),
-    (_RESTART, "exception in a copy engine", range(126, 136)),
-    (_RESTART, "exception in a video or image engine", (60, 68, 82, 83, 84, 86, 88, 89, 139)),
-    (_RESTART, "exception in a video or image engine", range(96, 106)),
-    (_RESTART, "error of a graphics class", (69,)),
-    (_RESTART, "corrupted data sent to the GPU", (80,)),
-    (_RESTART, "memory error, contained in one program", (94,)),
-    (_RESET, "GPU stopped processing", (46,)),
-    (_RESET, "uncorrectable memory error", (48, 140, 171, 172)),
-    (_RESET, "halt of an internal micro-controller", (62, 169)),
-    (_RESET, "remapping of a memory row failed", (64,)),
-    (_RESET, "memory error, not contained", (95,)),
-    (_RESET, "timeout of a context switch", (109,)),
-    (_RESET, "security fault", (110,)),
-    (_RESET, "error or timeout of the GSP firmware", (119, 120)),
-    (_RESET, "training of a link failed", (136,)),
-    (_RESET, "GPU could not be initialized", (143,)),
-    (_RESET, "NVLink error reported by software", (155,)),
-    (_RESET, "a resource was retired", (156,)),
-    (_RESET, "fatal timeout", (158, 167)),
-    (_REBOOT, "GPU has fallen off the bus", (79,)),
-    (_REBOOT, "error at the rotation of keys", (151,)),
-    (_NVLINK, "NVLink error", (74, *range(144, 151))),
-    (_CABLE, "auxiliary power is not connected", (54,)),
-    ("update the driver and the firmware", "vGPU could not be started", (78,)),
-    (_REPLACE, "error in a video engine", (142,)),
-    (_REPLACE, "no spare resource is left to retire one", (157,)),
-    (_REPLACE, "power smoothing is off or at its end", (163, 164, 165)),
-    (_REPLACE, "part of the memory is not usable", (168,)),
-    (_WATCH, "a fault stopped a program's work", (43, 44)),
-    (_WATCH, "cleanup after an earlier error", (45,)),
-    (_WATCH, "a row of memory was remapped", (63,)),
-    (_WATCH, "many single-bit memory errors", (92,)),
-    (_WATCH, "the infoROM is near its limit of writes", (93,)),
-    (_WATCH, "error within the driver", (37, 38, 66, 67, 141)),
-    (_WATCH, "error of a link, without effect alone", (121, 137, 159)),
-    (_WATCH, "a channel was retired, or could not be", (160, 161)),
-    (_WATCH, "test message, or event of a rarely used part", (106, 107, 152, 153, 162, 166, 170)),
-    (_RESET, "the driver asks for a recovery, which it names last", (_RECOVERY,)),
+    (_RESTART, (8, 11, 13, 25, 31, 32, 39, 40, 41, 60, *range(68, 73), 75, 76, 77, 80)),
+    (_RESTART, (*range(82, 87), 88, 89, 94, *range(96, 106), *range(126, 136), 139)),
+    (_WATCH, (37, 38, 43, 44, 45, 63, 66, 67, 92, 93, 106, 107, 121, 137, 141, 152, 153)),
+    (_WATCH, (*range(159, 163), 166, 170)),
+    (_RESET, (46, 48, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 154, 155, 156, 158, 167)),
+    (_RESET, (169, 171, 172)),
+    (_CABLE, (54,)),
+    (_NVLINK, (74, *range(144, 151))),
+    ("update the driver and the firmware", (78,)),
+    (_REBOOT, (79, 151)),
+    (_REPLACE, (142, 157, 163, 164, 165, 168)),
 )
-_BY_NUMBER = {number: entry[:2] for entry in _CATALOG for number in entry[2]}
+_FIXES = {number: fix for fix, numbers in _CATALOG for number in numbers}
 
 
 def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
@@ -130,13 +98,12 @@ def _xids(node: Node, logged: Sequence[Xid]) -> list[Finding]:
 
 def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
     """Count a line that says Fatal since the node's start, an urgent number for two hours."""
-    # A number that the catalog does not explain is never invented.
-    unknown = ("see the driver's documentation of Xid errors", f"unknown Xid {xid.number}")
-    fix, meaning = _BY_NUMBER.get(xid.number, unknown)
+    unknown = f"unknown Xid {xid.number}: see the driver's documentation of Xid errors"
+    fix = _FIXES.get(xid.number, unknown)
     is_urgent = fix in _URGENT or xid.number in _BY_AZURE
     is_fresh = is_urgent and xid.fatal is None and (xid.age_s or 0) <= XID_WINDOW_S
     is_error = not is_recovered and (xid.fatal or (is_fresh and not xid.of_switch))
-    fix = "" if xid.of_switch else f"{meaning}: {fix}"
+    fix = "" if xid.of_switch else fix
     if is_error and xid.fatal and fix:
         fix += "; after a reset alone, clear the kernel's log (dmesg -C)"
     since = "the driver asks for no recovery" if is_recovered else "no reset or reboot logged"

@@ -10,7 +10,7 @@ from orchestrator import __version__, errors
 from orchestrator.collecting import package
 from orchestrator.collecting.logs import Reading, read, read_all
 from orchestrator.disk import on_disk, walk
-from orchestrator.measuring import case_facts, medians, names, validity
+from orchestrator.measuring import medians, names, published, validity
 from orchestrator.measuring.validity import measure_log, value
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.log import TrainingLog, global_batch_size
@@ -35,7 +35,7 @@ def report_on(folder: Path, reading: Reading) -> Report:
     paths = _find_logs(folder)
     read_one = partial(_read_or_problem, workload=workload, window=reading.window)
     logs = [*zip(paths, read_all(paths, read_one), strict=True)]
-    measured = case_facts.complete_report(
+    measured = published.complete_report(
         _build_report(folder, workload, logs), workload, package.published_results()
     )
     return replace(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator import __version__, errors, workloads
 from orchestrator.collecting import evidence, logs, nodes_seen, package
-from orchestrator.measuring import case_facts, medians, settling, validity
+from orchestrator.measuring import medians, published, settling, validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Rule
@@ -113,7 +113,7 @@ def _build_report(record: SweepRecord, workload: Workload, results: tuple[Result
         written_by=record.written_by,
         names={trial.case: trial.name_of_case for trial in plan.trials if trial.name_of_case},
     )
-    return case_facts.complete_report(draft, workload, package.published_results())
+    return published.complete_report(draft, workload, package.published_results())
 
 
 def _find_rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule | None:

@@ -69,13 +69,11 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """Return 3 if the gate found a case slower, else 5 if it could not decide one, else 0."""
         gates = self.gates
         return SLOWER if gates["slower"] else NOT_MEASURED if gates["unknown"] else 0
 
     @property
     def gate(self) -> str:
-        """Return the result of the gate in a sentence; empty without a gate."""
         if self.slower is None:
             return ""
         gates, limit = self.gates, f"slower by more than {self.slower:.2%}"

@@ -32,7 +32,6 @@ def describe_sides(comparison: Comparison) -> list[str]:
 
 
 def build_rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Return a row per case that both sides have."""
     rows = []
     for row in comparison.rows:
         interval, sides = row.interval, (("A", row.first), ("B", row.second))

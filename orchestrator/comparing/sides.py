@@ -26,8 +26,6 @@ class Marked(BaseModel, frozen=True):
 
 
 class WrittenTrial(Marked, frozen=True):
-    """A trial in results.json."""
-
     trial: str
     state: str
     throughput: Throughput | None = None
@@ -104,12 +102,10 @@ class Side(Marked, frozen=True):
 
     @property
     def every_mark(self) -> tuple[Problem, ...]:
-        """Return the marks of the whole side, such as DRIFT."""
         return (*self.marks, *(self.canary.marks if self.canary else ()))
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return the settings of all cases, by name."""
         topologies = sorted(set(self.topologies.values()))  # whatever their nodes are called
         digest = hashlib.sha256("\0".join(topologies).encode()).hexdigest()[:12]
         return {

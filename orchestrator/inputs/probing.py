@@ -8,7 +8,7 @@ from orchestrator import errors, words
 from orchestrator.fleet import Answer
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataState
-from orchestrator.probes import Probe, first_look, sections
+from orchestrator.probes import Probe, data, sections
 from orchestrator.probes.sections import Output, Section
 from orchestrator.transports import Completed, Transport
 
@@ -71,15 +71,15 @@ def parse_output(probe: Probe[T], done: Completed, node: str) -> T:
 def data_states(
     transport: Transport, paths: Mapping[str, str], *, contained: bool = False
 ) -> dict[str, DataState]:
-    """Look at paths of a node by their names; ``contained`` as in ``first_look.section``.
+    """Look at paths of a node by their names; ``contained`` as in ``data.section``.
 
     Raises:
         NodeError: no answer.
         UnfitError: the answer cannot be parsed.
     """
-    asked = [first_look.section(name, path, contained=contained) for name, path in paths.items()]
+    asked = [data.section(name, path, contained=contained) for name, path in paths.items()]
     found = outputs(transport, "first look", asked)
-    return {name: first_look.state(output) for name, output in found.items()}
+    return {name: data.state(output) for name, output in found.items()}
 
 
 def with_present_data(node: Node, states: Mapping[str, DataState]) -> Node:

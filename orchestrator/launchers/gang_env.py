@@ -16,16 +16,15 @@ def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, st
     Source: CUDA C++ programming guide; NCCL user guide, environment variables; gloo,
     transport/tcp/device.cc, lookupAddrForIface.
     """
-    env = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, seat.gpus)) if case.device == "cuda" else ""}
-    if case.device == "cuda":
+    on_gpus, several = case.device == "cuda", len(placement.seats) > 1
+    env = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, seat.gpus)) if on_gpus else ""}
+    if on_gpus:
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    several = len(placement.seats) > 1
-    if seat.interface and several:
-        if case.device == "cuda":
-            env["NCCL_SOCKET_IFNAME"] = f"={seat.interface}"
-        else:
-            env["GLOO_SOCKET_IFNAME"] = seat.interface
-    if several and case.device == "cuda":
+    if several and seat.interface and on_gpus:
+        env["NCCL_SOCKET_IFNAME"] = f"={seat.interface}"
+    elif several and seat.interface:
+        env["GLOO_SOCKET_IFNAME"] = seat.interface
+    if several and on_gpus:
         env["NCCL_DEBUG"] = "INFO"
         if seat.hcas:
             env["NCCL_IB_HCA"] = "=" + ",".join(seat.hcas)

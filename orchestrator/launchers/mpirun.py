@@ -44,8 +44,6 @@ cd "$(dirname "$0")" && exec sh -c "$SSH_ORIGINAL_COMMAND"
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """One key pair as OpenSSH writes it."""
-
     private: str
     public: str
 

@@ -13,6 +13,5 @@ _NO_PROXIES = tuple(
 
 
 def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
-    """Return the same command for every node."""
     argv = ("env", *_NO_PROXIES, *command.agent, *command.program)
     return tuple(Start(argv) for _ in placement.seats)

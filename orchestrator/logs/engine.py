@@ -65,7 +65,6 @@ class Run:
 
     @property
     def has_begun(self) -> bool:
-        """Return True if there is a step or a line of a header."""
         return bool(self.steps or self.header.keys)
 
     @property
@@ -80,7 +79,6 @@ class Run:
         return max(self._strides, key=lambda ahead: (self._strides[ahead], -ahead), default=0)
 
     def add(self, step: Step) -> None:
-        """Take a step that follows the last one."""
         before = self.last
         if self.window is None:  # only the first step shows which window is the usual one
             self.series, self.first = step.series, step
@@ -105,7 +103,6 @@ class Run:
         self._rates.append(step.rate)
 
     def repeat(self, step: Step) -> None:
-        """Take a step that was printed before."""
         seen = f"line {step.line}: iteration {self._form.place(step)} is there again"
         self.notes.add("DUP-STEPS", seen)
         if self.window and self.epochs == 1:
@@ -116,7 +113,6 @@ class Run:
         self._ended_at = self.steps
 
     def crash(self, line: int, words: str) -> None:
-        """Take the words of a failure."""
         if self._crashed_at != self.steps:
             self._crashed_at, self._crash = self.steps, f"line {line}: {words}"
 
@@ -317,7 +313,6 @@ class Reader:
         self.run.add(step)
 
     def restart(self, seen: str) -> None:
-        """Begin another run."""
         self.notes.add("SEVERAL-RUNS", seen)
         self.run.note_damage(None)
         self._runs_before += 1
@@ -344,7 +339,6 @@ class Reader:
         self.notes.add("LOSS-NOT-FINITE", seen)
 
     def log(self, size_bytes: int, sha256: str) -> TrainingLog:
-        """Return what has been read."""
         run, form = self.run, self.form
         runs = self._runs_before + run.has_begun
         promise = form.promise(run)
@@ -364,15 +358,14 @@ class Reader:
         if self._torn_line and not (has_number and run.is_whole):
             seen = f"the log ends in the middle of a record, in line {self._torn_line}"
             self.notes.add("TRUNCATED", seen, sort="record")
-        start, end = window.moments
         return TrainingLog(
             runs=runs,
             steps=run.steps,
             first_iteration=run.first.number if run.first else None,
             last_iteration=run.last.number if run.last else None,
             config=config,
-            start=start,
-            end=end,
+            start=window.start,
+            end=window.end,
             rate=run.rate,
             window_rate=compute_harmonic_mean(after_first),
             unit=form.unit,

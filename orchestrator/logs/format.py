@@ -121,7 +121,6 @@ class Promise(NamedTuple):
 
 
 def all_values(run: "Run") -> Mapping[str, Value]:
-    """Return a whole header as a run's configuration."""
     return run.header.values
 
 

@@ -99,7 +99,6 @@ class Header:
         return None if name in self._unsure else self._values.get(name)
 
     def number(self, name: str) -> int | None:
-        """Return a value if it is a whole number."""
         value = self.get(name)
         return value if type(value) is int else None
 

@@ -40,10 +40,14 @@ class _Pace(NamedTuple):
     step: Step
 
 
+_Jump = tuple[Step | Moment, Step | Moment, float, float]
+"""Two lines, and the nanoseconds between them by the clock and by the printed rates."""
+
+
 class Window:
     """The steps inside a window, or the last ones of a run; all of them are evidence.
 
-    ``lines`` to ``agreement`` are those of a ``TrainingLog``.
+    ``start`` to ``agreement`` are those of a ``TrainingLog``, once the window is judged.
 
     Args:
         ends: the first and the last iteration; None for the last ``tail`` steps of the format, or
@@ -54,6 +58,8 @@ class Window:
         self.ends = ends
         self.used = ends
         """The first and the last iteration that count."""
+        self.start: Moment | None = None
+        self.end: Moment | None = None
         self.lines: tuple[int, int] | None = None
         self.latency_s: float | None = None
         self.origin_ns: int | None = None
@@ -61,7 +67,6 @@ class Window:
         self.agreement = RATE_TOLERANCE
         self._form = form
         self._notes = notes
-        self._first, self._last = ends or (0, 0)
         self._steps: dict[int, Step] = {}
         """By iteration."""
         self._doubtful: set[int] = set()
@@ -71,7 +76,7 @@ class Window:
         """Take the next step, if it is inside."""
         if self.origin_ns is None:
             self.origin_ns = step.clock_ns
-        if self.ends and not self._first <= step.number <= self._last:
+        if self.ends and not self.ends[0] <= step.number <= self.ends[1]:
             return
         if step.stamp and step.clock_ns is None and self.ends:
             self._notes.add("MALFORMED", f"line {step.line}: there is no such date or time")
@@ -93,30 +98,56 @@ class Window:
         """
         if self._form.rule == "latency":
             self._judge_records(run, stride)
-        elif self.is_whole:
-            self.lines = self._steps[self._first].line, self._steps[self._last].line
-        paces = self._paces()
+        first, last = self._find_ends()
+        self.start, self.end = self._find_moment(first), self._find_moment(last)
+        if self._form.rule != "latency" and first and last:
+            self.lines = first.line, last.line
+        paces = self._list_paces()
         if not self._is_coarse():
             self._judge_clock([pace for pace in paces if pace.step.rate > 0], batch)
         if self.used and paces:
             self._judge_gap(paces)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return True if the log has both ends, or all records that a latency needs."""
+        if self._form.rule == "latency":
+            return self.lines is not None
+        return all(self._find_ends())
+
+    def _find_ends(self) -> tuple[Step | None, Step | None]:
+        """Return both ends; None for one that lacks, is doubtful, or has an impossible time."""
+        ends = [self._steps.get(number) for number in self.ends or ()]
+        first, last = [
+            step
+            if step
+            and step.number not in self._doubtful
+            and (step.clock_ns is not None or not step.stamp)
+            else None
+            for step in ends or (None, None)
+        ]
+        return first, last
+
+    def _find_moment(self, step: Step | None) -> Moment | None:
+        if step is None or step.clock_ns is None:
+            return None
+        return Moment(step.number, step.clock_ns - (self.origin_ns or 0), step.line)
 
     def _judge_records(self, run: "Run", stride: int) -> None:
         """Take the mean latency if records follow each other from one end to the other."""
         steps, tail = [*self._steps.values()], self._form.tail
         last = run.last.number if run.last else 0
         begin, end = (steps[0].number, steps[-1].number) if steps else (0, 0)
-        is_covered = len(steps) == tail
+        is_covered, needed = len(steps) == tail, f"its last {tail}"
         if self.ends:
-            is_covered = begin - stride < self._first and self._last < end + stride
-            is_covered = is_covered and bool(steps) and self._last <= last
+            (first, until), is_covered = self.ends, bool(steps)
+            is_covered = is_covered and begin - stride < first and until < end + stride
+            is_covered, needed = is_covered and until <= last, f"the window {first}-{until}"
         is_gapless = end - begin == (len(steps) - 1) * stride
         if not is_covered or not is_gapless or self._doubtful & self._steps.keys():
-            first = run.first and run.first.number
-            seen = f"the log has {run.steps} records, from {first} to {last}"
-            which = f"the window {self._first}-{self._last}" if self.ends else f"its last {tail}"
-            needed = f"needed {which}, one every {stride} iterations"
-            self._notes.add("WINDOW", f"{seen}; {needed}")
+            seen = f"the log has {run.steps} records, from {run.first and run.first.number}"
+            needed = f"needed {needed}, one every {stride} iterations"
+            self._notes.add("WINDOW", f"{seen} to {last}; {needed}")
             self._steps.clear()
             return
         self.used, self.lines = (begin, end), (steps[0].line, steps[-1].line)
@@ -124,8 +155,7 @@ class Window:
         mean_s = took_ns / (len(steps) * SECOND_NS)  # rounded only here
         self.latency_s = mean_s if isfinite(mean_s) else None
 
-    def _paces(self) -> list[_Pace]:
-        """Return all times that are known."""
+    def _list_paces(self) -> list[_Pace]:
         paces: list[_Pace] = []
         before = None
         for step in self._steps.values():
@@ -135,7 +165,7 @@ class Window:
                     took_ns = (step.clock_ns - before.clock_ns) / ahead
             elif step.latency_ns is not None:
                 took_ns = step.latency_ns
-            elif step.rate > 0 and not (self._form.averaged and step.number == self._first):
+            elif step.rate > 0 and (before or not self._form.averaged):
                 took_ns = 1 / step.rate
             if isfinite(took_ns):
                 paces.append(_Pace(took_ns, ahead, before or step, step))
@@ -145,17 +175,15 @@ class Window:
     def _judge_gap(self, paces: Sequence[_Pace]) -> None:
         """Note the longest iteration if it took more than 5 times the median."""
         usual_ns = median([pace.took_ns for pace in paces])
-        longest = max(paces, key=lambda pace: (pace.took_ns, pace.step.number))
-        if not 0 < _GAP_TIMES * usual_ns < longest.took_ns:
+        took_ns, _, _, step = max(paces, key=lambda pace: (pace.took_ns, pace.step.number))
+        if not 0 < _GAP_TIMES * usual_ns < took_ns:
             return
-        step, usual = longest.step, f"{usual_ns / SECOND_NS:.3f} s"
-        took = f"{longest.took_ns / SECOND_NS:.3f} s"
-        where = f"{step.where}, inside the window,"
+        seen = (
+            f"took {took_ns / SECOND_NS:.3f} s; the median step takes {usual_ns / SECOND_NS:.3f} s"
+        )
         if usual_ns < 1:  # neither clock nor latency: these are one over the rates
-            seen = f"{where} has the rate {step.rate:g}; the median is {1 / usual_ns:g}"
-        else:
-            seen = f"{where} took {took}; the median step takes {usual}"
-        self._notes.add("GAP", seen)
+            seen = f"has the rate {step.rate:g}; the median is {1 / usual_ns:g}"
+        self._notes.add("GAP", f"{step.where}, inside the window, {seen}")
 
     def _is_coarse(self) -> bool:
         """Return True, and note it, if the time of an end has no fractions of a second.
@@ -163,17 +191,15 @@ class Window:
         Both ends are whole seconds by chance once in 10 ** 12 windows. One end is not suspicious
         if it is printed with as many decimals as the other.
         """
-        start, end = self.moments
-        if not (start and end) or end.clock_ns <= start.clock_ns:
+        if not (self.start and self.end) or self.end.clock_ns <= self.start.clock_ns:
             return False
-        whole = [
-            it for it in (start, end) if (it.clock_ns + (self.origin_ns or 0)) % SECOND_NS == 0
-        ]
-        decimals = [len(self._steps[it.iteration].stamp.partition(b".")[2]) for it in (start, end)]
+        ends = [self._steps[moment.iteration] for moment in (self.start, self.end)]
+        whole = [step for step in ends if (step.clock_ns or 0) % SECOND_NS == 0]
+        decimals = [len(step.stamp.partition(b".")[2]) for step in ends]
         if not whole or (len(whole) < 2 and max(decimals) - min(decimals) < _FEWER):
             return False
         seen = f"line {whole[0].line}: the clock shows whole seconds"
-        lasted = f"the {(end.clock_ns - start.clock_ns) / SECOND_NS:g} s between the ends"
+        lasted = f"the {(self.end.clock_ns - self.start.clock_ns) / SECOND_NS:g} s between the ends"
         self._notes.add("COARSE-CLOCK", f"{seen}; {lasted} of the window are good to 1 s")
         return True
 
@@ -192,24 +218,28 @@ class Window:
         self.samples = usual / SECOND_NS
         if not self.is_whole:
             return
-        agreed, (start, end) = self._form.agreement, self.moments
+        agreed, start, end = self._form.agreement, self.start, self.end
         is_sampled = not self._form.averaged and any(pace.ahead > 1 for pace in paces)
         took_ns = end.clock_ns - start.clock_ns if start and end else 0
         if took_ns > 0 and not is_sampled:
             self.agreement = agreed.window + agreed.window_late_ns / took_ns
-        has_jumped = self._note_jumps(paces, usual, _SAMPLED if is_sampled else agreed)
+        jumps = self._find_jumps(paces, usual, _SAMPLED if is_sampled else agreed)
         rate = compute_harmonic_mean(self.rates[1:])
-        if has_jumped or not (batch and rate and start and end):
-            return
-        expected_ns = batch * (self._last - self._first) / rate * SECOND_NS
-        if is_sampled:
-            expected_ns = took_ns * (batch / self.samples)
-        least_ns = agreed.window * expected_ns + agreed.window_late_ns
-        if least_ns < abs(took_ns - expected_ns) <= RATE_TOLERANCE * expected_ns:
-            self._note_jump(start, end, took_ns, expected_ns)
+        if not jumps and batch and rate and start and end:
+            expected_ns = batch * (end.iteration - start.iteration) / rate * SECOND_NS
+            if is_sampled:
+                expected_ns = took_ns * (batch / self.samples)
+            least_ns = agreed.window * expected_ns + agreed.window_late_ns
+            if least_ns < abs(took_ns - expected_ns) <= RATE_TOLERANCE * expected_ns:
+                jumps = [(start, end, took_ns, expected_ns)]
+        for before, after, by_clock_ns, by_rates_ns in jumps:
+            seen = f"lines {before.line} and {after.line}: {by_clock_ns / SECOND_NS:.3f} s"
+            seen = f"{seen} by the clock, {by_rates_ns / SECOND_NS:.3f} s by the printed rate"
+            self._notes.add("CLOCK-JUMP", seen)
 
-    def _note_jumps(self, paces: Sequence[_Pace], usual: float, limit: Agreement) -> bool:
-        """Note single steps that took too short or too long; return True if there are any."""
+    def _find_jumps(
+        self, paces: Sequence[_Pace], usual: float, limit: Agreement
+    ) -> Sequence[_Jump]:
         digit = (self._form.digits or (0.0, 0.0))[0]
         expected_ns = [usual / pace.step.rate * pace.ahead for pace in paces]
         off_ns = [0.0]  # before the first step; 0 within the limit
@@ -218,47 +248,14 @@ class Window:
             most = (limit.step + digit / pace.step.rate / 2) * expected + limit.late_ns
             off_ns.append(off if abs(off) > most else 0.0)
         off_ns.append(0.0)
-        has_jumped = False
-        for at, (pace, expected) in enumerate(zip(paces, expected_ns, strict=True)):
-            before, off, after = off_ns[at : at + 3]
-            # A neighbor that is off by as much the other way: a line was printed late.
-            is_made_up_for = min(abs(off + before), abs(off + after)) < 0.2 * abs(off)
-            if off and not is_made_up_for:
-                has_jumped = True
-                self._note_jump(pace.before, pace.step, pace.took_ns * pace.ahead, expected)
-        return has_jumped
-
-    def _note_jump(
-        self, before: Step | Moment, step: Step | Moment, took_ns: float, expected_ns: float
-    ) -> None:
-        took, expected = f"{took_ns / SECOND_NS:.3f} s", f"{expected_ns / SECOND_NS:.3f} s"
-        seen = f"lines {before.line} and {step.line}: {took} by the clock"
-        self._notes.add("CLOCK-JUMP", f"{seen}, {expected} by the printed rate")
-
-    def _find_end(self, number: int) -> Step | None:
-        """Return an end of the window; None if it lacks, is doubtful, or has an impossible time."""
-        step = self._steps.get(number)
-        if self.ends is None or step is None or number in self._doubtful:
-            return None
-        return None if step.stamp and step.clock_ns is None else step
-
-    @property
-    def is_whole(self) -> bool:
-        """Return True if the log has both ends, or all records that a latency needs."""
-        if self._form.rule == "latency":
-            return self.lines is not None
-        return bool(self._find_end(self._first) and self._find_end(self._last))
-
-    @property
-    def moments(self) -> tuple[Moment | None, Moment | None]:
-        """Return the times of the first and last iteration, from the run's first step on."""
-        return self._find_moment(self._first), self._find_moment(self._last)
-
-    def _find_moment(self, number: int) -> Moment | None:
-        step = self._find_end(number)
-        if step is None or step.clock_ns is None:
-            return None
-        return Moment(number, step.clock_ns - (self.origin_ns or 0), step.line)
+        # Beside a step that is off by as much the other way a line was printed late.
+        return [
+            (pace.before, pace.step, pace.took_ns * pace.ahead, expected)
+            for pace, expected, before, off, after in zip(
+                paces, expected_ns, off_ns, off_ns[1:], off_ns[2:], strict=False
+            )
+            if off and min(abs(off + before), abs(off + after)) >= 0.2 * abs(off)
+        ]
 
     @property
     def rates(self) -> list[float]:

@@ -5,5 +5,5 @@
 badly. ``medians`` makes the result of a case (median, interval, outliers, speedup) and judges the
 canary; ``settling`` decides when a case needs no further trial; ``node_speeds`` finds slow nodes.
 ``names`` reads DLPerf's names of logs, ``published`` and ``hardware`` find comparable published
-results, ``case_facts`` adds facts of the workload.
+results; ``published`` adds facts of the workload, too.
 """

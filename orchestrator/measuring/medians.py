@@ -82,7 +82,6 @@ def find_outliers(values: Sequence[float]) -> dict[int, float]:
 
 
 def summary(values: Sequence[float]) -> Statistics:
-    """Return the statistics of at least one value."""
     median, low, high = statistics.median(values), min(values), max(values)
     return Statistics(
         n=len(values),

@@ -23,6 +23,8 @@ class DraftNode:
 
     Args:
         user: None where nothing says it, as port, identity and jump.
+        agent: whether ssh-agent signs.
+        known_hosts: the file of trusted host keys, where it is not the usual one.
         claimed_gpus: what a list says that it has.
         jump: ``[user@]host[:port]`` through which it is reached.
         ignored: settings of the list that no inventory can hold.
@@ -36,6 +38,8 @@ class DraftNode:
     identity: str | None = None
     claimed_gpus: int | None = None
     jump: str | None = None
+    agent: bool = False
+    known_hosts: str | None = None
     ignored: tuple[str, ...] = ()
     is_here: bool = False
     found: Discovered | None = None
@@ -59,42 +63,32 @@ class Jobs:
     down: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """Everything that the inventory is written from.
+def text(
+    name: str,
+    command: str,
+    nodes: Sequence[DraftNode],
+    jobs: Jobs | None = None,
+    left_out: Sequence[str] = (),
+) -> str:
+    """Return an inventory that ``check`` accepts; comments name what needs a look.
 
     Args:
         command: the command line that asked, for the first comment.
-        agent: whether ssh-agent signs.
-        known_hosts: the file of trusted host keys, where it is not the usual one.
         jobs: None where nodes are reached by SSH.
         left_out: why hosts of a list are not among the nodes.
     """
-
-    name: str
-    command: str
-    nodes: tuple[DraftNode, ...]
-    agent: bool = False
-    known_hosts: str | None = None
-    jobs: Jobs | None = None
-    left_out: tuple[str, ...] = ()
-
-
-def text(draft: Draft) -> str:
-    """Return an inventory that ``check`` accepts; comments name what needs a look."""
-    jobs = draft.jobs
-    has_docker = any(it.found and (it.found.docker or it.found.sudo) for it in draft.nodes)
+    has_docker = any(it.found and (it.found.docker or it.found.sudo) for it in nodes)
     runtime = "docker" if has_docker else "process"  # of all nodes: containers where any has Docker
     if jobs and jobs.has_pyxis:
         runtime = "pyxis"
-    settings = [_settings(node, draft, runtime) for node in draft.nodes]
-    answered = [said for said, node in zip(settings, draft.nodes, strict=True) if node.found]
+    settings = [_settings(node, jobs, runtime) for node in nodes]
+    answered = [said for said, node in zip(settings, nodes, strict=True) if node.found]
     common = _common(answered) or _common(settings)
     lines = [
-        f"# Written by: {draft.command}",
+        f"# Written by: {command}",
         "# What is declared here is what provision demands; correct it where a node was not well.",
-        *(f"# {words.printable(note)}" for note in _notes(draft, runtime)),
-        f"name: {draft.name}",
+        *(f"# {words.printable(note)}" for note in (*left_out, *_notes(nodes, jobs, runtime))),
+        f"name: {name}",
     ]
     if jobs:
         account = f", account: {scalar(jobs.account)}" if jobs.account else ""
@@ -115,7 +109,7 @@ def text(draft: Draft) -> str:
         lines.append("images: [reference-rn50] # what provision prepares: those of your playbooks")
     if not jobs:
         lines.append("nodes: # in rank order")
-        for node, own in zip(draft.nodes, settings, strict=True):
+        for node, own in zip(nodes, settings, strict=True):
             differs = {key: value for key, value in own.items() if common.get(key) != value}
             more = "".join(f", {key}: {value}" for key, value in differs.items())
             lines.append(
@@ -134,16 +128,16 @@ def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
     }
 
 
-def _settings(node: DraftNode, draft: Draft, runtime: str) -> dict[str, str]:
+def _settings(node: DraftNode, jobs: Jobs | None, runtime: str) -> dict[str, str]:
     """Return the settings of a node, as YAML by key."""
     found, said = node.found, dict[str, str]()
     if node.is_here:
         said["transport"] = "local"
-    elif not draft.jobs:
+    elif not jobs:
         said |= {"user": scalar(str(node.user)), "port": str(node.port)}
-        more = {"identity": node.identity, "known_hosts": draft.known_hosts, "jump": node.jump}
+        more = {"identity": node.identity, "known_hosts": node.known_hosts, "jump": node.jump}
         said |= {key: scalar(value) for key, value in more.items() if value}
-        said |= {"agent": "true"} if draft.agent else {}
+        said |= {"agent": "true"} if node.agent else {}
     claimed = {"gpus": f"{{count: {node.claimed_gpus}}}"} if node.claimed_gpus else {}
     if found is None:
         return said | claimed
@@ -155,7 +149,7 @@ def _settings(node: DraftNode, draft: Draft, runtime: str) -> dict[str, str]:
         is_one = len(models) == 1 and None not in models
         model = f", model: {scalar(str(*models))}" if is_one else ""
         said["gpus"] = f"{{count: {len(found.gpu.gpus)}{model}}}"
-    elif draft.jobs:
+    elif jobs:
         said |= claimed
     said |= _fabric(found)
     # The interface with the address that was reached, else that of the default route.
@@ -171,7 +165,6 @@ def _settings(node: DraftNode, draft: Draft, runtime: str) -> dict[str, str]:
 
 
 def _fabric(found: Discovered) -> dict[str, str]:
-    """Return the settings of a node's adapters, as YAML by key."""
     used, _ = adapters(found)
     if not used:
         return {}
@@ -217,27 +210,26 @@ def adapters(found: Discovered) -> tuple[tuple[HcaPort, ...], tuple[str, ...]]:
     return tuple(sorted(first.values(), key=lambda port: (len(port.name), port.name))), tuple(out)
 
 
-def _notes(draft: Draft, runtime: str) -> Iterator[str]:
+def _notes(nodes: Sequence[DraftNode], jobs: Jobs | None, runtime: str) -> Iterator[str]:
     """Yield the comments, each a line that may have characters of any kind."""
-    if draft.jobs:
-        yield f"{draft.nodes[0].name} was asked, and stands for all nodes of the partition."
-        if draft.jobs.down:
-            yield f"Not counted in `nodes`: {draft.jobs.down}"
-    yield from draft.left_out
-    for node in draft.nodes:
+    if jobs:
+        yield f"{nodes[0].name} was asked, and stands for all nodes of the partition."
+        if jobs.down:
+            yield f"Not counted in `nodes`: {jobs.down}"
+    for node in nodes:
         notes = [f"not taken from the list: {_line(setting)}" for setting in node.ignored]
         if node.found is None:
             notes.append(f"was not asked: {_line(node.why)}")
         else:
-            notes += _of_node(node, node.found, draft, runtime)
+            notes += _of_node(node, node.found, jobs, runtime)
         yield from (f"{node.name}: {note}" for note in notes)
 
 
-def _of_node(node: DraftNode, found: Discovered, draft: Draft, runtime: str) -> Iterator[str]:
+def _of_node(node: DraftNode, found: Discovered, jobs: Jobs | None, runtime: str) -> Iterator[str]:
     if found.docker is None and not found.sudo and runtime != "pyxis":
         why = _line(found.why_no_docker)
         yield f"no Docker ({why}): mend it and ask again, or write `runtime: process` for all nodes"
-    if found.gpu is None and node.claimed_gpus and draft.jobs:
+    if found.gpu is None and node.claimed_gpus and jobs:
         yield (
             f"Slurm gives {node.claimed_gpus} GPUs, and nvidia-smi names none: see whether the"
             " driver runs there; without GPUs remove `gpus`"
@@ -246,7 +238,7 @@ def _of_node(node: DraftNode, found: Discovered, draft: Draft, runtime: str) -> 
         yield "nvidia-smi names no GPU; playbooks need `device: cpu` there"
     elif len({gpu.model for gpu in found.gpu.gpus}) > 1:
         yield "GPUs of several models; choose by gpus: {use: [...]}"
-    if found.slurm and not draft.jobs:
+    if found.slurm and not jobs:
         yield f"{_line(found.slurm)} is there; where it gives the nodes, write `scheduler: slurm`"
     yield from (f"adapter left out: {reason}" for reason in adapters(found)[1])
 

@@ -15,7 +15,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import Finding
-from orchestrator.probes import first_look
+from orchestrator.probes.data import LIMIT_S
 
 MOST_LABEL_BYTES = 64 << 20
 State = Literal["there", "ready", "refused"]
@@ -70,7 +70,7 @@ def planned(fleet: Fleet, request: DataRequest, name: str, given: bytes | None) 
     for place, state in probing.data_states(fleet.transports[name], looked_at).items():
         if state == "hung":
             raise errors.UnfitError(
-                f"{looked_at[place]}: no answer in {first_look.LIMIT_S} s",
+                f"{looked_at[place]}: no answer in {LIMIT_S} s",
                 code="MOUNT-HUNG",
                 node=name,
                 fix="remount the file system; its server may be gone",

@@ -7,16 +7,14 @@ from orchestrator import errors
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.node import Node
 from orchestrator.model.plan import Mount
-from orchestrator.probes import Probe, first_look, gpu, infiniband, number, read_values, sections
+from orchestrator.probes import Probe, data, gpu, infiniband, number, read_values, sections
 from orchestrator.probes.node import (
     ADAPTERS,
-    DATA,
     DRIVER,
     GPU,
     IBSTAT,
     OFED,
     VERBS,
-    data_states,
     listing,
 )
 from orchestrator.probes.sections import Answers, Section
@@ -49,16 +47,14 @@ def questions(node: Node, mounts: Sequence[Mount] = ()) -> tuple[Section, ...]:
         selected.append(DRIVER)
     if node.hcas:
         selected += ADAPTERS
-    selected += (
-        first_look.section(mount.target.rpartition("/")[2], mount.target) for mount in mounts
-    )
+    selected += (data.section(mount.target.rpartition("/")[2], mount.target) for mount in mounts)
     return tuple(selected)
 
 
 def data_mounts(node: Node, names: Collection[str]) -> tuple[Mount, ...]:
     """Return these of the node's data sets as mounts of a container."""
     return tuple(
-        Mount(path, f"/mnt/{DATA}{name}", read_only=True)
+        Mount(path, f"/mnt/{data.PREFIX}{name}", read_only=True)
         for name, path in node.data.items()
         if name in names
     )
@@ -79,5 +75,5 @@ def _facts(answers: Answers) -> ContainerFacts:
         devices=tuple(filter(None, limits.get("device", ()))),
         memlock_kib=number(limits, "memlock"),
         shm_mib=(number(limits, "shm_kib") or 0) // 1024,
-        data=data_states(outputs),
+        data=data.states(outputs),
     )

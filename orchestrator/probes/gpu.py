@@ -104,7 +104,6 @@ class _Element:
         return None
 
     def number(self, needed: re.Pattern[str], *paths: str) -> int | None:
-        """Return the captured text as a whole number."""
         text = self.text(needed, *paths)
         return None if text is None else int(text)
 
@@ -114,7 +113,6 @@ class _Element:
         return None if text is None else text in ("Enabled", "Yes")
 
     def keep_problem(self, message: str) -> None:
-        """Keep a problem with this element."""
         self.problems.append(Problem("UNREADABLE", f"nvidia-smi -q -x, {self.where}: {message}"))
 
 

@@ -135,7 +135,6 @@ def ofed_version(text: str) -> str | None:
 
 
 def gids_argv(root: str = "/sys/class/infiniband") -> tuple[str, ...]:
-    """Return the command that lists the GIDs of all adapters."""
     return ("sh", "-c", GIDS_SCRIPT, "sh", root)
 
 

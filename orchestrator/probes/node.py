@@ -1,6 +1,6 @@
 """Everything that is asked of a node in one round trip, as far as its inventory declares it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -8,11 +8,11 @@ from orchestrator import errors
 from orchestrator.model.facts import DriverFacts, InfinibandFacts, NodeAnswer, Silent
 from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
-from orchestrator.model.site import DataState, GpuSummary, NodeFacts, Topology
+from orchestrator.model.site import GpuSummary, NodeFacts, Topology
 from orchestrator.probes import (
     Probe,
+    data,
     docker,
-    first_look,
     gpu,
     health,
     host,
@@ -26,7 +26,6 @@ Listing = TypeVar("Listing", bound=DriverFacts | Topology | InfinibandFacts)
 HOST, GPU, TOPOLOGY, IBSTAT, VERBS, OFED = "host", "gpu", "topology", "ibstat", "verbs", "ofed"
 GIDS = "gids"
 HEALTH = "health"
-DATA = "data."
 NVLINKS, NVLINK_ERRORS = "nvlink", "nvlink.errors"
 DRIVER = Section(GPU, ("nvidia-smi", "-q", "-x"), limit_s=20)
 LINKS = Section(TOPOLOGY, ("nvidia-smi", "topo", "-m"), limit_s=20)
@@ -42,7 +41,6 @@ ADAPTERS = (
 
 
 def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
-    """Return all questions to one node as one command."""
     return sections.probe("facts", questions, read_answers, nonce=nonce)
 
 
@@ -69,7 +67,7 @@ def questions(
     if node.has_engine:
         selected += docker.sections(sudo=node.sudo)
     for name, path in sorted(node.data.items()):
-        selected.append(first_look.section(f"{DATA}{name}", path, contained=contained))
+        selected.append(data.section(f"{data.PREFIX}{name}", path, contained=contained))
     return tuple(selected)
 
 
@@ -96,15 +94,6 @@ def facts(answer: NodeAnswer) -> NodeFacts:
         docker=None if isinstance(answer.docker, Silent) else answer.docker,
         data=answer.data,
     )
-
-
-def data_states(outputs: Mapping[str, Output]) -> dict[str, DataState]:
-    """Return what lies at the paths of data sets, by their names."""
-    return {
-        name[len(DATA) :]: first_look.state(output)
-        for name, output in outputs.items()
-        if name.startswith(DATA)
-    }
 
 
 def listing(output: Output | None, parse: Callable[[str], Listing]) -> Listing | Silent | None:
@@ -148,6 +137,6 @@ def read_answers(answers: sections.Answers) -> NodeAnswer:
         health=sections.read(outputs.get(HEALTH), health.parse),
         nvlinks=sections.read(outputs.get(NVLINKS), topology.nvlinks),
         nvlink_errors=sections.read(outputs.get(NVLINK_ERRORS), topology.nvlink_errors),
-        data=data_states(outputs),
+        data=data.states(outputs),
         gids=sections.read(outputs.get(GIDS), infiniband.parse_gids),
     )

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from orchestrator import words
+from orchestrator import errors, words
 
 # `tmpfs 1048576 1048576 0 100% /var/tmp`; where inodes are made as needed `- 0 0 0 - /data`.
 _DF = re.compile(r" (\d+) +\d+% +(/.*)$")
@@ -32,26 +31,13 @@ done
 """
 
 
-@dataclass(frozen=True, slots=True)
-class NoRoom:
-    """A folder without room for what an attempt writes at its beginning, in an error's words.
-
-    Args:
-        code: DISK-FULL, or WRITE where the cause is another one than a lack of room.
-    """
-
-    code: str
-    cause: str
-    fix: str
-
-
 def argv(folder: str, *, in_container: bool) -> tuple[str, ...]:
     """Return the command that writes into the folder and, for plain processes, where they write."""
     return "sh", "-c", SCRIPT, "sh", "container" if in_container else "plain", folder
 
 
-def parse(text: str) -> Iterator[NoRoom]:
-    """Yield the folders without room in the command's output."""
+def parse(text: str, **where: str) -> Iterator[errors.UnfitError]:
+    """Yield DISK-FULL, or WRITE for another cause, for each folder in the command's output."""
     lines = iter(text.splitlines())
     for folder, disk, names, said in zip(lines, lines, lines, lines, strict=False):
         kib, inodes, why = _DF.search(disk), _DF.search(names), said.rpartition(": ")[2]
@@ -65,7 +51,7 @@ def parse(text: str) -> Iterator[NoRoom]:
                 f"remove files{more}: `du -xah {mount} | sort -h | tail` shows the largest,"
                 " `dlperf-orch clean` removes those of finished sweeps; then run the same command"
             )
-            yield NoRoom("DISK-FULL", cause, fix)
+            yield errors.UnfitError(cause, code="DISK-FULL", fix=fix, **where)
         else:
             fix = f"mend the file system at {mount} (see `dmesg`), then run the same command"
-            yield NoRoom("WRITE", cause, fix)
+            yield errors.UnfitError(cause, code="WRITE", fix=fix, **where)

@@ -148,7 +148,6 @@ def nvlink_errors(text: str) -> Mapping[tuple[int, int], Mapping[str, int]]:
 
 
 def _links(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield GPU, link and the words behind them, of every line about a link."""
     gpu = None
     for line in filter(None, map(_NVLINK.match, text.splitlines())):
         gpu = int(line["gpu"]) if line["gpu"] else gpu

@@ -20,9 +20,7 @@ _ENTRY = re.compile(r"nodes\[(\d+)\]")
 ELSEWHERE = "/var/tmp"  # where attempts would lie
 
 
-def hosts(
-    name: str, nodes: Sequence[DraftNode], *, agent: bool, known_hosts: str | None
-) -> list[Answer[Discovered]]:
+def hosts(name: str, nodes: Sequence[DraftNode]) -> list[Answer[Discovered]]:
     """Return the answer of each host, or the error in its place.
 
     Args:
@@ -35,7 +33,7 @@ def hosts(
         for node in nodes
     }
     limit_s = sections.timeout_s(discovery.questions(ELSEWHERE))
-    with Fleet.of(_build_cluster(name, nodes, agent, known_hosts)) as fleet:
+    with Fleet.of(_build_cluster(name, nodes)) as fleet:
         done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
     return [probing.parse_answer(probes[answer.node], answer) for answer in done]
 
@@ -51,9 +49,7 @@ def of_partition(partition: Partition, account: str | None) -> Discovered:
     return probing.parse_output(probe, done, partition.name)
 
 
-def _build_cluster(
-    name: str, nodes: Sequence[DraftNode], agent: bool, known_hosts: str | None
-) -> Cluster:
+def _build_cluster(name: str, nodes: Sequence[DraftNode]) -> Cluster:
     """Return an inventory with the least that reaching the nodes needs.
 
     Raises:
@@ -66,8 +62,8 @@ def _build_cluster(
     entries = []
     for node in nodes:
         entry: dict[str, object] = {"name": node.name, "address": node.address}
-        login = {"user": node.user, "port": node.port, "identity": node.identity, "agent": agent}
-        login |= {"known_hosts": known_hosts, "jump": node.jump}
+        login = {"user": node.user, "port": node.port, "identity": node.identity}
+        login |= {"agent": node.agent, "known_hosts": node.known_hosts, "jump": node.jump}
         entry |= {} if node.is_here else {key: value for key, value in login.items() if value}
         entries.append({**entry, "transport": "local" if node.is_here else "ssh"})
     document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}

@@ -77,7 +77,6 @@ class _Writer:
     path: tuple[str, ...] = ()
 
     def block(self, block: tree.Block) -> Child:
-        """Write a block."""
         match block:
             case tree.Section():
                 return self._section(block)

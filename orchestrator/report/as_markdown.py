@@ -15,7 +15,6 @@ _ODD = re.compile(r"[^A-Za-z0-9 _.,:#?/+=()\u4e00-\u9fff-]")
 
 
 def markdown(report: Report, language: Language = "en") -> str:
-    """Write report.md."""
     page = Page(report, language)
     return "\n\n".join(_block(page, sections.document(page, None), 1)) + "\n"
 

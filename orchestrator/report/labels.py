@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from orchestrator.model.case import AXES, Case
+from orchestrator.model.case import AXES, NAMED_BY, Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Interval, Result
 from orchestrator.report.page import Page
@@ -40,16 +40,10 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
 def settings(cases: Sequence[Case], case: Case) -> str:
     """Name the settings in which cases differ, such as ``AMP(BS=128)``."""
     others = [other.document() for other in cases]
-    own = case.document()
-    names = (
-        "device",
-        *(axis.name for axis in AXES),
-        *(f"params.{name}" for name, _ in case.params),
-    )
     differing = [
-        f"{name.removeprefix('params.')}={own[name]}"
-        for name in names
-        if any(other.get(name) != own[name] for other in others)
+        f"{name.removeprefix('params.')}={value}"
+        for name, value in case.document().items()
+        if name not in NAMED_BY and any(other.get(name) != value for other in others)
     ]
     return f"{case.precision.upper()}({', '.join((f'BS={case.micro_batch_size}', *differing))})"
 
@@ -83,7 +77,6 @@ def interval_words(interval: Interval | None, language: Language = "en") -> str:
 
 
 def fixed(value: float | None, decimals: int) -> str:
-    """Write a number with so many decimals."""
     return NONE if value is None else f"{value:.{decimals}f}"
 
 
@@ -102,7 +95,6 @@ def short(value: float | None, decimals: int) -> str:
 
 
 def share(value: float | None) -> str:
-    """Write a share in percent."""
     return NONE if value is None else f"{value:.1%}"
 
 

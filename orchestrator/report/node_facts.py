@@ -32,7 +32,6 @@ def rows(facts: NodeFacts) -> dict[str, str]:
 
 
 def topologies(site: Site) -> dict[str, str]:
-    """Return by node name how its GPUs and HCAs are connected, in the driver's form."""
     return {
         name: matrix(facts.topology.links, facts.topology.cpu_affinity)
         for name, facts in site.nodes.items()

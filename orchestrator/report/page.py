@@ -11,13 +11,10 @@ from orchestrator.report import phrases
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One report in one language."""
-
     report: Report
     language: phrases.Language
 
     def text(self, english: str, chinese: str) -> str:
-        """Return the text in the language of the page."""
         return english if self.language == "en" else chinese
 
     def word(self, word: str) -> str:
@@ -41,7 +38,6 @@ class Page:
         return self.text("GPUs", " GPU 数") if self.has_gpus else self.text("processes", "进程数")
 
     def listed(self, parts: Iterable[str]) -> str:
-        """Join names as this language does."""
         return self.text(", ", "，").join(parts)
 
     def with_colons(self, *parts: str) -> str:
@@ -59,5 +55,5 @@ class Page:
         )
 
     def heads(self, *keys: str) -> tuple[str, ...]:
-        """Return heads of columns."""
-        return tuple(self.text(*phrases.HEADS[key]).format(gpus=self.gpus) for key in keys)
+        heads = (phrases.HEADS.get(key) or (key, phrases.WORDS[key]) for key in keys)
+        return tuple(self.text(*head).format(gpus=self.gpus) for head in heads)

@@ -15,61 +15,41 @@ WORDS: Mapping[str, str] = {
     **{"start": "开始", "middle": "中间", "end": "结束"},
     **{"clock": "时钟", "rates": "打印速率", "arithmetic": "速率算术平均"},
     **{"reported": "程序报告", "latency": "延迟"},
+    **{"case": "用例", "ranks": "总卡数", "speedup": "加速比", "efficiency": "效率"},
+    **{"trials": "试验次数", "spread": "离散度", "transport": "传输方式", "published": "公布值"},
+    **{"difference": "差异", "marks": "标记", "precision": "精度", "trial": "试验"},
+    **{"state": "状态", "log": "日志", "sha256": "sha256", "measured": "实测值"},
+    **{"nodes": "节点", "source": "来源", "node": "节点", "code": "代码"},
+    **{"severity": "级别", "seen": "所见", "expected": "应为", "moments": "采样数"},
+    **{"steal": "被虚拟机管理程序占用", "load": "负载"},
 }
-"""Facts of nodes, states of trials, moments of a sweep and rules, which English pages have as they
-are.
+"""Facts of nodes, states of trials, moments of a sweep, rules and heads, which English pages have
+as they are.
 """
 
 HEADS: Mapping[str, tuple[str, str]] = {
-    "case": ("case", "用例"),
     "placement": ("nodes x {gpus}", "节点数 x{gpus}"),
     "batch": ("batch size", "批大小"),
-    "ranks": ("ranks", "总卡数"),
-    "speedup": ("speedup", "加速比"),
-    "efficiency": ("efficiency", "效率"),
-    "trials": ("trials", "试验次数"),
-    "spread": ("spread", "离散度"),
     "interval": ("interval (coverage)", "区间（覆盖率）"),
-    "transport": ("transport", "传输方式"),
-    "published": ("published", "公布值"),
-    "difference": ("difference", "差异"),
-    "marks": ("marks", "标记"),
-    "precision": ("precision", "精度"),
-    "trial": ("trial", "试验"),
-    "state": ("state", "状态"),
     "reasons": ("problems and marks", "问题与标记"),
-    "log": ("log", "日志"),
-    "sha256": ("sha256", "sha256"),
-    "latency": ("latency", "延迟"),
     "memory": ("peak memory", "显存峰值"),
     "tflops": ("TFLOP/s per GPU", "单卡 TFLOP/s"),
     "of_peak": ("of peak", "峰值占比"),
-    "measured": ("measured", "实测值"),
     "measured_s": ("measured for, s", "测量时长，秒"),
-    "nodes": ("nodes", "节点"),
-    "source": ("source", "来源"),
     "rule": ("measured by", "测量方式"),
     "mean_rate": ("mean of printed", "打印速率均值"),
-    "node": ("node", "节点"),
     "speed": ("speed over the median node", "相对于中位节点的速度"),
-    "code": ("code", "代码"),
-    "severity": ("severity", "级别"),
-    "seen": ("seen", "所见"),
-    "expected": ("expected", "应为"),
     "fix": ("what to do", "处理办法"),
-    "moments": ("moments", "采样数"),
     "sm_clock": ("SM clock, MHz", "SM 时钟，MHz"),
     "memory_clock": ("memory clock, MHz", "显存时钟，MHz"),
     "power": ("power, W", "功率，W"),
     "temperature": ("temperature, °C", "温度，°C"),
     "utilisation": ("utilisation, %", "利用率，%"),
     "others": ("CPUs used by others", "其他进程占用的 CPU 数"),
-    "steal": ("steal", "被虚拟机管理程序占用"),
-    "load": ("load", "负载"),
     "limits": ("limits seen", "出现过的限制"),
     "energy": ("J per sample", "每样本能耗，J"),
 }
-"""Heads of columns by key; ``{gpus}`` is what the cases run on."""
+"""Other heads of columns by key; ``{gpus}`` is what the cases run on."""
 
 MEANINGS: Mapping[str, tuple[str, str]] = {
     "CASE-MISMATCH": ("the log is of another case", "日志与用例不符"),

@@ -67,14 +67,12 @@ def case_document(report: Report, result: Result) -> dict[str, object]:
         "trials_planned": report.planned(result),
         "trials_valid": found.n if found else 0,
         **_fields(result, "settled", "median"),
-        "mean": found.mean if found else None,
+        **_fields(found, "mean"),
         "min": found.low if found else None,
         "max": found.high if found else None,
-        "spread": found.spread if found else None,
-        "interval": found.interval if found else None,
-        "speedup": result.speedup,
-        "speedup_interval": result.speedup_interval,
-        **_fields(result, "efficiency", "latency_s", "memory_mib", "peak_memory_mib"),
+        **_fields(found, "spread", "interval"),
+        **_fields(result, "speedup", "speedup_interval", "efficiency"),
+        **_fields(result, "latency_s", "memory_mib", "peak_memory_mib"),
         "tflops_per_gpu": report.tflops_per_gpu(result),
         "energy_per_sample_j": result.energy_per_sample,
         "energy_source": result.energy_source,
@@ -153,16 +151,14 @@ def _watched(watched: Watched) -> dict[str, object]:
 
 
 def _trial(trial: Measurement) -> dict[str, object]:
-    evidence, energy = trial.evidence, trial.energy
+    energy = trial.energy
     return {
         **_fields(trial, "trial", "repeat", "attempt", "state", "throughput"),
         "rate_mean": trial.rate,
         **_fields(trial, "measured_s", "latency_s", "memory_mib"),
         "transport": _transport(trial.transport),
         **_fields(trial, "nodes", "beside", "problems", "marks"),
-        "log": evidence.log if evidence else None,
-        "lines": evidence.lines if evidence else None,
-        "sha256": evidence.sha256 if evidence else None,
+        **_fields(trial.evidence, "log", "lines", "sha256"),
         **_fields(trial, "rule", "window", "provenance"),
         "machines": [_machine(state) for state in trial.machines],
         "energy_j": energy.joules if energy else None,
@@ -185,7 +181,7 @@ def _lone(lone: LoneLog) -> dict[str, object]:
         "throughput": lone.throughput,
         **_fields(log, "latency_s", "memory_mib"),
         "transport": _transport(log.fabric.label),
-        "rate": _fields(log.rate, "count", "mean", "median") if log.rate else None,
+        "rate": log.rate,
         "lines": log.evidence(log.rule),
         "sha256": log.sha256,
         "problems": lone.problems,
@@ -193,7 +189,8 @@ def _lone(lone: LoneLog) -> dict[str, object]:
 
 
 def _fields(value: object, *names: str) -> dict[str, object]:
-    return {name: getattr(value, name) for name in names}
+    """Return attributes by name; None for each where there is no value."""
+    return {name: None if value is None else getattr(value, name) for name in names}
 
 
 def _lone_cells(lone: LoneLog) -> dict[str, Cell | None]:

@@ -113,7 +113,6 @@ def every_trial(page: Page) -> Iterable[Named]:
 
 
 def trials(page: Page) -> Table:
-    """Build the table of every trial, whose number leads to its lines where there are any."""
     rows = [
         (
             case,
@@ -134,7 +133,6 @@ def trials(page: Page) -> Table:
 
 
 def evidence(page: Page) -> Table:
-    """Build the table of the logs that the numbers of trials rest on."""
     rows: list[Row] = [
         (
             case,
@@ -150,7 +148,6 @@ def evidence(page: Page) -> Table:
 
 
 def published(page: Page) -> Table:
-    """Build the table of every published result of the cases."""
     report = page.report
     rows = [
         (

@@ -41,15 +41,11 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with their values."""
-
     rows: Sequence[tuple[str, Words]]
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list."""
-
     items: Sequence[Words]
 
 
@@ -101,5 +97,4 @@ Block: TypeAlias = Paragraph | Facts | Items | Lines | Table | Figure | Section
 
 
 def text(span: Span | str) -> str:
-    """Return the words of a span."""
     return span if isinstance(span, str) else span.text

@@ -232,9 +232,8 @@ def _find_full_node(
     }
     for answer in campaign.scheduler.ask(asked, COMMAND_S) if asked else ():
         output = answer.value.stdout.decode(errors="replace") if answer.value else ""
-        for found in room.parse(output):
-            where = {"node": answer.node, "trial": attempt.trial}
-            return errors.UnfitError(found.cause, code=found.code, fix=found.fix, **where)
+        for error in room.parse(output, node=answer.node, trial=attempt.trial):
+            return error
     return None
 
 

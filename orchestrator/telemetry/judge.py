@@ -48,7 +48,6 @@ class Period:
         return self.last_s - self.first_s
 
     def holds(self, at_s: float) -> bool:
-        """Return True if a moment is in the period."""
         return self.first_s <= at_s <= self.last_s
 
 

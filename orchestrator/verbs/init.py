@@ -21,7 +21,7 @@ from orchestrator.inputs.host_lists import HostList
 from orchestrator.model.slurm import walltime
 from orchestrator.model.text import ip, is_name
 from orchestrator.planning import inventory_draft
-from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
+from orchestrator.planning.inventory_draft import DraftNode, Jobs
 from orchestrator.probes.discovery import Discovered
 from orchestrator.provisioning import discovered
 from orchestrator.schedulers import addresses, slurm_queue
@@ -89,7 +89,8 @@ def init(
     else:
         lists = tuple(_read_lists(hostfile, ansible, scontrol))
         listed, refused = _list_hosts(hosts or (), lists, nodes)
-        login = DraftNode("", "", user, port, identity or _choose_key(agent), jump=jump)
+        key = identity or _choose_key(agent)
+        login = DraftNode("", "", user, port, key, None, jump, agent, known_hosts)
         asked = tuple(_complete_login(one, login) for one in listed)
         voice.line(
             f"asking {words.count(len(asked), 'host')}: {nodeset.fold(one.name for one in listed)}"
@@ -97,7 +98,7 @@ def init(
         for setting in dict.fromkeys(setting for one in listed for setting in one.ignored):
             names = nodeset.fold(one.name for one in listed if setting in one.ignored)
             voice.line(f"{names}: not taken from the list: {words.printable(setting)}")
-        answers = discovered.hosts(name, asked, agent=agent, known_hosts=known_hosts)
+        answers = discovered.hosts(name, asked)
     asked = _use_hostnames(
         tuple(
             replace(node, found=answer.value, why=answer.error.cause if answer.error else "")
@@ -106,8 +107,7 @@ def init(
     )
     written_by = words.printable(quote_command())
     left_out = tuple(error.cause for error in refused)
-    draft = Draft(name, written_by, asked, agent, known_hosts, jobs, left_out)
-    text = inventory_draft.text(draft)
+    text = inventory_draft.text(name, written_by, asked, jobs, left_out)
     user_files.judged_cluster(yaml_reader.document(text, str(out or "inventory")))
     failures = [*refused, *folded(answer.error for answer in answers if answer.error)]
     if out is None:
@@ -209,6 +209,8 @@ def _complete_login(listed: DraftNode, login: DraftNode) -> DraftNode:
         port=listed.port or login.port or 22,
         identity=listed.identity or login.identity,
         jump=None if is_here else listed.jump or login.jump,
+        agent=login.agent,
+        known_hosts=login.known_hosts,
         is_here=is_here,
     )
 

@@ -120,14 +120,12 @@ class Workload:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all workloads, sorted."""
     installed = {entry.name for entry in entry_points(group=GROUP)}
     return tuple(sorted(_list_shipped() | installed))
 
 
 def _list_shipped() -> set[str]:
-    modules = {module.name for module in pkgutil.iter_modules(__path__)}
-    return {name for name in modules if not name.startswith("_")}
+    return {module.name for module in pkgutil.iter_modules(__path__)}
 
 
 def find(name: str) -> Workload | None:
@@ -181,7 +179,6 @@ def blame(error: BaseException) -> errors.LocalError | None:
 
 
 def module(name: str) -> str:
-    """Return the name of the module that holds a workload."""
     plug_ins = (entry.module for entry in entry_points(group=GROUP) if entry.name == name)
     return next(plug_ins, f"{__name__}.{name}")
 

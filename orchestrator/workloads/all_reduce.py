@@ -16,8 +16,6 @@ LARGE_MIB = 8192
 
 
 class Params(Noun):
-    """The parameters that a playbook may give this program."""
-
     size_mib: Count = 1024
     """The buffer that is reduced, in MiB of float32."""
 

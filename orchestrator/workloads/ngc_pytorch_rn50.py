@@ -26,8 +26,6 @@ LossScale = Annotated[
 
 
 class Params(Noun):
-    """The parameters that a playbook may give this program."""
-
     loss_scale: LossScale = "dynamic"
     """With AMP: dynamic, or a static loss scale such as 128."""
     data_backend: Literal["dali-cpu", "dali-gpu", "pytorch", "syntetic"] = "dali-cpu"

@@ -29,8 +29,6 @@ _LABELLED = re.compile(r"r50_b\d+_(?:fp32|fp16|amp)(?P<xla>-xla)?(?P<benchmark>-
 
 
 class Params(Noun):
-    """The parameters that a playbook may give this program."""
-
     mode: Literal["train", "training_benchmark"] = "train"
     """train as DLPerf measured, or training_benchmark as NVIDIA's training_perf.sh does."""
     xla: bool = False

@@ -11,14 +11,12 @@ from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
 from orchestrator.model.text import Count
-from orchestrator.workloads import _oneflow, oneflow_rn50
+from orchestrator.workloads import oneflow_rn50
 
 WIKI = "/datasets/bert/of_wiki_seq_len_128"
 
 
-class Params(_oneflow.Params):
-    """The parameters that a playbook may give this program."""
-
+class Params(oneflow_rn50.Shared):
     data_part_num: Count = 32
     """OFRecord files to read; upstream's sample has 1."""
 
@@ -26,14 +24,14 @@ class Params(_oneflow.Params):
 def command(case: Case, method: Method, placement: Placement) -> Command:
     """Return the command for BERT base with sequences of 128 tokens."""
     params = Params.model_validate(case.given)
-    old = _oneflow.is_old(case)
+    old = oneflow_rn50.is_old(case)
     return Command(
         agent=(),
         program=(
             *("python3", f"{placement.code}/LanguageModeling/BERT/run_pretraining.py"),
             f"--gpu_num_per_node={case.gpus_per_node}",
             f"--num_nodes={case.nodes}",
-            f"--node_ips={_oneflow.node_ips(placement)}",
+            f"--node_ips={oneflow_rn50.node_ips(placement)}",
             *(() if old else (f"--ctrl_port={placement.port}",)),
             "--learning_rate=1e-4",
             f"--batch_size_per_device={case.micro_batch_size}",
@@ -63,9 +61,9 @@ WORKLOAD = replace(
     last_iteration=lambda asked: asked - 1,  # it counts from 0
     command=command,
     data=lambda _: {"wiki_ofrecord": WIKI},
-    unsupported=partial(_oneflow.unsupported, base=0),
+    unsupported=partial(oneflow_rn50.find_unsupported, base=0),
     log_prefix="bert_base",
-    published=lambda case: _oneflow.published(case, "bert-base"),
+    published=lambda case: oneflow_rn50.name_published(case, "bert-base"),
     read=logs.reader(logs.ONEFLOW_BERT),
     progress=logs.progress(logs.ONEFLOW_BERT),
 )

@@ -14,7 +14,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
 from orchestrator.model.report import Layout
 from orchestrator.model.text import Count, Noun, Scalar
-from orchestrator.workloads import Published, Workload, _oneflow
+from orchestrator.workloads import Published, Workload, oneflow_rn50
 
 DATA = "/data/gpt"
 DATASET = f"{DATA}/gpt_sample_dataset_text_document"
@@ -32,8 +32,6 @@ PADDED_VOCABULARY = 51_200
 
 
 class Params(Noun):
-    """The parameters that a playbook may give this program."""
-
     num_layers: Count
     """Transformer layers."""
     hidden_size: Count
@@ -109,7 +107,7 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
             *("--pipeline-model-parallel-size", str(case.pipeline_parallel)),
             *("--num-gpus-per-node", str(case.gpus_per_node)),
             *("--num-nodes", str(case.nodes)),
-            *("--node-ips", _oneflow.node_ips(placement)),
+            *("--node-ips", oneflow_rn50.node_ips(placement)),
             *("--ctrl-port", str(placement.port)),
             *("--train-iters", str(method.iterations)),
             *("--dataset", DATASET, "--seq-length", str(params.seq_length)),
@@ -175,7 +173,7 @@ WORKLOAD = Workload(
     ipv6=False,
     port=lambda _: 50051,
     command=command,
-    env=_oneflow.environment,
+    env=oneflow_rn50.environment,
     data=lambda _: {"gpt": DATA},
     unsupported=unsupported,
     axes=frozenset({"accumulation_steps", "tensor_parallel", "pipeline_parallel"}),

@@ -16,8 +16,6 @@ from orchestrator.workloads.ngc_pytorch_rn50 import LossScale, amp_options
 
 
 class Params(Noun):
-    """The parameters that a playbook may give this program."""
-
     loss_scale: LossScale = "dynamic"
     """With AMP on GPUs: dynamic, or a static loss scale such as 128."""
     image_size: int = Field(default=224, ge=32, le=4096)

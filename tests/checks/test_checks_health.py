@@ -135,15 +135,13 @@ def test_todays_numbers_are_errors_within_two_hours(number: int) -> None:
 
 
 def test_each_finding_says_what_nvidia_asks_for() -> None:
-    """The number's meaning and its remedy; nothing is invented for an unknown one."""
+    """The number's remedy; nothing is invented for an unknown one."""
     lines = [f"NVRM: Xid (PCI:0000:18:00): {number}, pid=1" for number in (119, 79, 13, 999)]
     fixes = {finding.fix for finding in checks.health(NODE, logged(*lines))}
     assert fixes == {
-        "error or timeout of the GSP firmware: reset the GPU (nvidia-smi --gpu-reset) or reboot"
-        " the node; if it comes back, replace it",
-        "GPU has fallen off the bus: reboot the node; if the GPU stays away, reseat or replace it",
-        "exception in the graphics engine: run the program again; if it comes back with other"
-        " programs, have the GPU checked",
+        "reset the GPU (nvidia-smi --gpu-reset) or reboot the node; if it comes back, replace it",
+        "reboot the node; if the GPU stays away, reseat or replace it",
+        "run the program again; if it comes back with other programs, have the GPU checked",
         "unknown Xid 999: see the driver's documentation of Xid errors",
     }
 

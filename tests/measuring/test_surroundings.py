@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from orchestrator import workloads
 from orchestrator.collecting import package
-from orchestrator.measuring import case_facts
+from orchestrator.measuring import published
 from orchestrator.model.case import Case
 from orchestrator.model.report import Report
 from orchestrator.model.site import (
@@ -35,7 +35,7 @@ def gpt(report: Report, workload: str = "oneflow_gpt") -> Report:
     """The report with all that a workload knows of its cases."""
     found = workloads.find(workload)
     assert found is not None
-    return case_facts.complete_report(report, found, package.published_results())
+    return published.complete_report(report, found, package.published_results())
 
 
 def test_nodes_are_said_as_in_the_documents() -> None:

@@ -13,7 +13,7 @@ from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import Gid
 from orchestrator.planning import inventory_draft
-from orchestrator.planning.inventory_draft import Draft, DraftNode, Jobs
+from orchestrator.planning.inventory_draft import DraftNode, Jobs
 from orchestrator.probes import discovery
 from orchestrator.probes.discovery import Discovered
 from orchestrator.probes.sections import Answers, Output
@@ -57,9 +57,9 @@ def without(found: Mapping[str, Output]) -> Discovered:
     return discovery.read_answers(Answers(outputs, 0))
 
 
-def drafted(*nodes: DraftNode, agent: bool = False) -> tuple[str, Cluster]:
+def drafted(*nodes: DraftNode) -> tuple[str, Cluster]:
     """The text, and what our reader makes of it."""
-    text = inventory_draft.text(Draft("lab", "dlperf-orch init gpu01", nodes, agent))
+    text = inventory_draft.text("lab", "dlperf-orch init gpu01", nodes)
     return text, user_files.judged_cluster(yaml_reader.document(text, "it"))
 
 
@@ -115,7 +115,7 @@ def test_a_jump_host_stands_at_each_node() -> None:
 
 def test_without_docker_tasks_are_plain_processes() -> None:
     """And without GPUs a playbook needs a device; both are said."""
-    text, found = drafted(node("n1", "10.0.0.1", without({})), agent=True)
+    text, found = drafted(node("n1", "10.0.0.1", without({}), agent=True))
     (only,) = found.members
     assert (only.runtime, only.gpus, only.agent) == ("process", None, True)
     assert "# n1: no Docker (" in text
@@ -141,10 +141,11 @@ def test_docker_behind_sudo_is_taken() -> None:
 
 def test_nobody_answered_and_the_file_holds() -> None:
     """What can be said is how they are reached; nothing is guessed of what they have."""
-    silent = node("n1", "10.0.0.1", None, why="refused", identity=None)
-    text = inventory_draft.text(Draft("lab", "init", (silent,), known_hosts="/keys/known_hosts"))
+    known_hosts = "/keys/known_hosts"
+    silent = node("n1", "10.0.0.1", None, why="refused", identity=None, known_hosts=known_hosts)
+    text = inventory_draft.text("lab", "init", (silent,))
     (only,) = user_files.judged_cluster(yaml_reader.document(text, "it")).members
-    assert (only.gpus, only.identity, only.known_hosts) == (None, None, "/keys/known_hosts")
+    assert (only.gpus, only.identity, only.known_hosts) == (None, None, known_hosts)
 
 
 def test_gpus_of_several_models_are_counted_and_not_named() -> None:
@@ -246,7 +247,7 @@ JOBS = Jobs("gpu", None, "04:00:00", 16, has_pyxis=False)
 def by_slurm(jobs: Jobs, found: Discovered) -> tuple[str, Cluster]:
     """What is written of a partition one node of which said so."""
     asked = (DraftNode("gpu07", "", found=found),)
-    text = inventory_draft.text(Draft("dgx", "dlperf-orch init --slurm gpu", asked, jobs=jobs))
+    text = inventory_draft.text("dgx", "dlperf-orch init --slurm gpu", asked, jobs)
     return text, user_files.judged_cluster(yaml_reader.document(text, "it"))
 
 
@@ -284,12 +285,12 @@ def test_what_slurm_knows_of_a_node_is_used() -> None:
     (interface, addresses), *_ = [(name, at) for name, at in known.items() if at]
     asked = DraftNode("gpu07", addresses[0], found=found, claimed_gpus=8)
     jobs = replace(JOBS, down="gpu09 is IDLE+DRAIN (fan)")
-    text = inventory_draft.text(Draft("dgx", "dlperf-orch init --slurm gpu", (asked,), jobs=jobs))
+    text = inventory_draft.text("dgx", "dlperf-orch init --slurm gpu", (asked,), jobs)
     user_files.judged_cluster(yaml_reader.document(text, "it"))
     assert "  gpus: {count: 8}\n" in text
     assert f"  interface: {interface}\n" in text
     assert "# gpu07: Slurm gives 8 GPUs, and nvidia-smi names none: see whether" in text
     assert "# Not counted in `nodes`: gpu09 is IDLE+DRAIN (fan)\n" in text
-    by_ssh = inventory_draft.text(Draft("dgx", "dlperf-orch init", (asked,)))
+    by_ssh = inventory_draft.text("dgx", "dlperf-orch init", (asked,))
     assert "count: 8" not in by_ssh
     assert "nvidia-smi names no GPU; playbooks need `device: cpu`" in by_ssh

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.probes import first_look
+from orchestrator.probes import data
 from orchestrator.probes.sections import Output
 
 OWNER = 1234
@@ -14,9 +14,9 @@ OWNER = 1234
 
 def look(path: Path, *, contained: bool) -> str:
     """Say what the real script finds."""
-    asked = first_look.section("set", str(path), contained=contained)
+    asked = data.section("set", str(path), contained=contained)
     done = subprocess.run(asked.argv, capture_output=True, text=True, check=True)
-    return first_look.state(Output(done.returncode, done.stdout, done.stderr))
+    return data.state(Output(done.returncode, done.stdout, done.stderr))
 
 
 @pytest.fixture

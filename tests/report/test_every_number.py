@@ -54,7 +54,8 @@ class Shown:
 
     def say(self, key: str) -> str:
         """The head of a column."""
-        return phrases.HEADS[key][self.language == "zh"]
+        own = phrases.HEADS.get(key) or (key, phrases.WORDS[key])
+        return own[self.language == "zh"]
 
     def rows(self, key: str) -> list[Row]:
         """The rows of every table of a section by the heads of their columns."""

@@ -19,7 +19,7 @@ from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, results, section, s
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # Names and numbers that are the same in both languages.
-SAME = {"sha256"}
+SAME = {"sha256", "GPUs"}
 # Words that a Chinese report uses as they are: the documents' columns, units, names of things.
 NAMES = {
     *("images/s", "sha256", "ms", "n/a", "x"),
@@ -74,7 +74,8 @@ def observed(found: Report) -> set[str]:
 
 def test_every_head_is_there_in_both_languages() -> None:
     """With the same values in it, and Chinese wherever there are words."""
-    for key, (english, chinese) in phrases.HEADS.items():
+    words = {word: (word, chinese) for word, chinese in phrases.WORDS.items()}
+    for key, (english, chinese) in (*phrases.HEADS.items(), *words.items()):
         fields = [
             {field for _, field, _, _ in string.Formatter().parse(text) if field}
             for text in (english, chinese)

@@ -18,5 +18,4 @@ __all__ = ["CSS", "FIGURES", "FOLDER", "Figure", "of_page"]
 
 
 def of_page(page: Page) -> tuple[Figure, ...]:
-    """Draw every figure that the numbers of a report give, in the report's order."""
     return tuple(figure for module in FIGURES for figure in module.figures(page))

@@ -89,7 +89,6 @@ class Drawing:
         self.shapes.append(element("path", *titles, class_=look, d=steps))
 
     def line(self, points: Iterable[Place], look: str, title: str = "") -> None:
-        """Add a line through points."""
         self.path("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), look, title)
 
     def sign(self, place: Place, number: int, look: str, title: str = "") -> None:
@@ -97,7 +96,6 @@ class Drawing:
         self.path(f"M{place[0]:.1f} {place[1]:.1f}{SIGNS[number]}", f"point {look}", title)
 
     def box(self, corner: Place, size: Place, look: str) -> None:
-        """Add a rectangle."""
         (x, y), (width, height) = corner, size
         self.shapes.append(element("rect", class_=look, x=x, y=y, width=width, height=height))
 
