@@ -180,7 +180,7 @@ def _share_headers(
     by_series: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
     for path, log in logs:
         series = by_series.setdefault(_series(path), {})
-        for key in (*(axis.name for axis in AXES), "device", *workload.params.model_fields):
+        for key in (*AXES, "device", *workload.params.model_fields):
             if key in log.config:
                 series.setdefault(key, set()).add(log.config[key])
     return {

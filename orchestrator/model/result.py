@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from orchestrator.model.case import Case
-from orchestrator.model.log import Rule, Trace
+from orchestrator.model.log import Rule, TracePoint
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import Energy, HeldClocks, MachineState
 
@@ -73,7 +73,7 @@ class Measurement:
     energy: Energy | None = None
     held: tuple[HeldClocks, ...] = ()
     beside: tuple[str, ...] = ()
-    trace: Trace | None = None
+    trace: tuple[TracePoint, ...] = ()
     window: tuple[int, int] | None = None
     rule: Rule | None = None
     measured_s: float | None = None

@@ -28,11 +28,7 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
         page.text(f"batch size {case.micro_batch_size}", f"批大小 {case.micro_batch_size}"),
         page.text(f"on {case.device}", f"设备 {case.device}"),
     ]
-    parts += [
-        f"{axis.name} {value}"
-        for axis in AXES
-        if (value := getattr(case, axis.name)) != axis.default
-    ]
+    parts += [f"{name} {value}" for name, value in case.axes.items() if value != 1]
     parts += [f"{name} {value}" for name, value in case.params]
     return page.listed(parts)
 
@@ -41,11 +37,7 @@ def settings(cases: Sequence[Case], case: Case) -> str:
     """Name the settings in which cases differ, such as ``AMP(BS=128)``."""
     others = [other.document() for other in cases]
     own = case.document()
-    names = (
-        "device",
-        *(axis.name for axis in AXES),
-        *(f"params.{name}" for name, _ in case.params),
-    )
+    names = ("device", *AXES, *(f"params.{name}" for name, _ in case.params))
     differing = [
         f"{name.removeprefix('params.')}={own[name]}"
         for name in names
