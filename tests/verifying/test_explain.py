@@ -17,6 +17,7 @@ from orchestrator import errors
 from orchestrator.collecting import explanation
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
+from orchestrator.collecting.sweep import measured
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from tests import ROOT
@@ -24,6 +25,12 @@ from tests.collecting.pytorch_logs import keep, run_of
 from tests.conftest import PROGRAM, Place
 from tests.terminal import on_terminal
 from tests.verifying import sweeps
+
+
+def explain_sweep(sweep: Sweep, case: str) -> explanation.Explanation:
+    """The explanation of a case of a sweep."""
+    return explanation.explain(measured(sweep), sweep.folder, case, sweep)
+
 
 CASES = ("1n1g", "1n4g", "1n8g", "2n8g", "4n8g")
 STEP = re.compile(r"DLL (\S+ \S+) - Epoch: 0 Iteration: (\d+) ")
@@ -45,7 +52,7 @@ def by_hand(log: Path, batch: int) -> tuple[float | None, dict[int, int]]:
 def test_every_line_of_a_page_is_true(untouched: dict[str, Sweep], token: str) -> None:
     """Of each number of seed 003's table: one page, compared with the raw files by hand."""
     sweep = untouched["pytorch"]
-    page = explanation.explain_sweep(sweep, f"{token}/amp/256").page
+    page = explain_sweep(sweep, f"{token}/amp/256").page
     assert len(page) <= 23  # and the prompt below
     nodes, gpus = int(token[0]), int(token[2])
     batch, logs = 256 * nodes * gpus, sweep.folder / "logs" / token
@@ -108,7 +115,7 @@ def check_circumstances(sweep: Sweep, page: Sequence[str], token: str, repeat: i
 
 def test_each_mark_has_a_line(untouched: dict[str, Sweep]) -> None:
     """Above the trials."""
-    found = explanation.explain_sweep(untouched["marked"], "1n1g")
+    found = explain_sweep(untouched["marked"], "1n1g")
     marks = found.document["marks"]
     assert isinstance(marks, list)
     assert sum(line.startswith("mark ") for line in found.page) == len(marks) == 6
@@ -143,7 +150,7 @@ def test_every_rule_shows_the_lines_it_stands_on(
     untouched: dict[str, Sweep], sweep: str, case: str, rule: str, count: int
 ) -> None:
     """As they stand in the raw file; by placement, benchmark's name, or trial."""
-    found = explanation.explain_sweep(untouched[sweep], case)
+    found = explain_sweep(untouched[sweep], case)
     page = found.page
     (derivation,) = json.loads(json.dumps(found.document))["derivations"]
     assert (derivation["rule"], len(derivation["lines"])) == (rule, count)
@@ -168,7 +175,7 @@ def test_logs_that_belong_to_no_sweep_are_explained_too(
     logs = untouched["pytorch"].folder / "logs"
     words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "25:125")
     found = place.json("explain", "1n8g/amp/256", *words)
-    own = explanation.explain_sweep(untouched["pytorch"], "1n8g/amp/256").document
+    own = explain_sweep(untouched["pytorch"], "1n8g/amp/256").document
     assert found["derivations"] == [
         {**it, "log": it["log"].removeprefix("logs/"), "trial": it["log"].removeprefix("logs/")}
         for it in json.loads(json.dumps(own))["derivations"]
@@ -186,11 +193,11 @@ def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> Non
     """The message lists the names that can be given."""
     sweep = untouched["pytorch"]
     with pytest.raises(errors.UsageError, match=r"NO-CASE.*there are 1x1, 1x4, 1x8,"):
-        explanation.explain_sweep(sweep, "8n8g")
+        explain_sweep(sweep, "8n8g")
     with pytest.raises(errors.UsageError, match=r"NO-CASE.*Fix: did you mean '4n8g/amp/256'"):
-        explanation.explain_sweep(sweep, "4n8g/amp/255")
+        explain_sweep(sweep, "4n8g/amp/255")
     with pytest.raises(errors.UsageError, match=r"CASE-AMBIGUOUS.* 3 cases: 1x1, 1x4, 1x8"):
-        explanation.explain_sweep(sweep, "1x*")
+        explain_sweep(sweep, "1x*")
 
 
 def test_logs_that_tell_no_case_say_so(place: Place) -> None:
@@ -250,11 +257,11 @@ def test_lines_are_of_the_log_that_gave_the_number(tmp_path: Path) -> None:
     keep(tmp_path, "1n1g/r50_b256_amp", {1: 803.0})
     reading = Reading("ngc_pytorch_rn50", (25, 125), None)
     report = report_on(tmp_path, reading)
-    assert explanation.explain_logs(report, tmp_path, "1x1").document["derivations"]
+    assert explanation.explain(report, tmp_path, "1x1").document["derivations"]
     for log in tmp_path.rglob("*.log"):
         log.write_bytes(b"one more\n" + log.read_bytes())
     with pytest.raises(errors.LocalError, match=r"LOG-CHANGED.* changed while its number was"):
-        explanation.explain_logs(report, tmp_path, "1x1")
+        explanation.explain(report, tmp_path, "1x1")
 
 
 def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:
