@@ -104,7 +104,6 @@ class Trial:
 
     Args:
         ordinal: its place among all trials; what its ports begin at is reckoned from it.
-        log_rank: the node_rank whose task prints what is measured.
         name_of_case: what the benchmark calls the case; empty where it has no name of its own.
         canary: when a canary is measured: start, middle or end; empty for a trial of a median.
     """

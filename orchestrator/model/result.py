@@ -38,7 +38,6 @@ class Measurement:
         state: valid; else failed, invalid, infra-lost, interrupted, planned or not-needed.
         throughput: samples per second of the gang; None if the log cannot give it.
         rate: mean of the rates that the log itself prints; None if it prints none.
-        problems: why it is not valid.
         marks: what a reader should know although it is valid.
         provenance: must agree within a case before its trials share a median.
         transport: what the gang ran over, such as ``IB mlx5_0``; must agree likewise.
@@ -189,7 +188,6 @@ class NodeSpeed:
     """The speed of a node beside others, by the cases that ran on single nodes or pairs.
 
     Args:
-        trials: number of valid trials on the node.
         speed: over that of the median node; 0.95 is 5 % slower.
         is_slow: True if it is slower than the others by more than chance.
     """

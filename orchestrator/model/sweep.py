@@ -53,7 +53,6 @@ class Intent:
 
     Args:
         at: UTC, ISO 8601, as in all events.
-        port: where its ranks meet.
         log: of its trial, by its name in the plan.
     """
 
@@ -78,7 +77,6 @@ class Ended:
     """An attempt has its outcome.
 
     Args:
-        state: valid, invalid, failed, infra-lost or interrupted.
         code, message: of its first problem; empty without one.
         sha256: of the log that was measured; None if none was.
         outcome: sha256 of the outcome beside the log; empty where none was written.
