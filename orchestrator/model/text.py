@@ -176,11 +176,6 @@ def _address(text: str) -> str:
     return text
 
 
-def _jump(text: str) -> str:
-    parse_endpoint(text)
-    return text
-
-
 Name = Annotated[
     str,
     Matching(_NAME, "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"),
@@ -227,7 +222,7 @@ Module = Annotated[
 Jump = Annotated[
     str,
     Matching(rf"({USER}@)?({HOST}|\[?[0-9A-Fa-f:.]+\]?)(:{_PORT})?", "[user@]host[:port]"),
-    AfterValidator(_jump),
+    AfterValidator(lambda text: parse_endpoint(text) and text),
 ]
 Mirror = Annotated[str, Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
 Fingerprint = Annotated[
