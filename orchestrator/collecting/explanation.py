@@ -29,7 +29,6 @@ class Explanation(NamedTuple):
     """Everything about one number.
 
     Args:
-        number: None if there is none.
         page: lines of any length; a terminal wraps them.
         document: the same for programs, with every line and digit.
     """

@@ -33,7 +33,6 @@ class SweepRow:
     medians: tuple[Mapping[str, JSON], ...] = ()
 
     def cells(self) -> tuple[str, ...]:
-        """Return the row of the table."""
         medians = [_describe(median["case"], median["median"]) for median in self.medians]
         shown = f"{', '.join(medians[:MOST])} {self.unit}" if medians else ""
         if (more := len(medians) - MOST) > 0:

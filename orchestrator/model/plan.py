@@ -31,12 +31,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The nodes of a gang, leader first, and the port at which its ranks meet.
-
-    Args:
-        code: where the program lies on every node.
-        python: the interpreter that runs it.
-    """
+    """The nodes of a gang, leader first, its port, and where its program lies on every node."""
 
     seats: tuple[Seat, ...]
     gpus_per_node: int
@@ -51,7 +46,6 @@ class Command:
 
     Args:
         agent: what starts one process per GPU and takes node_rank; may be empty.
-        program: the program and its own options.
     """
 
     agent: tuple[str, ...]

@@ -23,7 +23,6 @@ class SweepRecord:
     """A sweep as its sweep.json has it.
 
     Args:
-        cluster: its name.
         identity: sha256 of ``inputs``.
         inputs: what must stay the same for two runs to be one sweep, as plain data.
         inventory: what the sweep was last run on.

@@ -44,7 +44,6 @@ class HostMoment:
     Args:
         all_s: of all kinds, also idle: it grows by one second a second for each processor.
         task_s: of the task, of processes that live; None where they were not counted.
-        load: of the last minute.
     """
 
     at_s: float

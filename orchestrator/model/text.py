@@ -68,11 +68,7 @@ def split_port(place: str) -> tuple[str, int | None]:
 
 
 def parse_host(text: str) -> str:
-    """Return an address in its shortest spelling, or a host name of DNS.
-
-    Raises:
-        ValueError: what was seen; what was needed.
-    """
+    """Return an address in its shortest spelling, or a host name of DNS."""
     if (address := ip(text)) and not address.is_multicast:
         return str(address)
     if not re.fullmatch(HOST, text) or re.fullmatch(r"[0-9.]+", text):
@@ -269,7 +265,6 @@ def is_name(text: str) -> bool:
 
 
 def nodes_and_gpus(placement: str) -> tuple[int, int]:
-    """Return the numbers of nodes and of GPUs per node of a placement such as ``4x8``."""
     nodes, _, gpus = placement.partition("x")
     return int(nodes), int(gpus)
 
