@@ -3,9 +3,9 @@
 import hashlib
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_core import to_jsonable_python
 
@@ -25,21 +25,13 @@ LONGEST_LINE = 4096
 MOST_ROWS = 10
 
 
-class Explanation(NamedTuple):
-    """Everything about one number.
-
-    Args:
-        page: lines of any length; a terminal wraps them.
-        document: the same for programs, with every line and digit.
-    """
-
-    number: float | None
-    page: Sequence[str]
-    document: Mapping[str, JSON]
-
-
-def explain(report: Report, folder: Path, name: str, sweep: Sweep | None = None) -> Explanation:
+def explain(
+    report: Report, folder: Path, name: str, sweep: Sweep | None = None
+) -> tuple[list[str], dict[str, JSON]]:
     """Derive the number of the one case that fits a name.
+
+    Returns:
+        The lines of a page, of any length, and the document for programs with every line and digit.
 
     Args:
         folder: from which the report's paths of logs start.
@@ -92,7 +84,7 @@ def explain(report: Report, folder: Path, name: str, sweep: Sweep | None = None)
         "nodes": attempt.nodes if attempt else [],
         "command": command,
     }
-    return Explanation(result.median, lines, to_jsonable_python(document))
+    return lines, to_jsonable_python(document)
 
 
 def _path(case: Case) -> str:

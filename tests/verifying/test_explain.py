@@ -17,6 +17,7 @@ from orchestrator.collecting import explanation
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
 from orchestrator.collecting.sweep import measured
+from orchestrator.model.facts import JSON
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from tests.collecting.pytorch_logs import keep, run_of
@@ -25,8 +26,8 @@ from tests.terminal import on_terminal
 from tests.verifying import sweeps
 
 
-def explain_sweep(sweep: Sweep, case: str) -> explanation.Explanation:
-    """The explanation of a case of a sweep."""
+def explain_sweep(sweep: Sweep, case: str) -> tuple[list[str], dict[str, JSON]]:
+    """The page and the document of a case of a sweep."""
     return explanation.explain(measured(sweep), sweep.folder, case, sweep)
 
 
@@ -50,7 +51,7 @@ def by_hand(log: Path, batch: int) -> tuple[float | None, dict[int, int]]:
 def test_every_line_of_a_page_is_true(untouched: dict[str, Sweep], token: str) -> None:
     """Of each number of seed 003's table: one page, compared with the raw files by hand."""
     sweep = untouched["pytorch"]
-    page = explain_sweep(sweep, f"{token}/amp/256").page
+    page, _ = explain_sweep(sweep, f"{token}/amp/256")
     assert len(page) <= 23  # and the prompt below
     nodes, gpus = int(token[0]), int(token[2])
     batch, logs = 256 * nodes * gpus, sweep.folder / "logs" / token
@@ -113,11 +114,11 @@ def check_circumstances(sweep: Sweep, page: Sequence[str], token: str, repeat: i
 
 def test_each_mark_has_a_line(untouched: dict[str, Sweep]) -> None:
     """Above the trials."""
-    found = explain_sweep(untouched["marked"], "1n1g")
-    marks = found.document["marks"]
+    page, document = explain_sweep(untouched["marked"], "1n1g")
+    marks = document["marks"]
     assert isinstance(marks, list)
-    assert sum(line.startswith("mark ") for line in found.page) == len(marks) == 6
-    assert {line.split()[1] for line in found.page if line.startswith("> ")} == {"2", "4"}
+    assert sum(line.startswith("mark ") for line in page) == len(marks) == 6
+    assert {line.split()[1] for line in page if line.startswith("> ")} == {"2", "4"}
 
 
 @pytest.mark.parametrize("columns", [80, 100, 120, 200])
@@ -148,9 +149,8 @@ def test_every_rule_shows_the_lines_it_stands_on(
     untouched: dict[str, Sweep], sweep: str, case: str, rule: str, count: int
 ) -> None:
     """As they stand in the raw file; by placement, benchmark's name, or trial."""
-    found = explain_sweep(untouched[sweep], case)
-    page = found.page
-    (derivation,) = json.loads(json.dumps(found.document))["derivations"]
+    page, shown = explain_sweep(untouched[sweep], case)
+    (derivation,) = json.loads(json.dumps(shown))["derivations"]
     assert (derivation["rule"], len(derivation["lines"])) == (rule, count)
     raw = (untouched[sweep].folder / derivation["log"]).read_text().split("\n")
     for line in derivation["lines"]:
@@ -173,7 +173,7 @@ def test_logs_that_belong_to_no_sweep_are_explained_too(
     logs = untouched["pytorch"].folder / "logs"
     words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "25:125")
     found = place.json("explain", "1n8g/amp/256", *words)
-    own = explain_sweep(untouched["pytorch"], "1n8g/amp/256").document
+    _, own = explain_sweep(untouched["pytorch"], "1n8g/amp/256")
     assert found["derivations"] == [
         {**it, "log": it["log"].removeprefix("logs/"), "trial": it["log"].removeprefix("logs/")}
         for it in json.loads(json.dumps(own))["derivations"]
@@ -211,7 +211,7 @@ def test_lines_are_of_the_log_that_gave_the_number(tmp_path: Path) -> None:
     keep(tmp_path, "1n1g/r50_b256_amp", {1: 803.0})
     reading = Reading("ngc_pytorch_rn50", (25, 125), None)
     report = report_on(tmp_path, reading)
-    assert explanation.explain(report, tmp_path, "1x1").document["derivations"]
+    assert explanation.explain(report, tmp_path, "1x1")[1]["derivations"]
     for log in tmp_path.rglob("*.log"):
         log.write_bytes(b"one more\n" + log.read_bytes())
     with pytest.raises(errors.LocalError, match=r"LOG-CHANGED.* changed while its number was"):
