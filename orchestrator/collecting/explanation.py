@@ -30,19 +30,20 @@ def explain(
 ) -> tuple[list[str], dict[str, JSON]]:
     """Derive the number of the one case that fits a name.
 
-    Returns:
-        The lines of a page, of any length, and the document for programs with every line and digit.
-
     Args:
         folder: from which the report's paths of logs start.
         sweep: None for a folder of logs.
+
+    Returns:
+        The lines of a page, of any length, and the document for programs with every line and digit.
 
     Raises:
         UsageError: NO-CASE, CASE-AMBIGUOUS.
         StoreError: a record is damaged.
     """
     result = _find_result(report, name)
-    case, ordered = result.case, sorted(result.valid, key=lambda trial: trial.throughput or 0)
+    case, counted = result.case, [it for it in result.valid if it.throughput is not None]
+    ordered = sorted(counted, key=lambda trial: trial.throughput or 0)
     middle = ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1]
     alike = [it for it in report.results if it.case.comparable == case.comparable]
     singles = (it for it in reversed(alike) if it.case.world_size == 1 and it.statistics)
@@ -114,7 +115,7 @@ def _find_result(report: Report, name: str) -> Result:
     lone = [it.path for it in report.lone]
     logs = f"; logs of no case: {', '.join(lone)}" if lone else ""
     fix = "`collect --logs DIR --workload NAME --out DIR` shows the lines of each of these logs"
-    if known:
+    if known and name not in lone:
         fix = "one of these names, a placement such as 4x8, or the name of a trial"
     raise errors.UsageError(
         f"no case {words.shown(name)}; there are {', '.join(map(shlex.quote, known)) or 'none'}"
