@@ -1,6 +1,6 @@
-"""One field of ``Case`` makes an axis: playbooks, reports and ``verify`` follow it."""
+"""Each axis of ``Case`` is known to playbooks, reports and ``verify``."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -10,6 +10,11 @@ from orchestrator.model.experiment import Axes, CaseEntry, Exclusion
 from orchestrator.verifying import formulas
 
 ONE = Case(nodes=2, gpus_per_node=8, micro_batch_size=4, precision="fp32", device="cuda")
+
+
+def test_no_axis_is_forgotten() -> None:
+    """Each field of a case that is 1 by default is listed."""
+    assert AXES == tuple(field.name for field in fields(Case) if field.default == 1)
 
 
 @pytest.mark.parametrize("name", AXES)
