@@ -14,7 +14,7 @@ ONE = Case(nodes=2, gpus_per_node=8, micro_batch_size=4, precision="fp32", devic
 
 def test_no_axis_is_forgotten() -> None:
     """Each field of a case that is 1 by default is listed."""
-    assert AXES == tuple(field.name for field in fields(Case) if field.default == 1)
+    assert tuple(field.name for field in fields(Case) if field.default == 1) == AXES
 
 
 @pytest.mark.parametrize("name", AXES)
