@@ -67,11 +67,7 @@ def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> fr
 
 
 def add_checksums(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
-    """Return ends of tasks, with the sha256 of the raw log here where the supervisor gave none.
-
-    Args:
-        folder: of the attempt, on this machine.
-    """
+    """Return ends, with the sha256 of the attempt's raw logs where supervisors gave none."""
     found = []
     for end in ends:
         log = folder / f"r{end.node_rank}.log"

@@ -20,9 +20,6 @@ from orchestrator.model.result import Measurement, Result
 from orchestrator.model.text import Scalar
 from orchestrator.workloads import Workload
 
-CaseOfLog = tuple[Case, int] | None
-"""Case and repeat; None where neither name nor header has the whole case."""
-
 
 def report_on(folder: Path, reading: Reading) -> Report:
     """Read every log below a folder and return the report on them; logs of a case are its trials.
@@ -87,14 +84,14 @@ def _by_world_size(lone: LoneLog) -> tuple[int, str]:
 
 def _find_cases(
     folder: Path, logs: Sequence[tuple[Path, TrainingLog]], workload: Workload
-) -> list[CaseOfLog]:
-    """Return each log's case; one case in two folders counts as two campaigns.
+) -> list[tuple[Case, int] | None]:
+    """Return the case and repeat of each log; None where name and header lack a part of it.
 
-    Each folder then has its own medians, while the folders that DLPerf's scripts make per
-    precision belong together.
+    One case in two folders counts as two campaigns: each folder then has its own medians, while the
+    folders that DLPerf's scripts make per precision belong together.
     """
     shared_headers = _share_headers(logs, workload)
-    cases: list[CaseOfLog] = []
+    cases: list[tuple[Case, int] | None] = []
     campaigns: dict[Case, set[Path]] = {}
     for path, log in logs:
         header = {**shared_headers[_series(path)], **log.config}
@@ -180,7 +177,7 @@ def _share_headers(
     by_series: dict[tuple[Path, str], dict[str, set[Scalar]]] = {}
     for path, log in logs:
         series = by_series.setdefault(_series(path), {})
-        for key in (*(axis.name for axis in AXES), "device", *workload.params.model_fields):
+        for key in (*AXES, "device", *workload.params.model_fields):
             if key in log.config:
                 series.setdefault(key, set()).add(log.config[key])
     return {

@@ -29,7 +29,6 @@ class Reading:
     """The settings for reading logs that belong to no sweep.
 
     Args:
-        workload: by its name.
         window: None for what each log's reader chooses.
         rule: None for each log's own.
     """

@@ -27,11 +27,7 @@ FILES = ("state", "gpus")
 def read_transports(
     folder: Path, tasks: Sequence[Task], workload: Workload
 ) -> Mapping[str, Fabric]:
-    """Read the transports in nodes' logs, by node in rank order; nodes without a log are absent.
-
-    Args:
-        folder: of the attempt, on this machine.
-    """
+    """Read the transports in an attempt's logs by node; nodes without a log are absent."""
     if workload.fabric is None:
         return {}
     by_node: dict[str, Fabric] = {}
@@ -69,11 +65,7 @@ def digests(folder: Path, ends: Sequence[TaskEnd]) -> Mapping[str, str]:
 def add_state(
     measurement: Measurement, log: TrainingLog, folder: Path, ends: Sequence[TaskEnd]
 ) -> Measurement:
-    """Add the state of its nodes to a measurement, and the marks that follow from it.
-
-    Args:
-        folder: of the attempt, on this machine.
-    """
+    """Add the state of its nodes to a measurement, and the marks that follow from it."""
     went = {end.node: end.went_at for end in ends if end.went_at is not None}
     read = (
         telemetry(end.node, *(_read_bytes(folder / f"r{end.node_rank}.{name}") for name in FILES))

@@ -18,9 +18,6 @@ def digest(workload: str) -> str:
     """Return the sha256 over the package's files and a plug-in workload's module.
 
     It tells apart versions that have one number.
-
-    Args:
-        workload: its name.
     """
     files = sorted([*PACKAGE.rglob("*.py"), *PACKAGE.glob("*.csv")])
     spec = find_spec(workloads.module(workload))
@@ -36,6 +33,5 @@ def digest(workload: str) -> str:
 
 
 def published_results() -> tuple[PublishedResult, ...]:
-    """Return every published result that comes with the package."""
     text = resources.files("orchestrator").joinpath(published.FILE).read_text("utf-8")
     return published.parse_rows(text)

@@ -2,77 +2,68 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from typing import Any
 
 from orchestrator import errors, words
 from orchestrator.collecting import evidence
-from orchestrator.model.facts import JSON
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 
 MOST = 3
 """Medians in a row of the table; JSON has all."""
+# What could not be read is None; no median is known before the first collect.
+_UNREAD: Mapping[str, Any] = {
+    "trials": None,
+    "valid": None,
+    "state": "readable",
+    "unit": None,
+    "medians": (),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRow:
-    """A sweep as ``list sweeps --json`` has it; None is what could not be read.
-
-    Args:
-        state: ``readable``, or why it could not be read.
-        medians: of each case, as results.json has it; empty before the first collect.
-    """
-
-    sweep: str
-    cluster: str
-    created: str
-    trials: int | None
-    valid: int | None
-    state: str = "readable"
-    unit: str | None = None
-    medians: tuple[Mapping[str, JSON], ...] = ()
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the row of the table."""
-        medians = [_describe(median["case"], median["median"]) for median in self.medians]
-        shown = f"{', '.join(medians[:MOST])} {self.unit}" if medians else ""
-        if (more := len(medians) - MOST) > 0:
-            shown += f", and {more} more"
-        return (
-            self.sweep,
-            self.cluster,
-            words.moment(self.created),
-            "" if self.trials is None else str(self.trials),
-            self.state if self.valid is None else str(self.valid),
-            shown,
-        )
+def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the row of the table for a row of JSON."""
+    medians = [
+        f"{it['case']['placement']} {it['case']['precision']} {it['median']:.2f}"
+        for it in row["medians"]
+    ]
+    shown = f"{', '.join(medians[:MOST])} {row['unit']}" if medians else ""
+    if (more := len(medians) - MOST) > 0:
+        shown += f", and {more} more"
+    return (
+        row["sweep"],
+        row["cluster"],
+        words.moment(row["created"]),
+        "" if row["trials"] is None else str(row["trials"]),
+        row["state"] if row["valid"] is None else str(row["valid"]),
+        shown,
+    )
 
 
-def _describe(case: JSON, value: JSON) -> str:
-    if isinstance(case, Mapping) and isinstance(value, int | float):
-        return f"{case.get('placement')} {case.get('precision')} {value:.2f}"
-    return "?"
-
-
-def rows(store: Store) -> list[SweepRow]:
+def rows(store: Store) -> list[dict[str, Any]]:
     """Return all sweeps of a state folder, those that cannot be read at the end."""
     found = [*map(_row, store.sweeps())]
     for name, why in store.unreadable().items():
         state = "other version" if why.code == "STORE-VERSION" else "damaged"
-        found.append(SweepRow(name, state, "", None, None, state))
+        found.append({"sweep": name, "cluster": state, "created": "", **_UNREAD, "state": state})
     return found
 
 
-def _row(sweep: Sweep) -> SweepRow:
+def _row(sweep: Sweep) -> dict[str, Any]:
     record = sweep.record()
-    row = SweepRow(sweep.id, record.cluster, record.created, len(record.plan.trials), None)
+    row: dict[str, Any] = {
+        "sweep": sweep.id,
+        "cluster": record.cluster,
+        "created": record.created,
+        **_UNREAD,
+    }
+    row["trials"] = len(record.plan.trials)
     try:
         histories = sweep.histories()
-        rests = evidence.not_needed(sweep, record.plan, histories)
+        row["trials"] -= len(evidence.not_needed(sweep, record.plan, histories))
     except errors.DlperfError:
-        return replace(row, state="damaged")
-    valid = sum(history.state == "valid" for history in histories.values())
-    row = replace(row, trials=len(record.plan.trials) - len(rests), valid=valid)
+        return {**row, "state": "damaged"}
+    row["valid"] = sum(history.state == "valid" for history in histories.values())
     try:
         results = json.loads((sweep.folder / "results.json").read_bytes())
         medians = tuple(
@@ -80,6 +71,8 @@ def _row(sweep: Sweep) -> SweepRow:
             for result in results["cases"]
             if result["median"] is not None
         )
-        return replace(row, unit=str(results["unit"]) or None, medians=medians)
+        collected = {**row, "unit": str(results["unit"]) or None, "medians": medians}
+        cells(collected)
     except (OSError, ValueError, KeyError, TypeError):  # never collected, or damaged
         return row
+    return collected

@@ -14,7 +14,15 @@ from orchestrator.logs.format import CRASH, Format, Promise, Step
 from orchestrator.logs.header import Header, Notes
 from orchestrator.logs.text import LONGEST_RECORD, select_lines, whole_lines
 from orchestrator.logs.window import Window, compute_harmonic_mean, compute_mean
-from orchestrator.model.log import SECOND_NS, Rate, Rule, Trace, TrainingLog, global_batch_size
+from orchestrator.model.log import (
+    SECOND_NS,
+    Rate,
+    Rule,
+    TracePoint,
+    TrainingLog,
+    global_batch_size,
+    reduce_rates,
+)
 
 RESULT = "train_throughput"
 """The name of a program's own result in ``TrainingLog.reported``."""
@@ -22,8 +30,6 @@ RESULT = "train_throughput"
 _CRASH = re.compile(CRASH)
 _TOLERANCE = 0.03
 """Between a record's rate x latency and the batch, for formats that do not give their digits."""
-_MANY = 4096
-"""Rates from which on a trace is reduced at once, to save memory when there are many logs."""
 
 
 class Run:
@@ -228,14 +234,12 @@ class Run:
         return Rate(self.steps, compute_mean(self._rates), median(self._rates))
 
     @property
-    def trace(self) -> Trace | None:
-        """Return the rates of the first epoch; None where iterations are skipped."""
+    def trace(self) -> tuple[TracePoint, ...]:
+        """Return the rates of the first epoch; nothing where iterations are skipped."""
         if self.first is None or not self._is_positive or len(self._strides) > 1:
-            return None
-        steps = self._in_first_epoch or self.steps
-        rates = self._rates[:steps]
-        trace = Trace(self.first.number, self.usual or 1, steps, 1, rates, rates, rates)
-        return trace if steps < _MANY else trace.reduce()
+            return ()
+        rates = self._rates[: self._in_first_epoch or self.steps]
+        return reduce_rates(self.first.number, self.usual or 1, rates)
 
     @property
     def _is_positive(self) -> bool:
@@ -388,7 +392,7 @@ class Reader:
             result_line=run.result_line if runs == 1 and RESULT in reported else None,
             origin_ns=window.origin_ns,
             tells=promise.tells,
-            trace=run.trace if runs == 1 else None,
+            trace=run.trace if runs == 1 else (),
         )
 
 

@@ -50,9 +50,7 @@ def read_case(
     if label:  # logs with different names must not share a median
         params["named"] = label.strip("-")
     axes = {
-        axis.name: value
-        for axis in AXES
-        if isinstance(value := header.get(axis.name), int) and value > 0
+        axis: value for axis in AXES if isinstance(value := header.get(axis), int) and value > 0
     }
     case = Case(
         nodes=nodes,

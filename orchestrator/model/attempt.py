@@ -76,8 +76,6 @@ class Attempt:
         folders: by node name, the folder there that holds the raw logs of its tasks.
         log_rank: the node_rank whose task prints what is measured.
         log_bytes: at which size a task's raw log is cut; never more of one is copied here.
-        seats: of the allocation, leader first.
-        handle: of the allocation.
         image: what containers are started from: the id of an image, or its file.
         images: by node name, its id where the node's engine calls it otherwise.
     """
@@ -97,7 +95,6 @@ class Attempt:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Return the names of its nodes, leader first."""
         return tuple(task.node for task in self.tasks)
 
     @property
@@ -105,7 +102,6 @@ class Attempt:
         return Allocation(self.seats, self.port, self.handle)
 
     def folder(self, task: Task) -> str:
-        """Return the folder of the task's raw log, on its node."""
         return self.folders[task.node]
 
     def token(self, task: Task) -> str:
@@ -122,7 +118,6 @@ class Limits:
         stall_s: without a new byte of any task's log.
         grace_s: between asking a program to end and insisting on it.
         create_s: until every task waits at its gate.
-        log_bytes: of one task's raw log.
     """
 
     time_s: float
@@ -180,13 +175,11 @@ class Outcome:
 
     Args:
         state: valid, invalid, failed, infra-lost or interrupted.
-        problems: why it is not valid.
         throughput: samples per second of the gang.
         sha256: of the log that was measured.
         lines: the first and the last one of it that the throughput stands on, counted from 1.
         transport: what the gang ran over, such as ``IB mlx5_0``.
         provenance: must agree within a case before its trials share a median.
-        start_skew_s: between the first and the last opened gate; None unless all opened.
         tasks: how each ended, with the sha256 of its raw log.
         observed: by file, the sha256 of what was seen of the nodes meanwhile: r0.state, r0.gpus.
         marks: of the state of its nodes; they do not keep it from being valid.

@@ -1,10 +1,8 @@
 """One point of an experiment's matrix, and the arithmetic of batches and parallelism."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass
 
 from orchestrator.model.text import Scalar
 
@@ -15,16 +13,8 @@ NAMED_BY = frozenset(
     }
 )
 """Fields of a case's document that every name of it has, and what follows from them."""
-
-
-def _axis(meaning: str, *, most: int = 65536, divides: bool = False) -> Any:
-    """Return a field of a case that playbooks, reports and tables have as an axis of its own.
-
-    Args:
-        meaning: a sentence for schemas and pages.
-        divides: whether so many ranks share one replica of the model.
-    """
-    return field(default=1, metadata={"meaning": meaning, "most": most, "divides": divides})
+AXES = ("accumulation_steps", "tensor_parallel", "pipeline_parallel")
+"""Axes beyond placement, precision and micro batch, 1 by default; a program names those it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +26,9 @@ class Case:
     micro_batch_size: int
     precision: str
     device: str
-    accumulation_steps: int = _axis(
-        "Forward passes of each replica in one optimizer step.", most=1_000_000
-    )
-    tensor_parallel: int = _axis("Ranks that share each layer of a replica.", divides=True)
-    pipeline_parallel: int = _axis("Stages of layers that a replica is cut into.", divides=True)
+    accumulation_steps: int = 1
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
     params: tuple[tuple[str, Scalar], ...] = ()
 
     @property
@@ -54,7 +42,7 @@ class Case:
 
     @property
     def ranks_per_replica(self) -> int:
-        return math.prod(self._axes(divides=True).values())
+        return self.tensor_parallel * self.pipeline_parallel
 
     @property
     def global_batch_size(self) -> int:
@@ -79,14 +67,11 @@ class Case:
     def comparable(self) -> tuple[object, ...]:
         """Return a key that is equal for two cases that differ only in their placement."""
         settings = (self.micro_batch_size, self.precision, self.device)
-        return (*settings, *(getattr(self, axis.name) for axis in AXES), self.params)
+        return (*settings, *self.axes.values(), self.params)
 
-    def _axes(self, *, divides: bool) -> dict[str, int]:
-        return {
-            axis.name: getattr(self, axis.name)
-            for axis in AXES
-            if axis.metadata["divides"] is divides
-        }
+    @property
+    def axes(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in AXES}
 
     def document(self) -> dict[str, Scalar]:
         """Return every field and derived value by name, for JSON."""
@@ -98,16 +83,13 @@ class Case:
             "precision": self.precision,
             "device": self.device,
             "micro_batch_size": self.micro_batch_size,
-            **self._axes(divides=False),
+            "accumulation_steps": self.accumulation_steps,
             "global_batch_size": self.global_batch_size,
             "data_parallel": self.data_parallel,
-            **self._axes(divides=True),
+            "tensor_parallel": self.tensor_parallel,
+            "pipeline_parallel": self.pipeline_parallel,
             **{f"params.{name}": value for name, value in self.params},
         }
-
-
-AXES: tuple[Field[int], ...] = tuple(it for it in fields(Case) if "meaning" in it.metadata)
-"""The axes beyond placement, precision and micro batch; a program names those that it can do."""
 
 
 def distinctions(cases: Sequence[Case]) -> list[tuple[str, ...]]:

@@ -1,7 +1,6 @@
 """The experiment: which workload, which cases, and how they are measured."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -10,12 +9,10 @@ from pydantic import (
     Field,
     Tag,
     ValidationInfo,
-    create_model,
     field_validator,
     model_validator,
 )
 
-from orchestrator.model.case import AXES
 from orchestrator.model.log import Rule
 from orchestrator.model.text import (
     Count,
@@ -85,7 +82,7 @@ CanaryChoice = Annotated[
 
 Precision = Literal["fp32", "amp", "bf16"]
 Device = Literal["cpu", "cuda"]
-_N = TypeVar("_N", bound=Noun)
+Ranks = Annotated[int, Field(ge=1, le=65536)]
 Pack = Literal["none", "one-node", "disjoint"]
 
 
@@ -148,33 +145,6 @@ class Method(Noun):
         return self.model_copy(update={"repeats": often})
 
 
-def _with_axes(kind: Literal["list", "value", "wanted"]) -> Callable[[type[_N]], type[_N]]:
-    """Return a decorator that gives a model a field for each axis of a case.
-
-    Args:
-        kind: whether the field is a list of values, one value, or one that may be left open.
-    """
-
-    def extend(model: type[_N]) -> type[_N]:
-        added: dict[str, Any] = {}
-        for axis in AXES:
-            meaning, most = axis.metadata["meaning"], axis.metadata["most"]
-            value = Annotated[int, Field(ge=1, le=most)]
-            added[axis.name] = {
-                "list": (
-                    tuple[value, ...],
-                    Field(default=(axis.default,), min_length=1, description=meaning),
-                ),
-                "value": (value, Field(default=axis.default, description=meaning)),
-                "wanted": (value | None, Field(default=None, description=meaning)),
-            }[kind]
-        named: dict[str, Any] = {"__module__": __name__, "__doc__": model.__doc__}
-        return create_model(model.__name__, __base__=model, **named, **added)
-
-    return extend
-
-
-@_with_axes("list")
 class Axes(Noun):
     """The values of each axis of a grid; the cases are their cartesian product."""
 
@@ -186,9 +156,14 @@ class Axes(Noun):
     """Samples of each replica in one forward pass."""
     params: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
     """Parameters of the workload that are axes too."""
+    accumulation_steps: tuple[Count, ...] = Field(default=(1,), min_length=1)
+    """Forward passes of each replica in one optimizer step."""
+    tensor_parallel: tuple[Ranks, ...] = Field(default=(1,), min_length=1)
+    """Ranks that share each layer of a replica."""
+    pipeline_parallel: tuple[Ranks, ...] = Field(default=(1,), min_length=1)
+    """Stages of layers that a replica is cut into."""
 
 
-@_with_axes("value")
 class CaseEntry(Noun):
     """One case, written out."""
 
@@ -198,13 +173,18 @@ class CaseEntry(Noun):
     """amp is automatic mixed precision in float16 with a loss scale, bf16 that in bfloat16."""
     micro_batch_size: Count
     """Samples of each replica in one forward pass."""
-    data_parallel: int | None = Field(default=None, ge=1, le=65536)
+    data_parallel: Ranks | None = None
     """Replicas; otherwise derived, and checked where it is written."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of the workload for this case, over those for all cases."""
+    accumulation_steps: Count = 1
+    """Forward passes of each replica in one optimizer step."""
+    tensor_parallel: Ranks = 1
+    """Ranks that share each layer of a replica."""
+    pipeline_parallel: Ranks = 1
+    """Stages of layers that a replica is cut into."""
 
 
-@_with_axes("wanted")
 class Exclusion(Noun):
     """Cases to leave out: those that agree with every value given here."""
 
@@ -216,6 +196,12 @@ class Exclusion(Noun):
     """Samples of each replica in one forward pass."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of the workload."""
+    accumulation_steps: Count | None = None
+    """Forward passes of each replica in one optimizer step."""
+    tensor_parallel: Ranks | None = None
+    """Ranks that share each layer of a replica."""
+    pipeline_parallel: Ranks | None = None
+    """Stages of layers that a replica is cut into."""
 
 
 class Experiment(Noun):

@@ -110,7 +110,6 @@ class VerbsFacts:
     """The adapters that programs can really open, as ``ibv_devinfo`` does.
 
     Args:
-        hcas: names of those that were opened.
         warnings: what the library complained of, such as a missing user-space driver.
     """
 
@@ -123,7 +122,6 @@ class Gid:
     """One address of an RDMA port.
 
     Args:
-        index: its place in the port's table.
         address: as eight groups; of IPv4 the last two.
         interface: that it belongs to; ``-`` where the kernel does not say.
         kind: such as ``RoCE v2``.
@@ -179,7 +177,6 @@ class HealthFacts:
 
     Args:
         governors: how many CPUs have each frequency governor; empty where nothing governs them.
-        swap_used_mib: None where the kernel does not say.
         link_downs: each with its interface or adapter, such as ``ib0`` or ``mlx5_0``, and the
             seconds since it was logged.
         xids, link_downs: None where its user may not read the kernel's log.

@@ -198,22 +198,21 @@ class Image(Noun):
     @property
     def parts(self) -> tuple[str, ...]:
         """Return the URLs of the files that go into the build."""
-        return (*((self.ofed_url,) if self.ofed_url else ()), *self.wheels)
+        return tuple(filter(None, (self.ofed_url, *self.wheels)))
 
     @property
     def downloads(self) -> tuple[str, ...]:
         """Return the URLs that the controller fetches: the parts, and the base's archive."""
-        return (*self.parts, *((self.archive,) if self.archive else ()))
+        return tuple(filter(None, (*self.parts, self.archive)))
 
     def unsaid(self) -> Iterator[Conflict]:
-        """Yield keys of ``left_open`` that are missing; only building the image needs them."""
-        for index, key in enumerate(self.left_open):
-            if not {"wheels": self.wheels}[key]:
-                yield Conflict(
-                    ("left_open", index),
-                    f"{key} is left to whoever uses this image; needed `{key}:` in a copy of this"
-                    " folder, in images/ where you work",
-                )
+        """Yield the key of ``left_open`` if it is missing; only building the image needs it."""
+        if self.left_open and not self.wheels:
+            yield Conflict(
+                ("left_open", 0),
+                "wheels is left to whoever uses this image; needed `wheels:` in a copy of this"
+                " folder, in images/ where you work",
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Types for a training log: steps, header, rates, transport and problems."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import fsum
 from typing import Literal
 
@@ -116,52 +116,21 @@ TracePoint = tuple[int, int, float, float, float]
 """First and last iteration, and of the rates between them the lowest, the mean, the highest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """The rates that a log prints over its iterations.
+def reduce_rates(first: int, stride: int, rates: Sequence[float]) -> tuple[TracePoint, ...]:
+    """Return the trace of steps in at most ``POINTS`` points, each of as many steps but the last.
 
     Args:
         first: iteration of the first step.
         stride: iterations from one step to the next.
-        steps: how many there are.
-        width: steps of a value, of the last one maybe fewer.
-        lows, means, highs: of the rates of so many steps; all the same where it is one.
+        rates: of the steps, at least one.
     """
-
-    first: int
-    stride: int
-    steps: int
-    width: int
-    lows: Sequence[float]
-    means: Sequence[float]
-    highs: Sequence[float]
-
-    def reduce(self) -> "Trace":
-        """Return a copy with at most ``POINTS`` values; the trace itself if it is short enough."""
-        width = -(-len(self.means) // POINTS)
-        if width < 2:
-            return self
-        starts = range(0, len(self.means), width)
-
-        def pieces(values: Sequence[float]) -> Iterable[list[float]]:
-            return ([*values[at : at + width]] for at in starts)
-
-        return replace(
-            self,
-            width=self.width * width,
-            lows=[*map(min, pieces(self.lows))],
-            means=[fsum(piece) / len(piece) for piece in pieces(self.means)],
-            highs=[*map(max, pieces(self.highs))],
-        )
-
-    @property
-    def points(self) -> Iterable[TracePoint]:
-        """Return the trace as at most ``POINTS`` points."""
-        it = self.reduce()
-        end, ahead = it.first + it.steps * it.stride, it.width * it.stride
-        begins = range(it.first, end, ahead)
-        lasts = (min(begin + ahead, end) - it.stride for begin in begins)
-        return zip(begins, lasts, it.lows, it.means, it.highs, strict=True)
+    width = -(-len(rates) // POINTS)
+    points = []
+    for at in range(0, len(rates), width):
+        piece = rates[at : at + width]
+        begin, end = first + at * stride, first + (at + len(piece) - 1) * stride
+        points.append((begin, end, min(piece), fsum(piece) / len(piece), max(piece)))
+    return tuple(points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +173,7 @@ class TrainingLog:
         origin_ns: when the first step was printed, by the log's own clock read as UTC, in
             nanoseconds since 1970; None where it has no clock.
         tells: keys of ``config`` that every whole header of this program says.
-        trace: the rates of the first epoch; None where iterations are skipped, or a rate is not a
+        trace: the rates of the first epoch; empty where iterations are skipped, or a rate is not a
             positive number.
     """
 
@@ -237,7 +206,7 @@ class TrainingLog:
     result_line: int | None = None
     origin_ns: int | None = None
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
-    trace: Trace | None = None
+    trace: tuple[TracePoint, ...] = ()
 
     @property
     def measured_s(self) -> float | None:

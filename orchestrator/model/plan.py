@@ -31,12 +31,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The nodes of a gang, leader first, and the port at which its ranks meet.
-
-    Args:
-        code: where the program lies on every node.
-        python: the interpreter that runs it.
-    """
+    """The nodes of a gang, leader first, its port, and where its program lies on every node."""
 
     seats: tuple[Seat, ...]
     gpus_per_node: int
@@ -51,7 +46,6 @@ class Command:
 
     Args:
         agent: what starts one process per GPU and takes node_rank; may be empty.
-        program: the program and its own options.
     """
 
     agent: tuple[str, ...]
@@ -104,7 +98,6 @@ class Trial:
 
     Args:
         ordinal: its place among all trials; what its ports begin at is reckoned from it.
-        log_rank: the node_rank whose task prints what is measured.
         name_of_case: what the benchmark calls the case; empty where it has no name of its own.
         canary: when a canary is measured: start, middle or end; empty for a trial of a median.
     """

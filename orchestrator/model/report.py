@@ -116,7 +116,7 @@ class Report:
         source: the sweep's id, or the folder.
         window: None where the rule needs none, or each log's reader chooses.
         method: None for a folder of logs.
-        trials_planned: of a case; None for a folder of logs, and where cases may differ in it.
+        trials_planned: of a case; None for a folder of logs, and where cases differ in it.
         environment: rows of what was found on nodes, by node name.
         lone: logs that belong to no case, by world size.
         rule: how throughput was taken; None where that depends on what each log is.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from orchestrator.model.case import Case
-from orchestrator.model.log import Rule, Trace
+from orchestrator.model.log import Rule, TracePoint
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import Energy, HeldClocks, MachineState
 
@@ -38,7 +38,6 @@ class Measurement:
         state: valid; else failed, invalid, infra-lost, interrupted, planned or not-needed.
         throughput: samples per second of the gang; None if the log cannot give it.
         rate: mean of the rates that the log itself prints; None if it prints none.
-        problems: why it is not valid.
         marks: what a reader should know although it is valid.
         provenance: must agree within a case before its trials share a median.
         transport: what the gang ran over, such as ``IB mlx5_0``; must agree likewise.
@@ -73,7 +72,7 @@ class Measurement:
     energy: Energy | None = None
     held: tuple[HeldClocks, ...] = ()
     beside: tuple[str, ...] = ()
-    trace: Trace | None = None
+    trace: tuple[TracePoint, ...] = ()
     window: tuple[int, int] | None = None
     rule: Rule | None = None
     measured_s: float | None = None
@@ -189,7 +188,6 @@ class NodeSpeed:
     """The speed of a node beside others, by the cases that ran on single nodes or pairs.
 
     Args:
-        trials: number of valid trials on the node.
         speed: over that of the median node; 0.95 is 5 % slower.
         is_slow: True if it is slower than the others by more than chance.
     """

@@ -23,7 +23,6 @@ class SweepRecord:
     """A sweep as its sweep.json has it.
 
     Args:
-        cluster: its name.
         identity: sha256 of ``inputs``.
         inputs: what must stay the same for two runs to be one sweep, as plain data.
         inventory: what the sweep was last run on.
@@ -53,7 +52,6 @@ class Intent:
 
     Args:
         at: UTC, ISO 8601, as in all events.
-        port: where its ranks meet.
         log: of its trial, by its name in the plan.
     """
 
@@ -78,7 +76,6 @@ class Ended:
     """An attempt has its outcome.
 
     Args:
-        state: valid, invalid, failed, infra-lost or interrupted.
         code, message: of its first problem; empty without one.
         sha256: of the log that was measured; None if none was.
         outcome: sha256 of the outcome beside the log; empty where none was written.

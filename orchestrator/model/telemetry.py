@@ -16,10 +16,9 @@ HARMFUL = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class GpuMoment:
-    """One GPU at one moment; None where the driver gives no value.
+    """One GPU at one moment, by the node's clock; None where the driver gives no value.
 
     Args:
-        at_s: seconds since the epoch, by the node's clock.
         limits: what holds its clocks down, by NVIDIA's names; ``gpu_idle`` and others among them.
         slowed_s: seconds under thermal and brake limits since the driver was loaded.
         energy_j: since the driver was loaded.
@@ -45,7 +44,6 @@ class HostMoment:
     Args:
         all_s: of all kinds, also idle: it grows by one second a second for each processor.
         task_s: of the task, of processes that live; None where they were not counted.
-        load: of the last minute.
     """
 
     at_s: float
@@ -95,12 +93,10 @@ class MachineState:
     """One node over the span of one trial: medians over its moments, None where none is known.
 
     Args:
-        moments: how many of the node were seen in the span.
         limits: every one that held a GPU's clocks down; not ``gpu_idle``.
         slowed_s: of the GPU with most, by the driver's counters.
         others_cpus: CPUs that others than the task used, on average.
         steal: share of the CPUs that the hypervisor gave to others.
-        load: of the last minute, the median.
     """
 
     node: str

@@ -68,11 +68,7 @@ def split_port(place: str) -> tuple[str, int | None]:
 
 
 def parse_host(text: str) -> str:
-    """Return an address in its shortest spelling, or a host name of DNS.
-
-    Raises:
-        ValueError: what was seen; what was needed.
-    """
+    """Return an address in its shortest spelling, or a host name of DNS."""
     if (address := ip(text)) and not address.is_multicast:
         return str(address)
     if not re.fullmatch(HOST, text) or re.fullmatch(r"[0-9.]+", text):
@@ -176,11 +172,6 @@ def _address(text: str) -> str:
     return text
 
 
-def _jump(text: str) -> str:
-    parse_endpoint(text)
-    return text
-
-
 Name = Annotated[
     str,
     Matching(_NAME, "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"),
@@ -227,7 +218,7 @@ Module = Annotated[
 Jump = Annotated[
     str,
     Matching(rf"({USER}@)?({HOST}|\[?[0-9A-Fa-f:.]+\]?)(:{_PORT})?", "[user@]host[:port]"),
-    AfterValidator(_jump),
+    AfterValidator(lambda text: parse_endpoint(text) and text),
 ]
 Mirror = Annotated[str, Matching(_ENDPOINT, "host or host:port, such as 10.11.0.1:5000")]
 Fingerprint = Annotated[
@@ -274,7 +265,6 @@ def is_name(text: str) -> bool:
 
 
 def nodes_and_gpus(placement: str) -> tuple[int, int]:
-    """Return the numbers of nodes and of GPUs per node of a placement such as ``4x8``."""
     nodes, _, gpus = placement.partition("x")
     return int(nodes), int(gpus)
 

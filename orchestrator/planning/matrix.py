@@ -113,7 +113,7 @@ def _list_points(experiment: Experiment) -> Iterator[Point]:
         yield Point(("cases", index), entry, _case(entry, experiment))
     if (axes := experiment.grid) is None:
         return
-    fields = ("precision", "micro_batch_size", *(axis.name for axis in AXES))
+    fields = ("precision", "micro_batch_size", *AXES)
     for values in itertools.product(
         itertools.product(*(getattr(axes, field) for field in fields)),
         itertools.product(*axes.params.values()),
@@ -142,7 +142,7 @@ def _case(entry: CaseEntry, experiment: Experiment) -> Case:
         precision=entry.precision,
         device=experiment.device or "cuda",
         params=tuple(sorted({**experiment.params, **entry.params}.items())),
-        **{axis.name: getattr(entry, axis.name) for axis in AXES},
+        **{name: getattr(entry, name) for name in AXES},
     )
 
 
@@ -206,11 +206,7 @@ def _find_doubled_values(axes: Axes | None) -> Iterator[Conflict]:
 
 def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
     case, entry = point.case, point.entry
-    split = " x ".join(
-        f"{axis.name.removesuffix('_parallel')} {getattr(case, axis.name)}"
-        for axis in AXES
-        if axis.metadata["divides"]
-    )
+    split = f"tensor {case.tensor_parallel} x pipeline {case.pipeline_parallel}"
     if case.world_size % case.ranks_per_replica:
         yield Conflict(
             point.path,
@@ -228,13 +224,11 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
             f"{case.placement}: precision {case.precision}; workload {workload.name} needs"
             f" {' or '.join(sorted(workload.precisions))}",
         )
-    for axis in AXES:
-        value = getattr(case, axis.name)
-        if value != axis.default and axis.name not in workload.axes:
+    for name, value in case.axes.items():
+        if value != 1 and name not in workload.axes:
             yield Conflict(
                 point.path,
-                f"{case.placement}: {axis.name} {value};"
-                f" workload {workload.name} can only do {axis.default}",
+                f"{case.placement}: {name} {value}; workload {workload.name} can only do 1",
             )
 
 

@@ -11,7 +11,7 @@ from statistics import median
 
 from pydantic_core import to_jsonable_python
 
-from orchestrator.model.case import AXES, distinctions
+from orchestrator.model.case import distinctions
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Interval, Measurement, Result, Watched
@@ -95,7 +95,7 @@ def _case_cells(report: Report, result: Result) -> dict[str, Cell | None]:
         "precision": case.precision,
         "device": case.device,  # of a folder of logs, it is what a header says
         "global_batch_size": case.global_batch_size,
-        **{axis.name: getattr(case, axis.name) for axis in AXES},
+        **case.axes,
         "params": " ".join(f"{name}={value}" for name, value in case.params),
         "median_samples_per_s": result.median,
         "mean_samples_per_s": found.mean if found else None,

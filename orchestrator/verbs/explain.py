@@ -8,6 +8,7 @@ from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import LogRule, Logs, LogWorkload, WhichFile, Window, reading
 from orchestrator.collecting import explanation
 from orchestrator.collecting.folder import escape_path, report_on
+from orchestrator.collecting.sweep import measured
 from orchestrator.state.opened import opened
 
 
@@ -32,9 +33,10 @@ def explain(
     how = reading(sweep_id, logs, workload, between, rule)
     if logs is not None and how is not None:
         above = logs if logs.is_dir() else logs.parent
-        found = explanation.explain_logs(report_on(logs, how), above, escape_path(case))
+        page, document = explanation.explain(report_on(logs, how), above, escape_path(case))
     else:
         with opened(face.store, sweep_id) as opening:
-            found = explanation.explain_sweep(opening.sweep, case)
-    face.voice.sentences(found.page)
-    return face.voice.finish(found.document, code=3 if found.number is None else 0)
+            sweep = opening.sweep
+            page, document = explanation.explain(measured(sweep), sweep.folder, case, sweep)
+    face.voice.sentences(page)
+    return face.voice.finish(document, code=3 if document["median"] is None else 0)

@@ -1,6 +1,5 @@
 """list: which playbooks, workloads, images, inventories and sweeps there are."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
@@ -21,9 +20,8 @@ def list_all(
     """Show everything of a kind; exit code."""
     voice = face.voice
     if kind == "sweeps":
-        found = sweep_list.rows(face.store)
-        voice.table(kind, SWEEPS, [row.cells() for row in found], spare=("created", "cluster"))
-        rows = [asdict(row) for row in found]
+        rows = sweep_list.rows(face.store)
+        voice.table(kind, SWEEPS, [*map(sweep_list.cells, rows)], spare=("created", "cluster"))
     else:
         if kind == "workloads":
             rows = [

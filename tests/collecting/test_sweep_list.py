@@ -1,20 +1,19 @@
 """Rows of ``list sweeps`` for people."""
 
-from orchestrator.collecting.sweep_list import SweepRow
-from orchestrator.model.facts import JSON
+from orchestrator.collecting.sweep_list import cells
 
 
 def test_medians_of_a_row_have_their_unit_and_are_few() -> None:
     """Three are named with the unit behind the last, others counted; the time is for people."""
-    medians: list[dict[str, JSON]] = [
+    medians = [
         {"case": {"placement": f"{nodes}x8", "precision": "amp"}, "median": 6000.0 * nodes}
         for nodes in (1, 2, 3, 4)
     ]
-    row = SweepRow("a", "c", "2026-11-24T10:24:13.756+00:00", 4, 4, unit="images/s")
-    assert row.cells()[2:] == ("2026-11-24 10:24:13 UTC", "4", "4", "")
-    first, *_ = medians
-    one = SweepRow("a", "c", "", 4, 4, unit="images/s", medians=(first,))
-    assert one.cells()[-1] == "1x8 amp 6000.00 images/s"
-    many = SweepRow("a", "c", "", 4, 4, unit="images/s", medians=tuple(medians))
+    row = {
+        **{"sweep": "a", "cluster": "c", "created": "2026-11-24T10:24:13.756+00:00"},
+        **{"trials": 4, "valid": 4, "state": "readable", "unit": "images/s", "medians": ()},
+    }
+    assert cells(row)[2:] == ("2026-11-24 10:24:13 UTC", "4", "4", "")
+    assert cells({**row, "medians": medians[:1]})[-1] == "1x8 amp 6000.00 images/s"
     said = "1x8 amp 6000.00, 2x8 amp 12000.00, 3x8 amp 18000.00 images/s, and 1 more"
-    assert many.cells()[-1] == said
+    assert cells({**row, "medians": medians})[-1] == said

@@ -1,6 +1,6 @@
-"""One field of ``Case`` makes an axis: playbooks, reports and ``verify`` follow it."""
+"""Each axis of ``Case`` is known to playbooks, reports and ``verify``."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -12,7 +12,12 @@ from orchestrator.verifying import formulas
 ONE = Case(nodes=2, gpus_per_node=8, micro_batch_size=4, precision="fp32", device="cuda")
 
 
-@pytest.mark.parametrize("name", [axis.name for axis in AXES])
+def test_no_axis_is_forgotten() -> None:
+    """Each field of a case that is 1 by default is listed."""
+    assert tuple(field.name for field in fields(Case) if field.default == 1) == AXES
+
+
+@pytest.mark.parametrize("name", AXES)
 def test_an_axis_is_known_everywhere(name: str) -> None:
     """Grids, cases, exclusions, documents and comparisons of cases have it."""
     changed: dict[str, Any] = {name: 2}
@@ -22,7 +27,7 @@ def test_an_axis_is_known_everywhere(name: str) -> None:
     assert other.comparable != ONE.comparable
 
 
-@pytest.mark.parametrize("name", [axis.name for axis in AXES])
+@pytest.mark.parametrize("name", AXES)
 def test_verify_counts_the_samples_of_a_step_by_itself(name: str) -> None:
     """Its own formula, which shares no code with the case's, agrees for each axis."""
     changed: dict[str, Any] = {name: 2}

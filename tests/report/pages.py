@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from orchestrator import report
 from orchestrator.measuring import medians
-from orchestrator.model.log import Trace
+from orchestrator.model.log import reduce_rates
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LogSource, LoneLog, Report
 from orchestrator.model.result import NodeSpeed, Result, Watched
@@ -32,11 +32,11 @@ def traced(found: Result) -> Result:
     for trial in found.trials:
         value = trial.throughput or 0.0
         rates = [value * min(1.0, 0.3 + n / 6) * (0.7 if n == 60 else 1) for n in range(1, 101)]
-        trace = Trace(1, 1, 100, 1, rates, rates, rates)
+        trace = reduce_rates(1, 1, rates)
         if trial.repeat == 2:
-            lows = list(map(min, rates[::2], rates[1::2]))
-            trace = Trace(1, 1, 100, 2, lows, rates[::2], rates[1::2])
-        trials.append(replace(trial, trace=trace if value else None, window=(25, 95)))
+            pairs = enumerate(zip(rates[::2], rates[1::2], strict=True))
+            trace = tuple((2 * n + 1, 2 * n + 2, min(it), *it) for n, it in pairs)
+        trials.append(replace(trial, trace=trace if value else (), window=(25, 95)))
     return replace(found, trials=tuple(trials))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import report
 from orchestrator.measuring import medians
-from orchestrator.model.log import Trace
+from orchestrator.model.log import reduce_rates
 from orchestrator.model.report import Report
 from orchestrator.report import figures
 from orchestrator.report.figures import Figure, scales
@@ -63,7 +63,7 @@ def test_nothing_is_cut_off() -> None:
 def test_the_end_of_a_window_at_the_end_of_a_log_is_not_cut_off() -> None:
     """Its number stands left of the edge of the picture."""
     (one,) = results({"1x1": (800.0,)})
-    trace = Trace(1, 1000, 100, 1, *[[800.0] * 100] * 3)
+    trace = reduce_rates(1, 1000, [800.0] * 100)
     trials = (replace(one.trials[0], trace=trace, window=(1001, 99_001)),)
     text = drawn(sweep((replace(one, trials=trials),)))["iterations"].file()
     assert re.search(r'<text class="end small"[^>]*>99001<', text)
@@ -121,7 +121,7 @@ def test_equal_trials_are_seen_beside_one_another() -> None:
 def test_labels_are_whole_however_long() -> None:
     """Beside dots: they go on in another line."""
     (one, two) = results({"1x1": (4.9, 5.0), "1x8": (30.0, 31.0)}, micro_batch_size=8)
-    trace = Trace(1, 1, 9, 1, *[[4.9] * 9] * 3)
+    trace = reduce_rates(1, 1, [4.9] * 9)
     trials = tuple(replace(trial, trace=trace, window=(2, 8)) for trial in one.trials)
     names = {one.case: "2D_PP_2x4x4_512_2304x24_with_a_longer_name", two.case: "DP_8x1x1"}
     found = drawn(sweep((replace(one, trials=trials), two), names=names))
@@ -134,7 +134,7 @@ def test_cases_of_any_speed_share_one_axis() -> None:
     """Each by its own median: the numbers below are of all iterations."""
     one, two = results({"1x1": (100.0,), "4x8": (3000.0,)})
     traced = [
-        replace(it, trials=(replace(it.trials[0], trace=Trace(1, 1, n, 1, *[[v] * n] * 3)),))
+        replace(it, trials=(replace(it.trials[0], trace=reduce_rates(1, 1, [v] * n)),))
         for it, v, n in ((one, 90.0, 50), (two, 3100.0, 80))
     ]
     text = drawn(sweep(tuple(traced)))["iterations"].file()
@@ -199,7 +199,7 @@ def test_iterations_show_what_each_log_prints_and_the_window() -> None:
 def test_a_window_off_the_log_is_not_drawn() -> None:
     """Nor is one that no number was taken from."""
     (one,) = results({"1x1": (800.0, 801.0)})
-    point = Trace(5, 1, 1, 1, [800.0], [800.0], [800.0])
+    point = reduce_rates(5, 1, [800.0])
     first, second = one.trials
     trials = (replace(first, trace=point, window=(1, 9)), replace(second, trace=point))
     text = drawn(sweep((replace(one, trials=trials),)))["iterations"].file()

@@ -10,7 +10,6 @@ import pytest
 
 from orchestrator import report
 from orchestrator.model.facts import JSON
-from orchestrator.model.log import Trace
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LogSource, LoneLog, Report
 from orchestrator.model.result import Evidence
@@ -58,7 +57,7 @@ def hostile(name: str = HOSTILE) -> Report:
     """Everything that comes from logs, nodes and files has a name that wants to be obeyed."""
     lone = LoneLog(name, LOG, None, (Problem("WINDOW", name),))
     one, two = results({"1x1": (800.0, None), "2x8": (11000.0,)}, device=name)
-    trace = Trace(1, 1, 9, 9, [1.0], [2.0], [3.0])
+    trace = ((1, 9, 1.0, 2.0, 3.0),)
     trials = [
         replace(
             trial,

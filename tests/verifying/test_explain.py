@@ -3,7 +3,6 @@
 import hashlib
 import html
 import json
-import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -17,13 +16,20 @@ from orchestrator import errors
 from orchestrator.collecting import explanation
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
+from orchestrator.collecting.sweep import measured
+from orchestrator.model.facts import JSON
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from tests import ROOT
 from tests.collecting.pytorch_logs import keep, run_of
 from tests.conftest import PROGRAM, Place
 from tests.terminal import on_terminal
 from tests.verifying import sweeps
+
+
+def explain_sweep(sweep: Sweep, case: str) -> tuple[list[str], dict[str, JSON]]:
+    """The page and the document of a case of a sweep."""
+    return explanation.explain(measured(sweep), sweep.folder, case, sweep)
+
 
 CASES = ("1n1g", "1n4g", "1n8g", "2n8g", "4n8g")
 STEP = re.compile(r"DLL (\S+ \S+) - Epoch: 0 Iteration: (\d+) ")
@@ -45,7 +51,7 @@ def by_hand(log: Path, batch: int) -> tuple[float | None, dict[int, int]]:
 def test_every_line_of_a_page_is_true(untouched: dict[str, Sweep], token: str) -> None:
     """Of each number of seed 003's table: one page, compared with the raw files by hand."""
     sweep = untouched["pytorch"]
-    page = explanation.explain_sweep(sweep, f"{token}/amp/256").page
+    page, _ = explain_sweep(sweep, f"{token}/amp/256")
     assert len(page) <= 23  # and the prompt below
     nodes, gpus = int(token[0]), int(token[2])
     batch, logs = 256 * nodes * gpus, sweep.folder / "logs" / token
@@ -108,11 +114,11 @@ def check_circumstances(sweep: Sweep, page: Sequence[str], token: str, repeat: i
 
 def test_each_mark_has_a_line(untouched: dict[str, Sweep]) -> None:
     """Above the trials."""
-    found = explanation.explain_sweep(untouched["marked"], "1n1g")
-    marks = found.document["marks"]
+    page, document = explain_sweep(untouched["marked"], "1n1g")
+    marks = document["marks"]
     assert isinstance(marks, list)
-    assert sum(line.startswith("mark ") for line in found.page) == len(marks) == 6
-    assert {line.split()[1] for line in found.page if line.startswith("> ")} == {"2", "4"}
+    assert sum(line.startswith("mark ") for line in page) == len(marks) == 6
+    assert {line.split()[1] for line in page if line.startswith("> ")} == {"2", "4"}
 
 
 @pytest.mark.parametrize("columns", [80, 100, 120, 200])
@@ -143,9 +149,8 @@ def test_every_rule_shows_the_lines_it_stands_on(
     untouched: dict[str, Sweep], sweep: str, case: str, rule: str, count: int
 ) -> None:
     """As they stand in the raw file; by placement, benchmark's name, or trial."""
-    found = explanation.explain_sweep(untouched[sweep], case)
-    page = found.page
-    (derivation,) = json.loads(json.dumps(found.document))["derivations"]
+    page, shown = explain_sweep(untouched[sweep], case)
+    (derivation,) = json.loads(json.dumps(shown))["derivations"]
     assert (derivation["rule"], len(derivation["lines"])) == (rule, count)
     raw = (untouched[sweep].folder / derivation["log"]).read_text().split("\n")
     for line in derivation["lines"]:
@@ -168,7 +173,7 @@ def test_logs_that_belong_to_no_sweep_are_explained_too(
     logs = untouched["pytorch"].folder / "logs"
     words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "25:125")
     found = place.json("explain", "1n8g/amp/256", *words)
-    own = explanation.explain_sweep(untouched["pytorch"], "1n8g/amp/256").document
+    _, own = explain_sweep(untouched["pytorch"], "1n8g/amp/256")
     assert found["derivations"] == [
         {**it, "log": it["log"].removeprefix("logs/"), "trial": it["log"].removeprefix("logs/")}
         for it in json.loads(json.dumps(own))["derivations"]
@@ -186,63 +191,19 @@ def test_a_case_that_no_name_fits_or_several(untouched: dict[str, Sweep]) -> Non
     """The message lists the names that can be given."""
     sweep = untouched["pytorch"]
     with pytest.raises(errors.UsageError, match=r"NO-CASE.*there are 1x1, 1x4, 1x8,"):
-        explanation.explain_sweep(sweep, "8n8g")
+        explain_sweep(sweep, "8n8g")
     with pytest.raises(errors.UsageError, match=r"NO-CASE.*Fix: did you mean '4n8g/amp/256'"):
-        explanation.explain_sweep(sweep, "4n8g/amp/255")
+        explain_sweep(sweep, "4n8g/amp/255")
     with pytest.raises(errors.UsageError, match=r"CASE-AMBIGUOUS.* 3 cases: 1x1, 1x4, 1x8"):
-        explanation.explain_sweep(sweep, "1x*")
+        explain_sweep(sweep, "1x*")
 
 
 def test_logs_that_tell_no_case_say_so(place: Place) -> None:
-    """Real ones, whose headers lack a part of it: nothing is offered that is not there."""
+    """Real ones, whose headers lack a part of it: a report shows their lines."""
     words = ("--logs", str(sweeps.TF), "--workload", "ngc_tensorflow_rn50")
     done = place.must("explain", "1n8g/amp/256", *words, code=2)
     assert "no case '1n8g/amp/256'; there are none; logs of no case: " in done.stderr
-
-
-def test_a_log_of_no_case_is_explained_by_its_name(place: Place) -> None:
-    """Its number with lines and formula, of a real log whose header lacks the precision."""
-    logs = ROOT / "tests/samples" / "logs-oneflow-rn50"
-    words = ("--logs", str(logs), "--workload", "oneflow_rn50")
-    name = "of_2n8g_b128_with_timestamp_excerpt.txt"
-    page = place.must("explain", name, *words)
-    assert "\n5915.65 images/s, of this log alone\n" in page.stdout
-    raw = (logs / name).read_text().splitlines()
-    for number in (5, 6):
-        assert f"\n  {number}: {raw[number - 1][:40]}" in page.stdout
-    assert "2048 samples x (120 - 20) iterations / 34.6200511 s = 5915.65 images/s" in page.stdout
-    assert f"sha256 {hashlib.sha256((logs / name).read_bytes()).hexdigest()}" in page.stdout
-    found = json.loads(place.run("explain", name, *words, "--json").stdout)
-    assert (found["log"], found["case"], found["window"]) == (name, None, [20, 120])
-    (collected,) = (
-        log
-        for log in json.loads(place.run("collect", *words, "--json").stdout)["logs"]
-        if log["log"] == name
-    )
-    assert (found["throughput"], found["sha256"]) == (collected["throughput"], collected["sha256"])
-    assert [line["number"] for line in found["lines"]] == collected["lines"]
-
-
-def test_a_log_of_no_case_may_have_any_name_and_need_not_be_there(
-    place: Place, tmp_path: Path
-) -> None:
-    """Bytes that are no UTF-8, typed as they are or as they are shown; a link to nothing."""
-    name = "of_2n8g_b128_with_timestamp_excerpt.txt"
-    raw = (ROOT / "tests/samples" / "logs-oneflow-rn50" / name).read_bytes()
-    folder = tmp_path / "logs"
-    folder.mkdir()
-    (folder / os.fsdecode(b"b\xff.log")).write_bytes(raw)
-    (folder / "gone.log").symlink_to("nothing")
-    words = ("--logs", str(folder), "--workload", "oneflow_rn50")
-    for typed in (os.fsdecode(b"b\xff.log"), r"b\xff.log"):
-        assert (
-            "5915.65 images/s, of this log alone\n" in place.must("explain", typed, *words).stdout
-        )
-    page = place.run("explain", "gone.log", *words).stdout
-    assert "of no case: its name does not tell the whole of one, and it could not be read\n" in page
-    assert "sha256" not in page
-    found = json.loads(place.run("explain", "gone.log", *words, "--json").stdout)
-    assert (found["sha256"], found["rule"], found["window"]) == (None, None, None)
+    assert "--out DIR` shows the lines of each of these logs" in done.stderr
 
 
 def test_lines_are_of_the_log_that_gave_the_number(tmp_path: Path) -> None:
@@ -250,20 +211,11 @@ def test_lines_are_of_the_log_that_gave_the_number(tmp_path: Path) -> None:
     keep(tmp_path, "1n1g/r50_b256_amp", {1: 803.0})
     reading = Reading("ngc_pytorch_rn50", (25, 125), None)
     report = report_on(tmp_path, reading)
-    assert explanation.explain_logs(report, tmp_path, "1x1").document["derivations"]
+    assert explanation.explain(report, tmp_path, "1x1")[1]["derivations"]
     for log in tmp_path.rglob("*.log"):
         log.write_bytes(b"one more\n" + log.read_bytes())
     with pytest.raises(errors.LocalError, match=r"LOG-CHANGED.* changed while its number was"):
-        explanation.explain_logs(report, tmp_path, "1x1")
-
-
-def test_a_log_of_no_case_without_a_number_says_why(place: Place) -> None:
-    """Exit 3, and each problem with its code."""
-    logs = ROOT / "tests/samples" / "logs-oneflow-rn50"
-    name = "of_v0.1.8_1n1g_b128_no_timestamp.txt"
-    done = place.must("explain", name, "--logs", str(logs), "--workload", "oneflow_rn50", code=3)
-    assert "\nno number\nNO-CLOCK: line 1: iteration 20 without the time" in done.stdout
-    assert "\nNO-BATCH: " in done.stdout
+        explanation.explain(report, tmp_path, "1x1")
 
 
 def test_cases_of_one_name_are_told_by_their_trials(place: Place) -> None:

@@ -24,7 +24,7 @@ def figures(page: Page) -> Iterable[Figure]:
     traces: list[tuple[Measurement, list[TracePoint]]] = []
     for result in page.report.results:
         for trial in result.trials:
-            points = [*trial.trace.points] if trial.trace else []
+            points = trial.trace
             whole = result.median or max((point[4] for point in points), default=1.0)
             shares = [(*it[:2], it[2] / whole, it[3] / whole, it[4] / whole) for it in points]
             if shares:
