@@ -10,8 +10,9 @@ from typing import Protocol
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.transports._log import logged
-from orchestrator.transports._shell import format_write
+from orchestrator.transports._shell import ABSENT, format_read, format_write
 
+MOST_BYTES = 4 << 20  # of a file, at a time
 SLOWEST = 64 << 10  # bytes a second: a link of half a megabit
 
 
@@ -108,7 +109,6 @@ class Transport(ABC):
         with logged(self.node, "open", argv):
             return self._start(argv)
 
-    @abstractmethod
     def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
 
@@ -120,6 +120,14 @@ class Transport(ABC):
             LocalError, UnfitError: the file is there and cannot be read.
             NodeError: the connection is lost.
         """
+        words = format_read(path, offset, MOST_BYTES, own=own)
+        done = self._execute(words, COMMAND_S, f"reading {path}", b"")
+        if done.exit_code == ABSENT:
+            return None
+        if done.exit_code != 0:
+            cause = f"cannot read {path}: {done.complaint}"
+            raise self.unfit(cause, code="READ", node=self.node)
+        return done.stdout
 
     @abstractmethod
     def close(self) -> None:
@@ -133,7 +141,7 @@ class Transport(ABC):
 
         Args:
             doing: for messages.
-            content: its input.
+            content: its input, of a script that leaves nothing behind; None for no input.
         """
 
     @abstractmethod

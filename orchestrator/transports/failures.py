@@ -42,7 +42,6 @@ FIXES: Mapping[type[errors.DlperfError], Mapping[str, str]] = {
         "SSH-HOSTKEY-TYPE": COMPARE,
         "SSH-HOSTKEY-UNKNOWN": COMPARE,
         "SSH-KILLED": "check the memory and the log of the node",
-        "SSH-SFTP": "set Subsystem sftp internal-sftp in its sshd_config",
         "SSH-SHELL": "look at the user's start-up files, ~/.ssh/rc and /etc/ssh/sshrc there, or"
         " `chsh -s /bin/sh USER`",
     },

@@ -1,16 +1,15 @@
 """A node reached by SSH, over one kept connection."""
 
-import contextlib
 import time
+from contextlib import suppress
 
 from orchestrator import errors
-from orchestrator.deadlines import SHELL_S
+from orchestrator.deadlines import ANSWER_S, SHELL_S
 from orchestrator.model.node import Node
 from orchestrator.transports import Completed, Stream, Transport
 from orchestrator.transports._connect import connect, fetch_host_key, find_jump_host
 from orchestrator.transports._session import Session
-from orchestrator.transports._sftp import Refused
-from orchestrator.transports._shell import Marks
+from orchestrator.transports._shell import READ_ALL, Marks
 from orchestrator.transports.cached import Cached
 from orchestrator.transports.failures import make_error
 from orchestrator.words import limit
@@ -32,16 +31,6 @@ class SshTransport(Transport):
         super().__init__(node.name)
         self._session = Cached(lambda: connect(node), lambda it: it.is_alive, Session.close)
 
-    def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
-        try:
-            with self._session.get().reader() as reader:
-                return (reader.read_own if own else reader.read)(path, offset)
-        except Refused as refused:
-            if refused.is_absent:
-                return None
-            cause = f"cannot read {path}: {refused}"
-            raise self.unfit(cause, code="READ", node=self.node) from refused
-
     def _start(self, argv: tuple[str, ...]) -> Stream:
         marks = Marks()
         return self._session.get().execute(marks, marks.format_open(argv), SHELL_S)
@@ -54,19 +43,28 @@ class SshTransport(Transport):
     ) -> Completed:
         session, marks = self._session.get(), Marks()
         deadline = time.monotonic() + timeout_s
-        text = marks.format_run(argv, is_fed=content is not None)
-        stream = session.execute(marks, text, timeout_s)
-        with contextlib.closing(stream), session.translate_errors(doing):
-            try:
-                with contextlib.suppress(BrokenPipeError):  # its answer says why
-                    stream.settimeout(timeout_s)
-                    stream.sendall(content or b"")
-                answer = stream.finish(marks, deadline, doing)
-            except TimeoutError as error:
+        is_fed = content is not None
+        text = marks.format_run(argv, is_fed=is_fed)
+        stream = session.resume(marks, text) if is_fed else None
+        stream = stream or session.execute(marks, text, timeout_s)
+        answer = None
+        try:
+            with session.translate_errors(doing):
+                try:
+                    with suppress(BrokenPipeError):  # its answer says why
+                        stream.settimeout(timeout_s)
+                        stream.sendall(content or b"")
+                    answer = stream.finish(marks, deadline, doing, ANSWER_S if is_fed else 0)
+                except TimeoutError as error:
+                    stream.close()
+                    session.probe()
+                    cause = f"{doing} gave no answer in {limit(timeout_s)}"
+                    raise make_error("TIMEOUT", cause, node=self.node) from error
+        finally:
+            if answer and is_fed and answer[0] in READ_ALL:
+                session.keep(stream)
+            else:
                 stream.close()
-                session.probe()
-                cause = f"{doing} gave no answer in {limit(timeout_s)}"
-                raise make_error("TIMEOUT", cause, node=self.node) from error
         if answer is None and session.is_alive:
             cause = f"the shell that ran {doing} was killed; {doing} may still be running"
             raise make_error("SSH-KILLED", cause, node=self.node)
