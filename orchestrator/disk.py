@@ -98,7 +98,10 @@ def _below(
 
 @contextlib.contextmanager
 def replacing(
-    path: Path, gate: contextlib.AbstractContextManager[object] | None = None
+    path: Path,
+    code: str = "LOCAL-FILE",
+    fix: str = "",
+    gate: contextlib.AbstractContextManager[object] | None = None,
 ) -> Iterator[BinaryIO]:
     """Yield a file that replaces ``path`` when the block ends well: synced, then renamed.
 
@@ -108,26 +111,27 @@ def replacing(
         gate: held while the file takes its place.
 
     Raises:
-        OSError: nothing was replaced.
+        StoreError, LocalError: as of ``on_disk``; nothing was replaced.
     """
-    make_folder(path.parent)
     # Two processes may write the same report, and two threads.
     own = f"{path.name}.{threading.get_native_id()}.{os.getpid()}"
     aside = path.with_name(f"{own}.new")
-    try:
-        with open(aside, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        with gate or contextlib.nullcontext():
-            if path.is_dir():
-                path.rename(path.with_name(f"{own}.folder"))
-            aside.rename(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        raise
-    sync_folder(path.parent)
+    with on_disk(path, code, fix):
+        make_folder(path.parent)
+        try:
+            with open(aside, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            with gate or contextlib.nullcontext():
+                if path.is_dir():
+                    path.rename(path.with_name(f"{own}.folder"))
+                aside.rename(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+            raise
+        sync_folder(path.parent)
 
 
 def make_folder(folder: Path) -> None:

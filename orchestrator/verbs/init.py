@@ -114,7 +114,7 @@ def init(
         voice.result(text.rstrip())
     else:
         kept = _keep_replaced(text, out)
-        with disk.on_disk(out, fix="give another -o"), disk.replacing(out) as file:
+        with disk.replacing(out, fix="give another -o") as file:
             file.write(text.encode())
         if kept:
             voice.result(f"{kept}: what {out} was before")
