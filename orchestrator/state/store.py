@@ -36,11 +36,8 @@ class Store:
 
     def _read_all(self) -> tuple[list[Sweep], dict[str, errors.DlperfError]]:
         """Read every record; a sweep that was killed before it began has none and is no sweep."""
-        place, created, failures = (
-            self.root / "sweeps",
-            dict[Sweep, str](),
-            dict[str, errors.DlperfError](),
-        )
+        place, created = self.root / "sweeps", dict[Sweep, str]()
+        failures = dict[str, errors.DlperfError]()
         with ours(place):
             folders = [
                 it for it in disk.listed(place) if any(disk.is_there(it / name) for name in PARTS)

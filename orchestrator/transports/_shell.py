@@ -46,7 +46,7 @@ export LC_ALL=C
     if [ "$4" = own ]; then
         [ -f /proc/self/fd/0 ] && [ -O /proc/self/fd/0 ] || exit 44
         set -- "$@" $(stat -c %d:%i -- "$1" -)
-        [ "$5" = "$6" ] || exit 44
+        [ -n "$6" ] && [ "$5" = "$6" ] || exit 44
     fi
     dd bs=64k iflag=fullblock,skip_bytes,count_bytes skip="$2" count="$3" status=none
 } <"$1" && exit
