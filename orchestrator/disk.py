@@ -61,7 +61,9 @@ def listed(folder: Path) -> list[Path]:
         return []
 
 
-def walk(root: Path, code: str, *, outside: bool) -> Iterator[tuple[Path, Path, str]]:
+def walk(
+    folder: Path, code: str, *, outside: bool, above: tuple[Path, ...] = ()
+) -> Iterator[tuple[Path, Path, str]]:
     """Yield everything below a folder that is no folder, through links too, by name.
 
     Each comes with its path without links, and why it has no contents; empty where it has.
@@ -69,16 +71,12 @@ def walk(root: Path, code: str, *, outside: bool) -> Iterator[tuple[Path, Path, 
     Args:
         code: of a folder that cannot be listed.
         outside: whether links that lead out of the folder are followed.
+        above: the folders, without links, that were entered on the way to it.
 
     Raises:
         LocalError: a folder cannot be listed.
     """
-    yield from _below(root, (Path(os.path.realpath(root)),), code, outside=outside)
-
-
-def _below(
-    folder: Path, above: tuple[Path, ...], code: str, *, outside: bool
-) -> Iterator[tuple[Path, Path, str]]:
+    above = above or (Path(os.path.realpath(folder)),)
     with on_disk(folder, code, "make it readable for this user"):
         names = sorted(os.listdir(folder))
         os.stat(os.path.join(folder, "."))  # one may be listed while nothing in it can be reached
@@ -91,14 +89,17 @@ def _below(
         elif real in above:
             yield path, real, "a link to a folder that holds it"
         elif real.is_dir():
-            yield from _below(path, (*above, real), code, outside=outside)
+            yield from walk(path, code, outside=outside, above=(*above, real))
         else:
             yield path, real, "" if real.is_file() else "no file, but a FIFO, socket or device"
 
 
 @contextlib.contextmanager
 def replacing(
-    path: Path, gate: contextlib.AbstractContextManager[object] | None = None
+    path: Path,
+    code: str = "LOCAL-FILE",
+    fix: str = "",
+    gate: contextlib.AbstractContextManager[object] | None = None,
 ) -> Iterator[BinaryIO]:
     """Yield a file that replaces ``path`` when the block ends well: synced, then renamed.
 
@@ -108,26 +109,27 @@ def replacing(
         gate: held while the file takes its place.
 
     Raises:
-        OSError: nothing was replaced.
+        StoreError, LocalError: as of ``on_disk``; nothing was replaced.
     """
-    make_folder(path.parent)
     # Two processes may write the same report, and two threads.
     own = f"{path.name}.{threading.get_native_id()}.{os.getpid()}"
     aside = path.with_name(f"{own}.new")
-    try:
-        with open(aside, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        with gate or contextlib.nullcontext():
-            if path.is_dir():
-                path.rename(path.with_name(f"{own}.folder"))
-            aside.rename(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        raise
-    sync_folder(path.parent)
+    with on_disk(path, code, fix):
+        make_folder(path.parent)
+        try:
+            with open(aside, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            with gate or contextlib.nullcontext():
+                if path.is_dir():
+                    path.rename(path.with_name(f"{own}.folder"))
+                aside.rename(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+            raise
+        sync_folder(path.parent)
 
 
 def make_folder(folder: Path) -> None:

@@ -17,7 +17,8 @@ from orchestrator.model.node import Node
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.transports import Completed, Transport, open_files
+from orchestrator.transports import Completed, Transport
+from orchestrator.transports.failures import check_open_files
 from orchestrator.transports.local import LocalTransport
 
 if TYPE_CHECKING:  # half of a command's start-up time, and not needed on this machine alone
@@ -114,7 +115,7 @@ class Fleet:
         Raises:
             LocalError: OPEN-FILES; this process may open too few files for so many nodes.
         """
-        open_files.suffice(len(cluster.members))
+        check_open_files(len(cluster.members))
         transports = _reach(cluster, shared)
         contained = [node for node in cluster.members if node.has_engine]
         if not contained:

@@ -161,7 +161,6 @@ class Sshd:
             "KbdInteractiveAuthentication": "no",
             "PermitRootLogin": "prohibit-password",
             "LogLevel": "VERBOSE",
-            "Subsystem": "sftp internal-sftp",
             # What the user of this machine has in his .bashrc is no part of a test.
             "SetEnv": f"HOME={self.folder}",
             **self.options,

@@ -8,7 +8,7 @@ from orchestrator.comparing import sides
 from orchestrator.comparing.sides import Side
 from orchestrator.disk import on_disk
 from orchestrator.state import records
-from orchestrator.state.opened import opened
+from orchestrator.state.archives import opened
 from orchestrator.state.store import Store
 
 

@@ -80,7 +80,7 @@ def _write(pieces: Iterable[bytes], path: Path) -> tuple[str, int]:
     """Write a file and return its digest and its size in bytes."""
     digest, size = hashlib.sha256(), 0
     disk.remove_unfinished(path.parent.glob(f"{path.name}.*.new"))
-    with disk.on_disk(path), disk.replacing(path) as file:
+    with disk.replacing(path) as file:
         for piece in pieces:
             digest.update(piece)
             size += len(piece)

@@ -3,12 +3,14 @@
 An archive may come from anybody: it holds regular files in one folder, or it is refused.
 """
 
+import contextlib
 import io
 import os
 import re
 import tarfile
-from collections.abc import Mapping
-from dataclasses import replace
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +19,7 @@ import zstandard
 from orchestrator import errors, words
 from orchestrator.disk import make_folder, on_disk, replacing
 from orchestrator.state import contents
+from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 
 SUFFIX = ".tar.zst"
@@ -56,8 +59,7 @@ def pack(sweep: Sweep, target: Path) -> contents.Survey:
         listed.append(contents.SUMS)
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
     with (
-        on_disk(target, "LOCAL-FILE", "choose another --output"),
-        replacing(target) as file,
+        replacing(target, fix="choose another --output") as file,
         compressor.stream_writer(file, closefd=False) as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as archive,
     ):
@@ -116,6 +118,49 @@ def unpack(path: Path, into: Path) -> Sweep:
     if f"{folder}/sweep.json" not in names:
         raise _damaged(path, "no sweep.json is in it")
     return Sweep(into / folder)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSweep:
+    """A sweep and where it came from.
+
+    Args:
+        archive: the file that it lies in; None of a folder. What is written into the folder of
+            such a sweep is gone when it is closed.
+    """
+
+    sweep: Sweep
+    archive: Path | None
+
+    @property
+    def name(self) -> str:
+        """Path to show in messages: the archive's, or the sweep's folder."""
+        return str(self.archive or self.sweep.folder)
+
+
+@contextlib.contextmanager
+def opened(store: Store, name: str | None) -> Iterator[OpenedSweep]:
+    """Open a sweep by id, its beginning, folder, playbook or archive; the newest for None.
+
+    An archive is unpacked into a folder that is removed when the block ends.
+
+    Raises:
+        UsageError: NO-SWEEP, SWEEP-AMBIGUOUS; or ARCHIVE-DAMAGED, ARCHIVE-UNSAFE.
+        StoreError: its record cannot be read.
+    """
+    if name and name.endswith((SUFFIX, ".json")) and not Path(name).exists():
+        raise errors.UsageError(
+            f"there is no file {words.shown(name)}",
+            code="NO-SWEEP",
+            fix="give the path of what `dlperf-orch archive` or `collect` wrote, or a sweep's id",
+        )
+    if name is None or not is_one(Path(name)):
+        yield OpenedSweep(store.sweep(name), None)
+        return
+    with tempfile.TemporaryDirectory(prefix="dlperf-archive-") as folder:
+        sweep = unpack(Path(name), Path(folder))
+        sweep.record()
+        yield OpenedSweep(sweep, Path(name))
 
 
 class _Stream(io.RawIOBase):

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -12,6 +11,7 @@ from orchestrator.disk import on_disk
 from orchestrator.model.facts import JSON
 
 Gate: TypeAlias = contextlib.AbstractContextManager[object]
+RIGHTS = ("STORE-RIGHTS", "choose another folder with --state, or --out for reports")
 
 
 def now() -> str:
@@ -26,7 +26,7 @@ def dumps(document: JSON, *, indent: int | None = 1) -> str:
 
 def ours(path: Path) -> contextlib.AbstractContextManager[None]:
     """Turn an OSError about a file of the state folder into an error of ours."""
-    return on_disk(path, "STORE-RIGHTS", "choose another folder with --state, or --out for reports")
+    return on_disk(path, *RIGHTS)
 
 
 def read(path: Path) -> bytes | None:
@@ -67,15 +67,6 @@ def keep(path: Path, content: bytes) -> None:
     write(path, content)
 
 
-@contextlib.contextmanager
-def replacing(path: Path, gate: Gate | None = None) -> Iterator[BinaryIO]:
-    """Yield a file that replaces ``path`` when the block ends well.
-
-    Args:
-        gate: held while it does.
-
-    Raises:
-        StoreError, LocalError: the old file, if any, is untouched.
-    """
-    with ours(path), disk.replacing(path, gate) as file:
-        yield file
+def replacing(path: Path, gate: Gate | None = None) -> contextlib.AbstractContextManager[BinaryIO]:
+    """Return the file that replaces ``path`` when its block ends well, as of ``disk.replacing``."""
+    return disk.replacing(path, *RIGHTS, gate)

@@ -28,13 +28,26 @@ class Store:
 
     def sweeps(self) -> list[Sweep]:
         """List the sweeps whose records can be read, newest first."""
-        whole = [sweep for sweep in self._folders() if _damage(sweep) is None]
-        return sorted(whole, key=_age, reverse=True)
+        return self._read_all()[0]
 
     def unreadable(self) -> dict[str, errors.DlperfError]:
         """Return, by id, why a sweep's record cannot be read; other sweeps are not affected."""
-        damages = ((sweep.id, _damage(sweep)) for sweep in self._folders())
-        return {sweep_id: error for sweep_id, error in damages if error is not None}
+        return self._read_all()[1]
+
+    def _read_all(self) -> tuple[list[Sweep], dict[str, errors.DlperfError]]:
+        """Read every record; a sweep that was killed before it began has none and is no sweep."""
+        place, created = self.root / "sweeps", dict[Sweep, str]()
+        failures = dict[str, errors.DlperfError]()
+        with ours(place):
+            folders = [
+                it for it in disk.listed(place) if any(disk.is_there(it / name) for name in PARTS)
+            ]
+        for sweep in map(Sweep, folders):
+            try:
+                created[sweep] = sweep.record().created  # a copy of the folder has other file times
+            except errors.DlperfError as error:
+                failures[sweep.id] = error
+        return sorted(created, key=lambda it: (created[it], it.id), reverse=True), failures
 
     def identity(self) -> str:
         """Return what tells this state folder from others, wherever it is moved to.
@@ -50,7 +63,8 @@ class Store:
 
     def sweep_ids(self) -> frozenset[str]:
         """Return the ids of all sweeps, also of those whose record cannot be read."""
-        return frozenset((*(sweep.id for sweep in self.sweeps()), *self.unreadable()))
+        readable, unreadable = self._read_all()
+        return frozenset((*(sweep.id for sweep in readable), *unreadable))
 
     def sweep(self, name: str | None) -> Sweep:
         """Find a sweep by id, path, playbook (its newest) or beginning of an id; None: the newest.
@@ -67,7 +81,7 @@ class Store:
         def is_named(sweep: Sweep) -> bool:
             return name in (None, sweep.id) or playbook == sweep.playbook
 
-        readable, unreadable = self.sweeps(), self.unreadable()
+        readable, unreadable = self._read_all()
         newest = next(filter(is_named, readable), None)
         made = newest.record().created[:19] if newest else ""
         for sweep_id, error in unreadable.items():
@@ -109,16 +123,6 @@ class Store:
 
     def _at(self, sweep_id: str) -> Sweep:
         return Sweep(self.root / "sweeps" / sweep_id)
-
-    def _folders(self) -> list[Sweep]:
-        """List the folders of sweeps; skip those of sweeps that were killed before they began."""
-        place = self.root / "sweeps"
-        with ours(place):
-            return [
-                Sweep(folder)
-                for folder in disk.listed(place)
-                if any(disk.is_there(folder / name) for name in PARTS)
-            ]
 
     def lock(self, cluster: str) -> Lock:
         """Return the lock that a process holds while it measures on a cluster.
@@ -167,16 +171,3 @@ class Store:
             with ours(path):
                 content = path.read_bytes()
             yield content
-
-
-def _damage(sweep: Sweep) -> errors.DlperfError | None:
-    try:
-        sweep.record()
-    except errors.DlperfError as error:
-        return error
-    return None
-
-
-def _age(sweep: Sweep) -> tuple[str, str]:
-    """Return the record's time and the id; a copy of the folder has other file times."""
-    return (sweep.record().created, sweep.id)

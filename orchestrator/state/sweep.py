@@ -1,11 +1,12 @@
 """The folder of one sweep: record, events, attempts, logs and outcomes."""
 
+import contextlib
 import hashlib
 import os
 import re
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -62,13 +63,10 @@ class Sweep:
             StoreError: it is damaged or gone, of another sweep, or of another version.
         """
         path = self.folder / "sweep.json"
-        try:
-            content = read(path)
-            if content is None:
+        with _refusing_damage(path):
+            if (content := read(path)) is None:
                 raise ValueError("it is gone")
             return _parse_record(content, self.id)
-        except ValueError as error:
-            raise _damaged(path, error) from error
 
     def keep_record(self, record: SweepRecord) -> None:
         """Write sweep.json; ended.json, which seals the one before, is removed."""
@@ -105,10 +103,8 @@ class Sweep:
         path = self.folder / "events.jsonl"
         content = read(path) or b""
         lines = content[: content.rfind(b"\n") + 1].splitlines()
-        try:
+        with _refusing_damage(path):
             events = [records.event(line) for line in lines]
-        except ValueError as error:
-            raise _damaged(path, error) from error
         return tuple(event for event in events if event is not None)
 
     def histories(self) -> dict[str, History]:
@@ -171,13 +167,11 @@ class Sweep:
             StoreError: attempt.json is damaged, or gone.
         """
         path = self._description(trial, number)
-        try:
+        with _refusing_damage(path):
             attempt = records.attempt(read(path) or b"")
-        except ValueError as error:
-            raise _damaged(path, error) from error
-        if (attempt.sweep, attempt.trial, attempt.number) != (self.id, trial, number):
-            raise _damaged(path, ValueError(f"it belongs to {attempt.trial} a{attempt.number}"))
-        return attempt
+            if (attempt.sweep, attempt.trial, attempt.number) != (self.id, trial, number):
+                raise ValueError(f"it belongs to {attempt.trial} a{attempt.number}")
+            return attempt
 
     def keep_attempt(self, attempt: Attempt, inherited_env: Mapping[str, str]) -> None:
         """Write attempt.json, before anything of the attempt starts.
@@ -229,11 +223,9 @@ class Sweep:
         content = read(path)
         if content is None:
             return None
-        try:
+        with _refusing_damage(path):
             outcome = shape(Outcome).validate_json(content, strict=True)
-        except ValueError as error:
-            raise _damaged(path, error) from error
-        return outcome, hashlib.sha256(content).hexdigest()
+            return outcome, hashlib.sha256(content).hexdigest()
 
     def keep_outcome(self, name: str, outcome: Outcome) -> str:
         """Write the outcome beside a log; return the sha256 of its bytes."""
@@ -258,9 +250,14 @@ def _parse_record(content: bytes, sweep_id: str) -> SweepRecord:
     )
 
 
-def _damaged(path: Path, why: ValueError) -> errors.StoreError:
-    return errors.StoreError(
-        f"{path} is damaged: {why}",
-        code="STORE-DAMAGED",
-        fix="restore the file, or start a new sweep with --new; the logs are untouched",
-    )
+@contextlib.contextmanager
+def _refusing_damage(path: Path) -> Iterator[None]:
+    """Turn the ValueError of a file that cannot be parsed into STORE-DAMAGED."""
+    try:
+        yield
+    except ValueError as error:
+        raise errors.StoreError(
+            f"{path} is damaged: {error}",
+            code="STORE-DAMAGED",
+            fix="restore the file, or start a new sweep with --new; the logs are untouched",
+        ) from error

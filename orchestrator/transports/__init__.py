@@ -3,16 +3,37 @@
 They know nothing of tasks or containers. ``ssh``, ``local`` and ``steps`` are the transports.
 """
 
+import logging
+import re
+import shlex
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
-from orchestrator.transports._log import logged
-from orchestrator.transports._shell import format_write
+from orchestrator.transports._shell import ABSENT, format_read, format_write
 
+MOST_BYTES = 4 << 20  # of a file, at a time
 SLOWEST = 64 << 10  # bytes a second: a link of half a megabit
+LOGGER = logging.getLogger("dlperf.node")
+LONGEST = 400
+# Parts of names between `_` and `-` by which variables and options count as secrets. No task is
+# given any; what people write into playbooks and images may hold some all the same.
+_PART = r"[a-z0-9]*(?:token|password|passwd|passphrase|secret|credential)s?|(?:api|auth)?key|pass"
+_NAME = rf"_*(?:[a-z0-9]+[_-])*(?:{_PART})(?:[_-][a-z0-9]+)*"
+_OPTION = re.compile(rf"(?i)--?{_NAME}")
+_ASSIGNED = re.compile(rf"(?is)(-{{0,2}}{_NAME}=).*")
+# Within scripts and addresses: a value ends where the shell would end it.
+_VALUE = r"""(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s;&|'"\\])+"""
+_WITHIN = re.compile(
+    rf"(?is)((?<![\w-])-{{0,2}}{_NAME}=|(?<![\w-])--?{_NAME}\s+|\b(?:bearer|basic)\s+){_VALUE}"
+)
+_LOGIN = re.compile(r"(://)[^\s/@]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +99,7 @@ class Transport(ABC):
             NodeUnreachable: nothing was run, or (SSH-LOST, SSH-RESET) it may still be running.
             CommandTimedOut: it may still be running on the node.
         """
-        with logged(self.node, "run", argv) as answer:
+        with _logged(self.node, "run", argv) as answer:
             done = self._execute(argv, timeout_s, argv[0])
             answer.append(f"exit {done.exit_code}")
             return done
@@ -91,7 +112,7 @@ class Transport(ABC):
             NodeError: the connection is lost; the file is the old or the new one, and whole.
         """
         words, limit_s = format_write(path, len(content)), COMMAND_S + len(content) / SLOWEST
-        with logged(self.node, "put", (path, f"({len(content)} bytes)")):
+        with _logged(self.node, "put", (path, f"({len(content)} bytes)")):
             done = self._execute(words, limit_s, f"writing {path}", content)
             if done.exit_code != 0:
                 cause = f"cannot write {path}: {done.complaint}"
@@ -105,10 +126,9 @@ class Transport(ABC):
         Raises:
             NodeUnreachable: nothing was started.
         """
-        with logged(self.node, "open", argv):
+        with _logged(self.node, "open", argv):
             return self._start(argv)
 
-    @abstractmethod
     def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         """Read a file from ``offset``, at most 4 MiB; return None if there is no file.
 
@@ -120,6 +140,14 @@ class Transport(ABC):
             LocalError, UnfitError: the file is there and cannot be read.
             NodeError: the connection is lost.
         """
+        words = format_read(path, offset, MOST_BYTES, own=own)
+        done = self._execute(words, COMMAND_S, f"reading {path}", b"")
+        if done.exit_code == ABSENT:
+            return None
+        if done.exit_code != 0:
+            cause = f"cannot read {path}: {done.complaint}"
+            raise self.unfit(cause, code="READ", node=self.node)
+        return done.stdout
 
     @abstractmethod
     def close(self) -> None:
@@ -133,8 +161,38 @@ class Transport(ABC):
 
         Args:
             doing: for messages.
-            content: its input.
+            content: its input, of a script that leaves nothing behind; None for no input.
         """
 
     @abstractmethod
     def _start(self, argv: tuple[str, ...]) -> Stream: ...
+
+
+@contextmanager
+def _logged(node: str, action: str, words: tuple[str, ...]) -> Iterator[list[str]]:
+    """Write a line to the debug log after the block, with the words that it adds to the list."""
+    began, answer = time.monotonic(), ["failed"]
+    try:
+        yield answer
+        answer[:1] = []
+    finally:
+        took_ms = (time.monotonic() - began) * 1000
+        shown = " ".join(shlex.join(_redact(words)).split())[:LONGEST]
+        result = " ".join(answer)
+        LOGGER.debug("%s %s %s: %s %.0f ms", node, action, shown, result, took_ms)
+
+
+def _redact(words: Iterable[str]) -> Iterator[str]:
+    """Replace words of a command that may be secrets by dots."""
+    follows = False
+    for whole in words:
+        word = whole[: 4 * LONGEST]  # more is not shown, and scripts may be long
+        yield "..." if follows else _without_values(word)
+        follows = not follows and word.startswith("-") and bool(_OPTION.fullmatch(word))
+
+
+@lru_cache(maxsize=256)  # many nodes are given the same scripts, for which this takes a millisecond
+def _without_values(word: str) -> str:
+    if assigned := _ASSIGNED.fullmatch(word):
+        return f"{assigned[1]}..."
+    return _LOGIN.sub(r"\1...@", _WITHIN.sub(r"\1...", word))

@@ -6,14 +6,14 @@ and for a missing exit status.
 
 import contextlib
 import errno
+import queue
 import random
-import select
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import paramiko
@@ -21,7 +21,6 @@ import paramiko
 from orchestrator import errors
 from orchestrator.deadlines import ANSWER_S, LAST_WORDS_S, SESSION_S, SHELL_S
 from orchestrator.model.node import Node
-from orchestrator.transports._sftp import Reader, Refused
 from orchestrator.transports._shell import SH, Marks, NoShell
 from orchestrator.transports.failures import make_error
 from orchestrator.words import limit, printable
@@ -29,13 +28,11 @@ from orchestrator.words import limit, printable
 CHANNEL_CLOSE = 97  # RFC 4254, 9
 PIECE_BYTES = 32 << 10
 MOST_OUTPUT_BYTES = 64 << 20
-GLANCE_MS = 200
 # sshd has MaxSessions 10 by default.
 MOST_CHANNELS = 6
 PAUSE_S = 0.05
 MOST_SHOWN = 200  # characters of a line that a login shell printed
-# struct.error: of an answer that is cut off.
-LOST = (paramiko.sftp.SFTPError, struct.error, OSError, EOFError, paramiko.SSHException)
+LOST = (OSError, EOFError, paramiko.SSHException)
 Ending = Literal["", "closed", "silent"]
 ENDINGS = {
     "closed": "the connection was closed or reset",
@@ -194,34 +191,42 @@ class ChannelStream:
             data += self._channel.recv_stderr(PIECE_BYTES)
         return bytes(data)
 
-    def finish(self, marks: Marks, deadline: float, doing: str) -> tuple[int, bytes, bytes] | None:
+    def finish(
+        self, marks: Marks, deadline: float, doing: str, pace_s: float = 0.0
+    ) -> tuple[int, bytes, bytes] | None:
         """Return exit status and both outputs of a command whose input is complete.
 
         They are read in turns: either could fill the channel's window. None if they end without
         the last marks: the connection was lost, or the shell of the command was killed.
+
+        Args:
+            pace_s: how long each piece of the output puts the deadline off.
 
         Raises:
             TimeoutError: it has not ended by then.
             UnfitError: OUTPUT; more than 64 MiB came on one of them.
         """
         channel, stdout, stderr = self._channel, bytearray(), bytearray()
-        ready = select.poll()
-        ready.register(channel.fileno(), select.POLLIN)
+        heard = threading.Event()
+        # Not cleared by paramiko, which could do so when something has just come to the other.
+        only_set = SimpleNamespace(set=heard.set, clear=lambda: None)
+        channel.in_buffer.set_event(only_set)
+        channel.in_stderr_buffer.set_event(only_set)
         while True:
+            heard.clear()
             ended = channel.eof_received or channel.closed
             while channel.recv_ready():
                 stdout += channel.recv(PIECE_BYTES)
+                deadline = max(deadline, time.monotonic() + pace_s)
             stderr += self.read_stderr()
             if (answer := marks.parse_answer(stdout, stderr)) or ended:
                 return answer
             if max(len(stdout), len(stderr)) > MOST_OUTPUT_BYTES:
                 cause = f"{doing} wrote more than {MOST_OUTPUT_BYTES >> 20} MiB"
                 raise make_error("OUTPUT", cause, node=self._session.node)
-            left_ms = (deadline - time.monotonic()) * 1000
-            if left_ms <= 0:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not heard.wait(left_s):
                 raise TimeoutError
-            # paramiko clears its two signals without a lock: one may get lost, hence the glance.
-            ready.poll(min(left_ms, GLANCE_MS))
 
     def _check_loss(self) -> None:
         """Tell a lost connection from the output's end.
@@ -243,8 +248,7 @@ class Session:
         self._probing = threading.Lock()
         self._has_shell = False
         self._slots = threading.BoundedSemaphore(MOST_CHANNELS)
-        self._reading = threading.Lock()
-        self._reader: Reader | None = None
+        self._idle: queue.LifoQueue[ChannelStream] = queue.LifoQueue(1)
 
     @property
     def is_alive(self) -> bool:
@@ -294,8 +298,7 @@ class Session:
         Raises:
             NodeError: nothing of it was run.
         """
-        refused = make_error("SSH-EXEC", "its sshd refuses to run commands", node=self.node)
-        stream = self._open(lambda channel: channel.exec_command(SH), refused)
+        stream = self._open()
         limit_s = min(limit_s, SHELL_S)
         stream.settimeout(limit_s)
         try:
@@ -312,23 +315,42 @@ class Session:
         self._has_shell = True
         return stream
 
-    @contextmanager
-    def reader(self) -> Iterator[Reader]:
-        """Yield the SFTP client of the node, for one thread at a time; its channel stays open.
+    def resume(self, marks: Marks, text: bytes) -> ChannelStream | None:
+        """Have the shell that was kept read ``text``; return None if it has ended or there is none.
+
+        A login shell takes several times as long as most scripts.
 
         Raises:
-            Refused: the node refuses; the connection is good.
-            NodeError: the connection is lost.
+            NodeError: nothing of it was run; the connection is lost, or ended for its silence.
         """
-        with self.translate_errors("a file transfer"), self._reading:
-            try:
-                self._reader = self._reader or self._begin_reader()
-                yield self._reader
-            except Refused:
-                raise
-            except BaseException:
-                self._end_reader()
-                raise
+        try:
+            stream = self._idle.get_nowait()
+        except queue.Empty:
+            return None
+        stream.settimeout(ANSWER_S)
+        try:
+            marks.begin(stream, text)
+        except NoShell as silent:
+            stream.close()
+            if isinstance(silent.__cause__, TimeoutError):
+                self.hang_up()
+                raise self.explain_loss("starting a command") from silent
+            return None
+        except BaseException:
+            stream.close()
+            raise
+        return stream
+
+    def keep(self, stream: ChannelStream) -> None:
+        """Keep a shell that has answered for ``resume``; one is enough."""
+        try:
+            self._idle.put_nowait(stream)
+        except queue.Full:
+            stream.close()
+
+    def _end_idle(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            self._idle.get_nowait().close()
 
     @contextmanager
     def translate_errors(self, doing: str) -> Iterator[None]:
@@ -348,29 +370,6 @@ class Session:
         except LOST as error:
             raise self.explain_loss(doing, error) from error
 
-    def _begin_reader(self) -> Reader:
-        missing = make_error(
-            "SSH-SFTP",
-            "its sshd has no SFTP, which reading files needs, or a start-up file of the user's"
-            " keeps it from starting",
-            node=self.node,
-        )
-        stream = self._open(lambda channel: channel.invoke_subsystem("sftp"), missing)
-        stream.settimeout(ANSWER_S)
-        try:
-            return Reader(stream)
-        except (*LOST, TimeoutError) as error:
-            stream.close()
-            self.probe()
-            if self.is_alive:
-                raise missing from error
-            raise
-
-    def _end_reader(self) -> None:
-        if self._reader:
-            self._reader.close()
-        self._reader = None
-
     def _explain_no_shell(self, ended: str, printed: bytes) -> errors.DlperfError:
         """Return the error for a login shell that has started no command."""
         self.probe()
@@ -384,19 +383,22 @@ class Session:
         cause = f"the login shell of {self._user} runs no command: it {ended}{said}"
         return make_error("SSH-SHELL", cause, node=self.node)
 
-    def _open(self, ask: Callable[[Any], None], refused: errors.DlperfError) -> ChannelStream:
-        """Open a channel, once sshd allows one more, and start something on it."""
+    def _open(self) -> ChannelStream:
+        """Open a channel, once sshd allows one more, and start /bin/sh on it."""
         until = time.monotonic() + SESSION_S
-        if not self._slots.acquire(timeout=SESSION_S):
-            raise self._explain_full(f"all {MOST_CHANNELS} channels have been busy")
+        if not self._slots.acquire(blocking=False):
+            self._end_idle()  # it has one
+            if not self._slots.acquire(timeout=SESSION_S):
+                raise self._explain_full(f"all {MOST_CHANNELS} channels have been busy")
         try:
             channel = self._open_channel(until)
             try:
                 with self.translate_errors("starting a command"), self.watched():
-                    ask(channel)
+                    channel.exec_command(SH)
             except errors.NodeUnreachable as error:
                 if self.is_alive:
-                    raise refused from error
+                    cause = "its sshd refuses to run commands"
+                    raise make_error("SSH-EXEC", cause, node=self.node) from error
                 raise
         except BaseException:
             self._slots.release()
@@ -404,7 +406,7 @@ class Session:
         return ChannelStream(channel, self, self._slots.release)
 
     def _open_channel(self, until: float) -> Any:
-        """Open a channel; end an idle reader, which has one, if sshd allows no more."""
+        """Open a channel; end the idle shell, which has one, if sshd allows no more."""
         while True:
             with self.translate_errors("opening a channel"), self.watched():
                 try:
@@ -416,11 +418,7 @@ class Session:
             if time.monotonic() > until:
                 raise self._explain_full("its sshd has allowed no further session")
             time.sleep(PAUSE_S * random.SystemRandom().uniform(0.5, 1.5))
-            if self._reading.acquire(blocking=False):
-                try:
-                    self._end_reader()
-                finally:
-                    self._reading.release()
+            self._end_idle()
 
     def _explain_full(self, cause: str) -> errors.DlperfError:
         return make_error("SSH-SESSIONS", f"{cause} for {SESSION_S:g} s", node=self.node)

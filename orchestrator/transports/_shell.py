@@ -24,7 +24,7 @@ export LC_ALL=C
 umask 077
 set -C
 tries=0
-until mkdir -p -- "${1%/*}" && { head -c "$3"; } >"$2"; do
+until { [ -d "${1%/*}" ] || mkdir -p -- "${1%/*}"; } && { head -c "$3"; } >"$2"; do
     [ ! -e "$2" ] || break
     tries=$((tries + 1))
     [ "$tries" -lt 50 ] || exit 1
@@ -32,6 +32,26 @@ done
 [ "$(wc -c <"$2")" -eq "$3" ] && mv -fT -- "$2" "$1" && exit
 rm -f -- "$2"
 exit 1
+"""
+ABSENT = 44  # the status of GET where there is no file
+# After any other status a script may have left some of its input, which the shell must not run.
+READ_ALL = (0, ABSENT)
+# $1: a file; $2: from which byte; $3: how many at most; $4: "own" for none but plain files of ours.
+# By then others may have put a link in the place of what is opened, or it may be gone.
+GET = """
+export LC_ALL=C
+[ -e "$1" ] || { [ -d "${1%/*}" ] && [ ! -x "${1%/*}" ]; } || exit 44
+[ "$4" = any ] || { [ -f "$1" ] && [ ! -L "$1" ]; } || exit 44
+{
+    if [ "$4" = own ]; then
+        [ -f /proc/self/fd/0 ] && [ -O /proc/self/fd/0 ] || exit 44
+        set -- "$@" $(stat -c %d:%i -- "$1" -)
+        [ -n "$6" ] && [ "$5" = "$6" ] || exit 44
+    fi
+    dd bs=64k iflag=fullblock,skip_bytes,count_bytes skip="$2" count="$3" status=none
+} <"$1" && exit
+[ -e "$1" ] && exit 1
+exit 44
 """
 
 
@@ -59,6 +79,11 @@ def format_write(path: str, size: int) -> tuple[str, ...]:
     return ("sh", "-c", PUT, "sh", path, f"{path}.{secrets.token_hex(4)}.new", str(size))
 
 
+def format_read(path: str, offset: int, size: int, *, own: bool) -> tuple[str, ...]:
+    """Return a script that prints so many bytes of a file; its status is ABSENT if it is none."""
+    return ("sh", "-c", GET, "sh", path, str(offset), str(size), "own" if own else "any")
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
     """Lines around an answer; no start-up file prints them, nor does one that copies its input."""
@@ -69,18 +94,21 @@ class Marks:
         """Return what /bin/sh reads to run ``argv`` and to print its exit status.
 
         Args:
-            is_fed: whether what comes next is the input of ``argv``, which has none otherwise.
+            is_fed: whether what comes next is the input of ``argv``, which has none otherwise;
+                after a status of READ_ALL the shell goes on.
         """
+        ending = f"\ncode=$?\n{self._print('$code')}\n"
         if is_fed:
             command = f"(\n{_body(argv)}\n)"
+            ending += f'case $code in {"|".join(map(str, READ_ALL))}) ;; *) exit "$code" ;; esac\n'
         else:
             command = (
                 f"{format_nested(argv)}{SH}"
                 if is_script(argv)
                 else f"{shlex.join(argv)} </dev/null"
             )
-        ending = f'\ncode=$?\n{self._print("$code")}\nexit "$code"'
-        return f"{HEAD}{{\n{self._print('begin')}\n{command}{ending}\n}}\n".encode(
+            ending += 'exit "$code"\n'
+        return f"{HEAD}{{\n{self._print('begin')}\n{command}{ending}}}\n".encode(
             errors="surrogateescape"
         )
 

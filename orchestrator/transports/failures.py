@@ -1,9 +1,13 @@
-"""Errors of transports: the class and the remedy of each code."""
+"""Errors of transports: the class and the remedy of each code, and the limit of open files."""
 
+import resource
 from collections.abc import Mapping
 
 from orchestrator import errors
 
+# Open files of this process.
+OF_OUR_OWN = 32
+OF_A_NODE = 1  # its connection
 COMPARE = "compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY"
 FIXES: Mapping[type[errors.DlperfError], Mapping[str, str]] = {
     errors.LocalError: {
@@ -42,7 +46,6 @@ FIXES: Mapping[type[errors.DlperfError], Mapping[str, str]] = {
         "SSH-HOSTKEY-TYPE": COMPARE,
         "SSH-HOSTKEY-UNKNOWN": COMPARE,
         "SSH-KILLED": "check the memory and the log of the node",
-        "SSH-SFTP": "set Subsystem sftp internal-sftp in its sshd_config",
         "SSH-SHELL": "look at the user's start-up files, ~/.ssh/rc and /etc/ssh/sshrc there, or"
         " `chsh -s /bin/sh USER`",
     },
@@ -56,3 +59,19 @@ def make_error(code: str, cause: str, **where: str) -> errors.DlperfError:
         if code in fixes:
             return kind(cause, code=code, fix=fixes[code], **where)
     raise AssertionError(f"no class for {code}")
+
+
+def check_open_files(nodes: int) -> None:
+    """Check that this process may open enough files to reach so many nodes at once.
+
+    Raises:
+        LocalError: OPEN-FILES, with the limit and what is needed.
+    """
+    needed = OF_OUR_OWN + OF_A_NODE * nodes
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # -1: no limit
+    if 0 <= allowed < needed:
+        raise errors.LocalError(
+            f"this process may have {allowed} files open (ulimit -n); {nodes} nodes need {needed}",
+            code="OPEN-FILES",
+            fix=f"ulimit -n {needed}",
+        )

@@ -11,11 +11,10 @@ import threading
 
 from orchestrator import errors
 from orchestrator.deadlines import SHELL_S, STEP_S, STREAM_END_S
-from orchestrator.transports import Completed, Stream, Transport, _shell
+from orchestrator.transports import MOST_BYTES, Completed, Stream, Transport, _shell
 from orchestrator.transports.failures import make_error
 from orchestrator.words import limit
 
-MOST_BYTES = 4 << 20
 PIECE_BYTES = 64 << 10
 # ELOOP: a link where none is followed. EISDIR is Python's own for a folder.
 NOT_THERE = (errno.ENOENT, errno.ESRCH)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.deadlines import COMMAND_S, STEP_S
+from orchestrator.deadlines import STEP_S
 from orchestrator.model.slurm import environment
-from orchestrator.transports import Completed
+from orchestrator.transports import Completed, Transport
 from orchestrator.transports._shell import format_nested
 from orchestrator.transports.failures import make_error
-from orchestrator.transports.local import MOST_BYTES, LocalTransport
+from orchestrator.transports.local import LocalTransport
 from orchestrator.words import limit
 
 GATHER_S = 0.01  # questions that come within this time become one step
@@ -31,14 +31,6 @@ status=$?
 base64 -w 512 "$folder/out" | sed "s/^/$SLURMD_NODENAME out /"
 base64 -w 512 "$folder/err" | sed "s/^/$SLURMD_NODENAME err /"
 echo "$SLURMD_NODENAME status $status"
-"""
-GET = """
-[ -e "$1" ] || exit 44
-[ "$3" = any ] || { [ -f "$1" ] && [ ! -L "$1" ]; } || exit 44
-exec 3<"$1" || exit 1
-# What was opened, for others may exchange it meanwhile.
-[ "$3" = any ] || { [ "$1" -ef /proc/self/fd/3 ] && [ ! -L "$1" ] && [ -O "$1" ]; } || exit 44
-tail -c "+$2" <&3 | head -c 4194304
 """
 
 
@@ -203,20 +195,13 @@ class StepTransport(LocalTransport):
     def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         if self._is_shared(path):
             return self._here.get(path, offset, own=own)
-        words = ("sh", "-c", GET, "sh", path, str(offset + 1), "own" if own else "any")
-        done = self.run(words, timeout_s=COMMAND_S)
-        if done.exit_code == 44:
-            return None
-        if done.exit_code != 0:
-            cause = f"cannot read {path}: {done.complaint}"
-            raise self.unfit(cause, code="READ", node=self.node)
-        return done.stdout[:MOST_BYTES]
+        return Transport.get(self, path, offset, own=own)
 
     def _execute(
         self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
     ) -> Completed:
         """Run ``argv`` in a step on the node; at the deadline it is killed."""
-        if content is None:
+        if not content:
             return self._steps.ask(self.node, argv, timeout_s)
         done = run_step(self._steps.words([self.node], *argv), content, timeout_s)
         if done.exit_code == -1:

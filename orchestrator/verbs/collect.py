@@ -58,7 +58,7 @@ def collect(
         page = out and out / report_files.html(language or "en")
         return report_files.present(measured, face.voice, page)
     from orchestrator.collecting.sweep import measured as measure
-    from orchestrator.state.opened import opened
+    from orchestrator.state.archives import opened
 
     with opened(face.store, sweep_id) as opening:
         found = measure(opening.sweep, strict=strict)

@@ -88,8 +88,7 @@ def compare(
     if comparison.gate:
         voice.result(comparison.gate)
     if markdown:
-        fix = "choose another --markdown"
-        with disk.on_disk(markdown, fix=fix), disk.replacing(markdown) as file:
+        with disk.replacing(markdown, fix="choose another --markdown") as file:
             file.write(forms.render_markdown(comparison).encode())
     voice.document(forms.build_document(comparison))
     return comparison.exit_code

@@ -9,7 +9,7 @@ from orchestrator.cli.options import LogRule, Logs, LogWorkload, WhichFile, Wind
 from orchestrator.collecting import explanation
 from orchestrator.collecting.folder import escape_path, report_on
 from orchestrator.collecting.sweep import measured
-from orchestrator.state.opened import opened
+from orchestrator.state.archives import opened
 
 
 @command("explain", "explain 2x2", "explain 4n8g/amp/256 rn50-amp")

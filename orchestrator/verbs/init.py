@@ -114,7 +114,7 @@ def init(
         voice.result(text.rstrip())
     else:
         kept = _keep_replaced(text, out)
-        with disk.on_disk(out, fix="give another -o"), disk.replacing(out) as file:
+        with disk.replacing(out, fix="give another -o") as file:
             file.write(text.encode())
         if kept:
             voice.result(f"{kept}: what {out} was before")
@@ -241,7 +241,7 @@ def _keep_replaced(text: str, out: Path) -> Path | None:
             return None
         names = (out.with_name(f"{out.name}.before-{number}") for number in count(1))
         kept = next(path for path in names if not path.exists())
-        with disk.replacing(kept) as file:
+        with disk.replacing(kept, fix="give another -o") as file:
             os.fchmod(file.fileno(), out.stat().st_mode & 0o777)
             file.write(before)
     return kept

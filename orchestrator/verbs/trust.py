@@ -15,7 +15,8 @@ from orchestrator.console import Voice
 from orchestrator.fleet import ask_all
 from orchestrator.inputs import user_files
 from orchestrator.model.node import Node
-from orchestrator.transports import known_hosts, open_files
+from orchestrator.transports import known_hosts
+from orchestrator.transports.failures import check_open_files
 from orchestrator.transports.known_hosts import HostKey
 from orchestrator.transports.ssh import fetch_host_key, find_jump_host
 
@@ -58,7 +59,7 @@ def trust(
     """
     voice, fingerprints = face.voice, fingerprint or ()
     cluster, _ = user_files.cluster(inventory)
-    open_files.suffice(len(cluster.members))
+    check_open_files(len(cluster.members))
     targets = [node for node in cluster.members if node.transport == "ssh"]
     if not targets:
         voice.result(f"no node of {cluster.name} is reached by SSH")

@@ -17,7 +17,7 @@ from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS
 from orchestrator.report import Language
 from orchestrator.state import lock
-from orchestrator.state.opened import OpenedSweep, opened
+from orchestrator.state.archives import OpenedSweep, opened
 from orchestrator.state.sweep import Sweep
 from orchestrator.verifying import chain, formulas
 from orchestrator.verifying.findings import Findings, at, codes, items, text

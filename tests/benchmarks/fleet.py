@@ -172,7 +172,6 @@ def begun(folder: Path, at: list[str]) -> Sshd:
         "ListenAddress": "0.0.0.0:22",
         "MaxStartups": "4096",
         "ForceCommand": str(enter),
-        "Subsystem": "sftp /usr/lib/openssh/sftp-server",
     }
     sshd = Sshd(folder / "sshd", options, port=22).start()
     key = " ".join(Path(f"{sshd.host_key()}.pub").read_text().split()[:2])

@@ -35,7 +35,6 @@ KbdInteractiveAuthentication no
 UsePAM no
 UseDNS no
 LogLevel VERBOSE
-Subsystem sftp internal-sftp
 SetEnv PATH={STUBS}:{STANDARD_PATH}
 """
 

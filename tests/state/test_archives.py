@@ -16,7 +16,7 @@ from orchestrator import errors
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.plan import Task
 from orchestrator.state import archives, contents
-from orchestrator.state.opened import opened
+from orchestrator.state.archives import opened
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.verifying import folder as sums

@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 # What sshd runs instead of each command: the same, but for the first that has a certain word in
 # what its shell reads, for which the sshd of the connection is killed.
 CUTTER = """#!/bin/sh
-case $SSH_ORIGINAL_COMMAND in *sftp*) exec /usr/lib/openssh/sftp-server ;; esac
 word=$(cat {word} 2>/dev/null)
 while IFS= read -r line; do
     case $line in

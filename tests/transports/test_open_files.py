@@ -39,7 +39,7 @@ def provision(place: Place, server: Sshd, limit: int) -> "subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize("limit", [8, 16, 28, 67])
+@pytest.mark.parametrize("limit", [8, 16, 28, 43])
 def test_a_limit_too_low_for_the_nodes_is_named_first(
     place: Place, server: Sshd, limit: int
 ) -> None:
@@ -47,13 +47,13 @@ def test_a_limit_too_low_for_the_nodes_is_named_first(
     done = provision(place, server, limit)
     assert done.returncode == 6, done.stderr
     assert f"ERROR OPEN-FILES: this process may have {limit} files open (ulimit -n" in done.stderr
-    assert "12 nodes need 68. Fix: ulimit -n 68" in done.stderr
+    assert "12 nodes need 44. Fix: ulimit -n 44" in done.stderr
     assert "Accepted" not in server.log
 
 
 def test_what_is_said_to_be_needed_is_enough(place: Place, server: Sshd) -> None:
     """With as many, every node answers."""
-    done = provision(place, server, 68)
+    done = provision(place, server, 44)
     assert "SSH-" not in done.stderr + done.stdout
     assert "OPEN-FILES" not in done.stderr
     assert server.log.count("Accepted publickey") == 12

@@ -31,7 +31,6 @@ class Login:
     shell: str
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     named: tuple[str, ...] = ()
-    takes_place: bool = False  # of the shell that was to run a command
 
 
 ECHO = "echo hello from a start-up file; echo oops >&2; printf 'no line break'\n"
@@ -40,9 +39,7 @@ LOGINS = {
     "bash that copies its input": Login(
         "bash", {".bashrc": "stty -echo; set -v; trap ECHO EXIT\n"}
     ),
-    "bash that goes on as zsh": Login(
-        "bash", {".bashrc": "[ -t 0 ] || exec zsh\n"}, takes_place=True
-    ),
+    "bash that goes on as zsh": Login("bash", {".bashrc": "[ -t 0 ] || exec zsh\n"}),
     "bash with TMOUT, LC_ALL and a job": Login(
         "bash",
         {
@@ -65,13 +62,7 @@ LOGINS = {
 
 
 @pytest.fixture
-def sftp(request: pytest.FixtureRequest) -> str:
-    """The server of files: within sshd, or a program that the login shell starts."""
-    return str(getattr(request, "param", "internal-sftp"))
-
-
-@pytest.fixture
-def login(request: pytest.FixtureRequest, sftp: str, tmp_path: Path) -> Iterator[SshTransport]:
+def login(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SshTransport]:
     """A transport to a node with that login."""
     wanted: Login = request.param
     program = shutil.which(wanted.shell, path="/bin:/usr/bin:/usr/sbin")
@@ -89,8 +80,7 @@ def login(request: pytest.FixtureRequest, sftp: str, tmp_path: Path) -> Iterator
     others = [line for line in lines if not line.startswith(f"{user}:")]
     (tmp_path / "passwd").write_text("\n".join([entry, *others, ""]))
     within = ("unshare", "--mount", "sh", "-ec", WITHIN, "sh", str(tmp_path))
-    options = {"Subsystem": f"sftp {sftp}"}
-    server = Sshd(home, options, port=free_port(), within=within).start()
+    server = Sshd(home, port=free_port(), within=within).start()
     transport = SshTransport(server.target())
     yield transport
     transport.close()
@@ -103,10 +93,7 @@ def login(request: pytest.FixtureRequest, sftp: str, tmp_path: Path) -> Iterator
     ids=[name for name, it in LOGINS.items() if not it.named],
     indirect=True,
 )
-@pytest.mark.parametrize("sftp", ["internal-sftp", "/usr/lib/openssh/sftp-server"], indirect=True)
-def test_any_login_shell_runs_commands_and_moves_files(
-    login: SshTransport, sftp: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_any_login_shell_runs_commands_and_moves_files(login: SshTransport, tmp_path: Path) -> None:
     """Its answers are the command's own, whatever start-up files print."""
     words = ("a b", "$HOME", "'", "\\", "\n", "!", "ä", "%s")
     done = login.run(("printf", "%s|", *words), timeout_s=10)
@@ -115,11 +102,6 @@ def test_any_login_shell_runs_commands_and_moves_files(
     done = login.run(("sh", "-c", script, "sh", "x", "one two"), timeout_s=10)
     assert (done.exit_code, done.stdout, done.stderr) == (7, b"one\ntwo\n", b"1\n")
     login.put(b"content", str(tmp_path / "file"))
-    if sftp != "internal-sftp" and request.node.callspec.params["login"].takes_place:
-        with pytest.raises(errors.NodeError, match="start-up file") as raised:
-            login.get(str(tmp_path / "file"))
-        assert raised.value.code == "SSH-SFTP"
-        return
     assert login.get(str(tmp_path / "file"), own=True) == b"content"
     stream = login.open(("sh", "-c", 'echo "$1"; read -r line; echo "got $line"', "sh", "held"))
     stream.settimeout(10)
@@ -128,6 +110,8 @@ def test_any_login_shell_runs_commands_and_moves_files(
     stream.sendall(b"it\n")
     assert stream.recv(100) == b"got it\n"
     stream.close()
+    login.put(b"more", str(tmp_path / "file"))  # by the shell that was kept
+    assert login.get(str(tmp_path / "file"), 2) == b"re"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What can go wrong between here and a node's shell, each with a real sshd on loopback."""
 
+import os
 import signal
 import socket
 import threading
@@ -207,13 +208,54 @@ def test_sessions_that_sshd_does_not_allow_are_waited_for(
     assert server.log.count("Accepted publickey") == 1
 
 
-def test_an_sshd_without_sftp_is_named(serve: Serve, reach: Reach) -> None:
-    """Commands run, files do not; the option is named."""
-    transport = reach(serve(options={"Subsystem": "other /bin/true"}).target())
-    assert transport.run(TRUE, timeout_s=10).exit_code == 0
-    with pytest.raises(errors.NodeError) as raised:
-        transport.get("/etc/hostname")
-    assert raised.value.code == "SSH-SFTP"
+def test_the_shell_for_files_is_kept_and_may_end(
+    serve: Serve, reach: Reach, tmp_path: Path
+) -> None:
+    """One serves all files, with no SFTP; another takes its place, whatever has become of it."""
+    server = serve(options={"Subsystem": "other /bin/true"})
+    transport, path = reach(server.target()), str(tmp_path / "file")
+    for number in range(20):
+        transport.put(b"%d" % number, path)
+        assert transport.get(path) == b"%d" % number
+    (kept,) = shells(server)
+    os.kill(kept, signal.SIGKILL)
+    assert transport.get(path) == b"19"
+    transport.put(b"new", path)
+    assert shells(server) != [kept]
+    assert server.log.count("Accepted publickey") == 1
+
+
+def test_a_shell_for_files_that_says_nothing_is_given_up(
+    serve: Serve, reach: Reach, tmp_path: Path
+) -> None:
+    """Ten seconds for a poll, as if the connection were silent; the next one is served."""
+    server = serve()
+    transport, path = reach(server.target()), str(tmp_path / "file")
+    transport.put(b"one", path)
+    (kept,) = shells(server)
+    os.kill(kept, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(errors.NodeUnreachable, match="SSH-LOST"):
+        transport.get(path)
+    assert time.monotonic() - began < 13
+    os.kill(kept, signal.SIGKILL)
+    assert transport.get(path) == b"one"
+
+
+def test_no_content_is_read_as_a_command(serve: Serve, reach: Reach, tmp_path: Path) -> None:
+    """That of a file that cannot be written, of which the shell has read nothing."""
+    transport = reach(serve().target())
+    transport.put(b"one", str(tmp_path / "file"))
+    with pytest.raises(errors.UnfitError, match="cannot write"):
+        transport.put(f"\n: >{tmp_path}/made\n".encode() * 999, "/proc/nothing/here")
+    assert transport.get(str(tmp_path / "file")) == b"one"
+    assert not (tmp_path / "made").exists()
+
+
+def shells(server: Sshd) -> list[int]:
+    """The shells that its connections have started."""
+    below = server.sessions()
+    return [pid for pid in below if Path(f"/proc/{pid}/cmdline").read_bytes() == b"/bin/sh\0"]
 
 
 def test_nodes_behind_a_jump_host_share_its_connection(serve: Serve, reach: Reach) -> None:

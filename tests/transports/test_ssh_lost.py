@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.transports._connect import MOST_HANDSHAKES
-from orchestrator.transports.ssh import SshTransport
+from orchestrator.transports.ssh import MOST_HANDSHAKES, SshTransport
 from tests import proc
 from tests.sshd import Sshd
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, both, do, refusal

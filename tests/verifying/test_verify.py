@@ -11,8 +11,8 @@ import pytest
 
 from orchestrator.report import Language
 from orchestrator.state import archives
+from orchestrator.state.archives import opened
 from orchestrator.state.files import dumps
-from orchestrator.state.opened import opened
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.verbs.verify import check_sweep
