@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from orchestrator import errors, nodeset, words
+from orchestrator import errors, nodeset, report, words
 from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import Which
+from orchestrator.collecting import report_files
 from orchestrator.console import Voice
 from orchestrator.fleet import Answer
 from orchestrator.model.attempt import Attempt
@@ -99,7 +100,7 @@ def _watch(store: Store, sweep_id: str | None, voice: Voice, every_s: float) -> 
 
 def _print(store: Store, look: _Look, voice: Voice) -> int:
     running, states = look.running, look.states
-    unit, medians = progress.results(running)
+    so_far = progress.results(running)
     queued = jobs.list_alive(store, running.cluster)
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
@@ -110,19 +111,10 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
     for progress_now in look.going:
         voice.result(progress_now.words())
     _show_tasks(voice, look.rows)
-    head = ("case", "batch", "precision", unit, "trials")
-    documents = [progress.document(median) for median in medians]
-    rows = [
-        (
-            it.case.placement,
-            str(it.case.micro_batch_size),
-            it.case.precision,
-            f"{it.median:.2f}",
-            f"{found['trials_valid']}/{found['trials_planned']}",
-        )
-        for it, found in zip(medians, documents, strict=True)
-    ]
-    voice.table("Medians so far", head, rows)
+    medians = [it for it in so_far.results if it.statistics] if so_far else []
+    if so_far and medians:
+        (_, *table), _ = report.terminal_tables(so_far)
+        voice.table("Medians so far", *table, report_files.SPARE)
     document = {
         "sweep": running.sweep.id,
         "cluster": running.cluster.name,
@@ -131,7 +123,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         "trials": dict(states),
         "tasks": [asdict(row) for row in look.rows],
         "running": [progress_now.document() for progress_now in look.going],
-        "medians": documents,
+        "medians": [progress.document(median) for median in medians],
         **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
     }
     return voice.finish(document, look.failures)
