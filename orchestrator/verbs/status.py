@@ -13,7 +13,6 @@ from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import Which
 from orchestrator.collecting import report_files
 from orchestrator.console import Voice
-from orchestrator.fleet import Answer
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.process import Holder
 from orchestrator.model.result import NOT_NEEDED
@@ -69,7 +68,6 @@ def status(
         typer.Option(min=0.5, max=3600, metavar="S", help="Seconds between looks, with --watch."),
     ] = 5.0,
 ) -> int:
-    """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
     store, voice = face.store, face.voice
     if watch:
         face.is_look = True
@@ -185,7 +183,12 @@ def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
     for answer in answers:
         error = answer.error or (answer.value and answer.value.refusal)
         found.failures += [error] if error else []
-    own = [_describe_task(attempt, answer) for answer in answers]
+    tasks = {task.node: task for task in attempt.tasks}
+    own = []
+    for answer in answers:
+        task, seen = tasks[answer.node], answer.value or Seen("unknown", 0)  # its error says why
+        at = (attempt.trial, attempt.number, task.node, task.node_rank)
+        own.append(_TaskRow(*at, seen.phase, seen.log_bytes, attempt.token(task)))
     found.rows += own
     sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
     if attempt.log_rank in sizes:
@@ -194,11 +197,3 @@ def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
             found.going += [going] if going else []
         except errors.NodeError as error:  # it answered just before
             found.failures.append(error)
-
-
-def _describe_task(attempt: Attempt, answer: Answer[Seen]) -> _TaskRow:
-    node = answer.node
-    (task,) = (task for task in attempt.tasks if task.node == node)
-    seen = answer.value or Seen("unknown", 0)  # its error says why
-    rank, name = task.node_rank, attempt.token(task)
-    return _TaskRow(attempt.trial, attempt.number, node, rank, seen.phase, seen.log_bytes, name)
