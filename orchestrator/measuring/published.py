@@ -1,11 +1,11 @@
 """Finds published results of the same benchmarks that are comparable with a case."""
 
 import csv
-import fnmatch
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from orchestrator import nodeset
 from orchestrator.measuring import hardware
 from orchestrator.model.case import Case
 from orchestrator.model.report import PublishedResult
@@ -41,7 +41,7 @@ def select_for_case(
     rows_of_case = [
         row
         for row in publications
-        if any(fnmatch.fnmatchcase(row.framework, pattern) for pattern in key.frameworks)
+        if any(nodeset.fits(row.framework, pattern) for pattern in key.frameworks)
         and (row.model, row.batch) == (key.model, batch)
         and row.precision in key.precision
         and (row.nodes, row.gpus_per_node) == (case.nodes, case.gpus_per_node)
@@ -59,5 +59,5 @@ def select(
     return tuple(
         row
         for row in publications
-        if all(fnmatch.fnmatchcase(getattr(row, name), glob) for name, glob in patterns.items())
+        if all(nodeset.fits(getattr(row, name), glob) for name, glob in patterns.items())
     )
