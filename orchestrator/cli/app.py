@@ -89,7 +89,7 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001 - a bug may raise anything
             SIGNALS.leave()
             code = _end(_explain(error))
-    except Stopped as stopped:  # which may come until the line above
+    except Stopped as stopped:  # which may come until `SIGNALS.leave`
         code = _end(stopped)
     finally:
         SIGNALS.ignore()
@@ -113,7 +113,13 @@ def _end(ended: errors.DlperfError | Stopped) -> int:
             error = left
         except errors.DlperfError:  # of what cannot be read nobody knows
             pass
-    voice.error(error)
+    try:
+        voice.error(error)
+    except OSError as unheard:  # standard output cannot take the document
+        try:
+            return close_output(unheard)
+        except errors.LocalError as refused:
+            return _end(refused)
     return error.exit_code
 
 
@@ -121,6 +127,7 @@ def _explain(error: Exception) -> errors.DlperfError:
     """Return the error in the form of all errors; one of the parser's as wrong usage."""
     if isinstance(error, errors.DlperfError):
         return error
+    Face.running = None  # wrong usage and bugs are JSON only after --json, also those of `inspect`
     if not isinstance(error, _WrongUsage):
         from orchestrator import workloads
 
