@@ -85,9 +85,7 @@ def init(
     else:
         lists = tuple(_read_lists(hostfile, ansible, scontrol))
         listed, refused = _list_hosts(hosts or (), lists, nodes)
-        own = next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
-        key = identity or (None if agent else own)
-        login = DraftNode("", "", user, port, key, jump=jump)
+        login = DraftNode("", "", user, port, identity or _choose_key(agent), jump=jump)
         asked = tuple(_complete_login(one, login) for one in listed)
         voice.line(
             f"asking {words.count(len(asked), 'host')}: {nodeset.fold(one.name for one in listed)}"
@@ -211,6 +209,12 @@ def _complete_login(listed: DraftNode, login: DraftNode) -> DraftNode:
         jump=None if is_here else listed.jump or login.jump,
         is_here=is_here,
     )
+
+
+def _choose_key(agent: bool) -> str | None:
+    if agent:
+        return None
+    return next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
 
 
 def _use_hostnames(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:

@@ -11,7 +11,7 @@ from orchestrator.collecting import package
 from orchestrator.measuring import published
 
 FIELDS = ("framework", "model", "precision", "hardware")
-SPARE = ("suite", "interconnect", "unit", "source")
+SPARE = ("suite", "interconnect", "source", "unit")
 
 
 @command("published", "published --framework 'oneflow-*' --hardware 'V100*'")
