@@ -84,8 +84,9 @@ def expand_ranges(document: Document) -> Document:
             if isinstance(item, dict):
                 try:
                     copies = [{**item, **names} for names in _unfold(item, keys)]
-                except _RangeError as error:
-                    problems.append(document.mistake((*here, error.key), str(error)))
+                except ValueError as error:
+                    key, text = error.args
+                    problems.append(document.mistake((*here, key), text))
             for copy in copies:
                 written[(*to, len(items))] = here
                 items.append(expand(copy, here, (*to, len(items))))
@@ -97,28 +98,24 @@ def expand_ranges(document: Document) -> Document:
     return replace(document, data=data, written=written)
 
 
-class _RangeError(ValueError):
-    """A range that cannot be expanded, in the value of ``key``."""
-
-    def __init__(self, key: str, text: str) -> None:
-        super().__init__(text)
-        self.key = key
-
-
 def _unfold(item: Mapping[str, Tree], keys: Iterable[str]) -> list[dict[str, str]]:
-    """Return the values of these keys for each entry that an item stands for."""
+    """Return the values of these keys for each entry that an item stands for.
+
+    Raises:
+        ValueError: the key of a range that cannot be expanded, and why.
+    """
     names: dict[str, Sequence[str]] = {}
     for key in keys:
         if isinstance(text := item.get(key), str):
             try:
                 names[key] = nodeset.unfold(text, MOST)
             except ValueError as error:
-                raise _RangeError(key, f"{words.shown(text)}: {error}") from error
+                raise ValueError(key, f"{words.shown(text)}: {error}") from error
     (first, some), *others = names.items() or [("", [""])]
     for key, values in others:
         if len(values) != len(some):
             seen = f"{key} stands for {len(values)}, {first} for {len(some)}"
-            raise _RangeError(key, f"{seen}; needed as many of both")
+            raise ValueError(key, f"{seen}; needed as many of both")
     return [dict(zip(names, row, strict=True)) for row in zip(*names.values(), strict=True)] or [{}]
 
 

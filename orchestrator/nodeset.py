@@ -1,5 +1,6 @@
-"""Many node names in few words: ``vs[001-002,004],gpu7``."""
+"""Many names in few words: ranges such as ``vs[001-002,004],gpu7``, and globs."""
 
+import fnmatch
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,6 +10,11 @@ _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _BETWEEN = re.compile(r",(?![^\[]*\])")  # the comma behind ] in vs[1,3],gpu7
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>[0-9]+)(?P<after>[^0-9]*)")
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Return True if the name is the pattern or fits its glob; upper and lower case differ."""
+    return name == pattern or fnmatch.fnmatchcase(name, pattern)
 
 
 def fold(names: Iterable[str]) -> str:

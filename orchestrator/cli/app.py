@@ -3,11 +3,12 @@
 import itertools
 import os
 import re
+import signal
 import sys
 import tempfile
 import traceback
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -16,11 +17,12 @@ from orchestrator import __version__, errors
 from orchestrator.cli.command import (
     COMMANDS,
     GROUPS,
+    Face,
     close_output,
     load,
     refuse_output,
-    stopped_code,
 )
+from orchestrator.console import Voice
 from orchestrator.signals import SIGNALS, Stopped
 
 _OF_THE_PARSER = re.compile("^Invalid value(: | for )|(?<=: )Value error, ")
@@ -76,34 +78,62 @@ def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
     SIGNALS.take()
     try:
-        if sys.stdout is None:
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
-            raise refuse_output("it is closed")
         try:
-            SIGNALS.end(app(standalone_mode=False))
-        except OSError as error:  # of `--help`
-            sys.exit(close_output(error))
-    except errors.LocalError as error:
-        _end(error)
-    except Stopped as stopped:
-        from orchestrator.console import Voice
+            if sys.stdout is None:
+                sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
+                raise refuse_output("it is closed")
+            try:
+                code = app(standalone_mode=False)
+            except OSError as error:  # of `--help`
+                code = close_output(error)
+        except Exception as error:  # noqa: BLE001 - a bug may raise anything
+            SIGNALS.leave()
+            code = _end(_explain(error))
+    except Stopped as stopped:  # which may come until `SIGNALS.leave`
+        code = _end(stopped)
+    finally:
+        SIGNALS.ignore()
+    SIGNALS.end(code)
 
-        sys.exit(stopped_code(stopped, Voice(as_json=_wants_json()), None))
-    except _WrongUsage as error:
-        _refuse_usage(error)
-    except Exception as error:  # noqa: BLE001 - a bug may raise anything; its traceback goes to a file
+
+def _end(ended: errors.DlperfError | Stopped) -> int:
+    """Print what ended the program, and what may still run; return the exit code."""
+    face = Face.running
+    voice = face.voice if face else Voice(as_json=_wants_json())
+    if isinstance(ended, errors.DlperfError):
+        error = ended
+    elif ended.number == signal.SIGINT and face and face.is_look and not face.as_json:
+        return ended.exit_code
+    else:
+        error = errors.Interrupted(ended.number)
+        try:
+            if face and face.left:
+                face.left()
+        except errors.LeftoverError as left:
+            error = left
+        except errors.DlperfError:  # of what cannot be read nobody knows
+            pass
+    try:
+        voice.error(error)
+    except OSError as unheard:  # standard output cannot take the document
+        try:
+            return close_output(unheard)
+        except errors.LocalError as refused:
+            return _end(refused)
+    return error.exit_code
+
+
+def _explain(error: Exception) -> errors.DlperfError:
+    """Return the error in the form of all errors; one of the parser's as wrong usage."""
+    if isinstance(error, errors.DlperfError):
+        return error
+    Face.running = None  # wrong usage and bugs are JSON only after --json, also those of `inspect`
+    if not isinstance(error, _WrongUsage):
         from orchestrator import workloads
 
         path = _write_traceback(error)
         cause, fix = f"{type(error).__name__}: {error}", f"report it with {path}"
-        bug = workloads.blame(error) or errors.DlperfError(cause, code="BUG", fix=fix)
-        _end(bug)
-    finally:
-        SIGNALS.ignore()
-
-
-def _refuse_usage(error: typer.BadParameter) -> None:
-    """End with the exit code of wrong usage, told in the form of all errors, and as JSON too."""
+        return workloads.blame(error) or errors.DlperfError(cause, code="BUG", fix=fix)
     command = error.ctx.command_path if error.ctx else "dlperf-orch"
     cause, fix = _OF_THE_PARSER.sub("", error.format_message()), f"see {command} --help"
     if error.ctx and cause == error.ctx.get_help():  # a group without a command
@@ -111,14 +141,7 @@ def _refuse_usage(error: typer.BadParameter) -> None:
         cause = "Missing command"
     if hint := _HINT.search(cause):
         cause, fix = cause[: hint.start()], (hint[1] or hint[2]).lower()
-    _end(errors.UsageError(cause, code="USAGE", fix=fix))
-
-
-def _end(error: errors.DlperfError) -> NoReturn:
-    from orchestrator.console import Voice
-
-    Voice(as_json=_wants_json()).error(error)
-    sys.exit(error.exit_code)
+    return errors.UsageError(cause, code="USAGE", fix=fix)
 
 
 def _wants_json() -> bool:

@@ -1,15 +1,14 @@
-"""The names of all commands, and what they share: --json, --state, -v, errors and signals."""
+"""The names of all commands, and what they share: --json, --state, -v and the debug log."""
 
 import errno
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperCommand
@@ -18,10 +17,10 @@ from typer.main import get_command
 from orchestrator import errors
 from orchestrator.cli import debug_log
 from orchestrator.cli.options import DEFAULT_STATE, Json, State, Verbose
-from orchestrator.signals import SIGNALS, Stopped
+from orchestrator.console import Voice
+from orchestrator.signals import SIGNALS
 
 if TYPE_CHECKING:  # loaded when a command runs: `--help` answers at once
-    from orchestrator.console import Voice
     from orchestrator.state.store import Store
 
 COMMANDS: Mapping[str, str] = {
@@ -55,7 +54,6 @@ GROUPS: Mapping[str, str] = {
     "inspect": "Parse a recorded output, and print it as JSON.",
 }
 Made = TypeVar("Made", bound=Callable[..., Any])
-LeftoverCheck = Callable[[], None]
 _MODULES = {"list": "list_", "schema": "check"}
 _ON_TERMINAL = sys.stdout is not None and sys.stdout.isatty()
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
@@ -71,20 +69,20 @@ class Face(typer.Context):
     """The context of a command: the options that every command has, and its output.
 
     Attributes:
+        running: the command of this process; None before its options are parsed.
         is_look: True if only Ctrl-C ends it, which then is no error.
         left: called after a signal; raises LeftoverError for tasks that may still run.
     """
 
+    running: ClassVar["Face | None"] = None
     as_json = False
     state: Path = DEFAULT_STATE
     verbose = False
     is_look = False
-    left: LeftoverCheck | None = None
+    left: Callable[[], None] | None = None
 
     @cached_property
-    def voice(self) -> "Voice":
-        from orchestrator.console import Voice
-
+    def voice(self) -> Voice:
         return Voice(as_json=self.as_json)
 
     @property
@@ -92,27 +90,6 @@ class Face(typer.Context):
         from orchestrator.state.store import Store
 
         return Store(self.state)
-
-    def run(self, work: Callable[[], int]) -> int:
-        """Run a command's work and print its error; return its exit code."""
-        voice = self.voice
-        try:
-            SIGNALS.begin()
-            debug_log.begin(self.state, voice.line if self.verbose else None)
-            code = work()
-            sys.stdout.flush()
-            SIGNALS.leave()
-        except errors.DlperfError as error:
-            SIGNALS.leave()
-            voice.error(error)
-            code = error.exit_code
-        except Stopped as stopped:
-            if self.is_look and not self.as_json and stopped.number == signal.SIGINT:
-                return stopped.exit_code
-            code = stopped_code(stopped, voice, self.left)
-        except OSError as error:
-            code = close_output(error)
-        return code
 
 
 class _Command(TyperCommand):
@@ -125,7 +102,16 @@ class _Command(TyperCommand):
             setattr(ctx, name, ctx.params.pop(name))
         ctx.as_json |= self.json_only
         ctx.left = self.left and partial(self.left, ctx.store)
-        raise typer.Exit(ctx.run(partial(super().invoke, ctx)))
+        Face.running = ctx
+        SIGNALS.begin()
+        debug_log.begin(ctx.state, ctx.voice.line if ctx.verbose else None)
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+            SIGNALS.leave()
+        except OSError as error:  # else click ends the program
+            code = close_output(error)
+        raise typer.Exit(code)
 
 
 def command(
@@ -158,20 +144,6 @@ def load(name: str) -> TyperCommand:
     first = name.split()[0]
     import_module(f"orchestrator.verbs.{_MODULES.get(first, first)}")
     return _loaded[name]
-
-
-def stopped_code(stopped: Stopped, voice: "Voice", left: LeftoverCheck | None) -> int:
-    """Print that a command was stopped, and what may still run; its exit code."""
-    reported: errors.DlperfError = errors.Interrupted(stopped.number)
-    try:
-        if left:
-            left()
-    except errors.LeftoverError as error:
-        reported = error
-    except errors.DlperfError:  # of what cannot be read nobody knows
-        pass
-    voice.error(reported)
-    return reported.exit_code
 
 
 def close_output(error: OSError) -> int:

@@ -20,6 +20,8 @@ from orchestrator.state.files import dumps, keep, ours
 from orchestrator.state.sweep import Sweep
 
 RESULTS = "results.json"
+SPARE = ("interval (coverage)", "peak memory", "transport", "spread", "efficiency")
+"""Columns that a narrow terminal goes without, in this order."""
 LONGEST_LINE = 400
 """Letters of a log's line that a page shows."""
 MOST = 4
@@ -148,7 +150,8 @@ def present(
         names: of the trials that the exit code is about; None for all, and for lone logs.
     """
     voice.sentences(report.first_lines(measured))
-    voice.results(measured)
+    for table in report.terminal_tables(measured):
+        voice.table(*table, SPARE)
     say_reasons(measured, voice)
     voice.result(f"Report: {page}" if page else "No report is written: --out DIR writes one")
     left = {trial.trial for trial in measured.trials if not trial.counts_or_rests}

@@ -46,7 +46,9 @@ def render(
     names = [name for name, _ in full]
     lines: list[str] = []
     for row in zip(*(cells for _, cells in full), strict=True):
-        lines += ["", *(f"{name}: {cell}" for name, cell in zip(names, row, strict=True) if cell)]
+        lines.append("")
+        for name, cell in zip(names, row, strict=True):
+            lines += wrap(f"{name}: {cell}", width) if cell else []
     return [*lines, ""], []
 
 

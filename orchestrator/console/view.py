@@ -4,9 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from orchestrator.words import duration
@@ -143,22 +142,16 @@ class View:
         """Estimate seconds by the trials that ended, and by the parts that running ones did."""
         if not self._ended or self._before + self._ended >= self._total:
             return None
-        done = self._ended + self._running()
+        done = self._ended + sum(row.share for row in self._rows.values())
         left = max(self._total - self._before - done, 0.0)
         return (time.monotonic() - self._began) / done * left
 
-    def _running(self) -> float:
-        return sum(row.share for row in self._rows.values())
-
-    def __rich__(self) -> Group:
-        left, finished = self._estimate_remaining(), self._before + self._ended
+    def __rich__(self) -> Text:
+        left = self._estimate_remaining()
         head = (
-            f"{self._name}: {finished} of {self._total} trials"
+            f"{self._name}: {self._before + self._ended} of {self._total} trials"
             + (f", {self._bad} not valid" if self._bad else "")
             + f", {duration(time.monotonic() - self._began)} elapsed"
             + (f", about {duration(left)} left" if left else "")
         )
-        running = [Text(words) for row in self._rows.values() if (words := str(row))]
-        completed = min(finished + self._running(), self._total)
-        bar = ProgressBar(total=self._total, completed=completed)
-        return Group(Text(head), *(running or [Text("")]), bar)
+        return Text("\n".join((head, *filter(None, map(str, self._rows.values())))))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:  # a program that requested JSON does not wait for rich, nor f
 
     from orchestrator.console.terminal import Stream
     from orchestrator.console.view import View
-    from orchestrator.model.report import Report
     from orchestrator.model.site import Finding
 
 WORKING_EVERY_S = 10.0
@@ -188,12 +187,6 @@ class Voice:
         ]
         head = ("severity", "code", "node", "seen", "expected", "what to do")
         self.table("Findings", head, rows)
-
-    def results(self, report: "Report") -> None:
-        """Print the tables of what was measured."""
-        from orchestrator.console import results
-
-        results.show(report, self)
 
     def view(self, name: str, total: int, done: int) -> "View":
         """Return the live view of a sweep of ``total`` trials, of which ``done`` need no run."""

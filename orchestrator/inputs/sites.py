@@ -1,7 +1,6 @@
 """Site files that provisioning wrote, and which inventory and nodes a command is about."""
 
 import contextlib
-import fnmatch
 import hashlib
 import json
 import shlex
@@ -177,7 +176,7 @@ def match_names(names: Sequence[str], pattern: str) -> Set[str]:
     if all(word.startswith("!") for word in words):
         found = set(names)
     for word in words:
-        fitting = fnmatch.filter(names, word.removeprefix("!"))
+        fitting = [name for name in names if nodeset.fits(name, word.removeprefix("!"))]
         if not fitting:
             raise errors.UsageError(
                 f"no node fits {word!r}; there are {', '.join(names)}",

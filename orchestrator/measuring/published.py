@@ -2,14 +2,13 @@
 
 import contextlib
 import csv
-import fnmatch
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from orchestrator import words
+from orchestrator import nodeset, words
 from orchestrator.measuring import hardware, node_speeds
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
@@ -47,7 +46,7 @@ def select_for_case(
     rows_of_case = [
         row
         for row in publications
-        if any(fnmatch.fnmatchcase(row.framework, pattern) for pattern in key.frameworks)
+        if any(nodeset.fits(row.framework, pattern) for pattern in key.frameworks)
         and (row.model, row.batch) == (key.model, batch)
         and row.precision in key.precision
         and (row.nodes, row.gpus_per_node) == (case.nodes, case.gpus_per_node)
@@ -65,7 +64,7 @@ def select(
     return tuple(
         row
         for row in publications
-        if all(fnmatch.fnmatchcase(getattr(row, name), glob) for name, glob in patterns.items())
+        if all(nodeset.fits(getattr(row, name), glob) for name, glob in patterns.items())
     )
 
 

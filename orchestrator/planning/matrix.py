@@ -1,7 +1,6 @@
 """From an experiment to its cases, and the errors in a playbook that make cases impossible."""
 
 import contextlib
-import fnmatch
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -242,7 +241,7 @@ def _canary(
         if workload.case_name:
             with contextlib.suppress(KeyError, ValueError):  # a missing parameter is another error
                 names.append(workload.case_name(case))
-        if matches(names, watch.case):
+        if any(nodeset.fits(name, watch.case) for name in names):
             return
     text = f"{watch.case!r} is no case; needed a placement or name of one, maybe with `*`"
     yield Conflict(("method", "canary", "case"), text)
@@ -331,8 +330,3 @@ def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iter
 def _nodes(names: Iterable[str]) -> str:
     folded = nodeset.fold(names)
     return f"nodes {folded}" if {"[", ","} & {*folded} else f"node {folded}"
-
-
-def matches(names: Iterable[str], pattern: str) -> bool:
-    """Return True if one of a case's names is the pattern, or fits it."""
-    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)

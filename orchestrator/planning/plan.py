@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from orchestrator import nodeset
 from orchestrator.model.case import Case, distinctions
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment, Method
@@ -73,7 +74,10 @@ def _with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
         trial
         for trial in trials
         if trial.repeat == 1
-        and matrix.matches((trial.case.placement, trial.name_of_case), watch.case or "*")
+        and any(
+            nodeset.fits(name, watch.case or "*")
+            for name in (trial.case.placement, trial.name_of_case)
+        )
     ]
     model = min(fitting, key=lambda trial: trial.case.world_size)
     stem = model.log.removesuffix("_1.log")
@@ -118,7 +122,8 @@ def selected(trials: Iterable[Trial], patterns: Sequence[str]) -> tuple[Trial, .
     return tuple(
         trial
         for trial in trials
-        if not patterns or any(matrix.matches(_names(trial), pattern) for pattern in patterns)
+        if not patterns
+        or any(nodeset.fits(name, pattern) for name in _names(trial) for pattern in patterns)
     )
 
 

@@ -5,6 +5,8 @@ A text stands where it is used, in both languages; ``phrases`` has those that ar
 format is a module beside ``as_markdown``, and a line in ``collecting/report_files``. Pure.
 """
 
+from collections.abc import Sequence
+
 from orchestrator import words
 from orchestrator.model.report import Report
 from orchestrator.report.as_html import html_page
@@ -16,6 +18,8 @@ from orchestrator.report.node_facts import matrix
 from orchestrator.report.page import Page
 from orchestrator.report.phrases import LANGUAGES, Language, suffix
 from orchestrator.report.results import case_document, csv_text, document, exports
+from orchestrator.report.tables import of_terminal
+from orchestrator.report.tree import text
 from orchestrator.report.verdict import lines, sentences
 
 __all__ = [
@@ -33,6 +37,7 @@ __all__ = [
     "of_trials",
     "suffix",
     "svg_files",
+    "terminal_tables",
 ]
 
 
@@ -48,3 +53,9 @@ def first_lines(report: Report) -> list[str]:
     page = Page(report, "en")
     items = (f"  {words.printable(begin + rest)}" for begin, rest in lines(page))
     return [*sentences(page), *items]
+
+
+def terminal_tables(report: Report) -> list[tuple[str, Sequence[str], list[list[str]]]]:
+    """Return the tables of a terminal: title, head, and rows of cells."""
+    tables = of_terminal(Page(report, "en"))
+    return [(it.title, it.head, [[*map(text, row)] for row in it.rows]) for it in tables]

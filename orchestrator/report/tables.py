@@ -5,9 +5,11 @@ A number is formatted here, once.
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable
+from dataclasses import replace
 from statistics import median
 
-from orchestrator import nodeset
+from orchestrator import nodeset, words
+from orchestrator.model.problem import Problem
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels
 from orchestrator.report.page import Page
@@ -186,6 +188,30 @@ def lone(page: Page) -> Table:
         )
     head = (*page.heads("log", "ranks", "batch", "precision"), page.report.unit)
     return Table("", (*head, *page.heads("mean_rate", "rule", "transport", "reasons")), rows)
+
+
+def of_terminal(page: Page) -> Iterable[Table]:
+    """Build the tables of cases and lone logs with codes alone, which the lines above explain."""
+    report = page.report
+    cases, logs = results(page), lone(page)
+    rows = (
+        (*row[:-2], _codes(it.marks), row[-1])
+        for row, it in zip(cases.rows, report.results, strict=True)
+    )
+    groups = labels.series(report)
+    common = f" ({labels.of_series(page, groups[0])})" if len(groups) == 1 else ""
+    found = replace(cases, title=f"{report.source}{common}", rows=[*rows])
+    yield found.without_empty_columns()
+    rows = (
+        (*row[1:-1], _codes(it.problems), words.printable(it.path))
+        for row, it in zip(logs.rows, report.lone, strict=True)
+    )
+    head = (*logs.head[1:-1], "problems", "log")
+    yield Table(f"Logs in {report.source}", head, [*rows]).without_empty_columns()
+
+
+def _codes(problems: Iterable[Problem]) -> str:
+    return " ".join(problem.code for problem in problems)
 
 
 def node_speeds(page: Page) -> Table:

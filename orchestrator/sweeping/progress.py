@@ -6,6 +6,7 @@ from orchestrator import errors, workloads
 from orchestrator.collecting.sweep import measured
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
+from orchestrator.model.report import Report
 from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.sweeping.observed_sweep import Running
@@ -65,13 +66,12 @@ def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int)
     return Progress(attempt.trial, attempt.number, iteration, last, rate, left)
 
 
-def results(running: Running) -> tuple[str, tuple[Result, ...]]:
-    """Return the unit, and results of cases with a valid trial; none if nothing can be measured."""
+def results(running: Running) -> Report | None:
+    """Return what was measured so far; None if nothing can be measured."""
     try:
-        found = measured(running.sweep)
+        return measured(running.sweep)
     except errors.StoreError:  # `collect` reports it; `status` still shows what runs
-        return "", ()
-    return found.unit, tuple(result for result in found.results if result.statistics)
+        return None
 
 
 def document(result: Result) -> dict[str, JSON]:

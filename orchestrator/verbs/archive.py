@@ -22,13 +22,6 @@ Output = Annotated[
 
 @command("archive", "archive smoke --output smoke.tar.zst")
 def archive(face: Face, sweep_id: Which = None, output: Output = None) -> int:
-    """Write a sweep into one file; exit code.
-
-    Raises:
-        UsageError: NO-SWEEP, or an --output in the sweep's folder.
-        StoreError: LOCKED, it runs; STORE-DAMAGED.
-        LocalError: ARCHIVE-INCOMPLETE, evidence would be missing.
-    """
     store, voice = face.store, face.voice
     sweep = store.sweep(sweep_id)
     sweep.record()

@@ -26,12 +26,6 @@ def bundle(
         typer.Option(help="Default: all that are provisioned.", autocompletion=IMAGES),
     ] = None,
 ) -> int:
-    """Write provisioned images and their downloads into a folder; exit code.
-
-    Raises:
-        UnfitError: IMAGE-NOT-PROVISIONED.
-        NodeError, ImageError: a node could not give an image; no bundle.json is written.
-    """
     store, voice = face.store, face.voice
     cluster, path = user_files.cluster(inventory)
     site = sites.of(store, cluster)

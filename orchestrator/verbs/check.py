@@ -34,11 +34,6 @@ NOT_ASKED = (
 def check(
     face: Face, files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Or names.")]
 ) -> int:
-    """Validate every file; exit code.
-
-    Raises:
-        ConfigError: with the problems of all files.
-    """
     voice = face.voice
     mistakes: list[errors.Mistake] = []
     kinds: dict[str, str] = {}

@@ -24,11 +24,6 @@ def clean(
     images: Annotated[bool, typer.Option("--images", help="Unused derived images too.")] = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Remove attempt folders and containers of this state folder's finished sweeps; exit code.
-
-    Raises:
-        StoreError: a controller measures there now.
-    """
     store, voice = face.store, face.voice
     cluster, path = sites.inventory(store, inventory, None, voice)
     needed = leftovers.needed_images(store) if images else None
@@ -66,11 +61,7 @@ def clean(
             gangs = strays.others(fleet, store.sweep_ids(), inventory or str(path))
     failures = [answer.error for answer in answers if answer.error]
     failures += leftovers.failures(why, kept)
-    removed = {
-        answer.node: answer.value
-        for answer in answers
-        if answer.value and any(answer.value.values())
-    }
+    removed = {it.node: it.value for it in answers if it.value and any(it.value.values())}
     heading = "would be removed" if dry_run else "removed"
     rows = [
         (node, kind.removesuffix("s"), name)

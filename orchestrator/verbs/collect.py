@@ -40,10 +40,6 @@ def collect(
     ] = None,
     strict: Strict = False,
 ) -> int:
-    """Measure from logs, write reports, show the table; exit code.
-
-    Reports on an archive, which is never changed, are written only with ``--out``.
-    """
     how = reading(sweep_id, logs, workload, between, rule)
     if logs is not None and how is not None:
         if language and out is None:
@@ -62,6 +58,7 @@ def collect(
 
     with opened(face.store, sweep_id) as opening:
         found = measure(opening.sweep, strict=strict)
+        # An archive is never changed: of one, reports are written only with --out.
         folder = out or (None if opening.archive else opening.sweep.folder)
         if folder:
             linked = not opening.archive

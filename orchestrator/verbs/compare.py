@@ -57,11 +57,6 @@ def compare(
     repeats: Repeats = None,
     nodes: Nodes = None,
 ) -> int:
-    """Compare two sides, show and write what was found; exit code.
-
-    Raises:
-        UsageError: a side cannot be found, they cannot be compared, or have no case in common.
-    """
     needs("--interleave", interleave, inventory=inventory, repeats=repeats, nodes=nodes)
     store, voice = face.store, face.voice
     if interleave:

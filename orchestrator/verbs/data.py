@@ -25,11 +25,6 @@ GOOD = ("prepared", "there", "shared")  # outcomes of nodes that now have the da
 
 @command("data check", "data check imagenet --inventory mine")
 def check(face: Face, name: DataSet, inventory: FitInventory = None, nodes: Nodes = None) -> int:
-    """Check a data set on every node, file by file; exit code.
-
-    Raises:
-        StoreError: LOCKED; a sweep measures there now, which reading would disturb.
-    """
     store, voice = face.store, face.voice
     request, whole = _resolve(face, name, inventory, nodes)
     names = [node.name for node in request.cluster.members]
@@ -56,14 +51,6 @@ def prepare(
     nodes: Nodes = None,
     dry_run: DryRun = False,
 ) -> int:
-    """Put a data set on every node that lacks it, then check it there; exit code.
-
-    Nothing that lies at its path is replaced. Work of an earlier run is resumed.
-
-    Raises:
-        StoreError: LOCKED; a sweep measures there now.
-        LeftoverError: ended by a second signal; the work on the nodes goes on.
-    """
     store, voice = face.store, face.voice
     request, whole = _resolve(face, name, inventory, nodes, source)
     given = plan.given_labels(labels)

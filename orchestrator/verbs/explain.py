@@ -25,11 +25,6 @@ def explain(
     between: Window = None,
     rule: LogRule = None,
 ) -> int:
-    """Show a case's trials, log lines, formula, marks, nodes, image and command; exit code.
-
-    Raises:
-        UsageError: NO-CASE, CASE-AMBIGUOUS, or no such sweep; NO-LOGS, NO-WORKLOAD, NO-RULE.
-    """
     how = reading(sweep_id, logs, workload, between, rule)
     if logs is not None and how is not None:
         above = logs if logs.is_dir() else logs.parent

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -64,10 +64,6 @@ def init(
         str | None, typer.Option(metavar="[USER@]HOST[:PORT]", help="Reach hosts through it.")
     ] = None,
 ) -> int:
-    """Ask every host, and write or print an inventory that ``check`` accepts; exit code.
-
-    Hosts that did not answer are in it too, with the reason in a comment.
-    """
     needs("--out", out is not None, force=force)
     needs("--slurm", slurm is not None, account=account)
     voice = face.voice
@@ -120,7 +116,9 @@ def init(
             voice.result(f"{kept}: what {out} was before")
         known = sum(node.found is not None for node in asked)
         voice.result(f"{out}: {words.count(known, 'node')} of {len(asked)} answered")
-        voice.result(f"next: {_advise({failure.code for failure in failures}, out)}")
+        checked = f"dlperf-orch check {out}; dlperf-orch provision {out} --lock"
+        again = "what the errors say, then the same command with --force"
+        voice.result(f"next: {again if failures else checked}")
     answered = {node.name: node.found is not None for node in asked}
     document = {"file": str(out) if out else None, "inventory": text, "nodes": answered}
     return voice.finish(document, failures)
@@ -245,14 +243,3 @@ def _keep_replaced(text: str, out: Path) -> Path | None:
             os.fchmod(file.fileno(), out.stat().st_mode & 0o777)
             file.write(before)
     return kept
-
-
-def _advise(codes: Set[str], out: Path) -> str:
-    """Return what to do after hosts failed with these codes, or with none."""
-    if not codes:
-        return f"dlperf-orch check {out}; dlperf-orch provision {out} --lock"
-    if "SSH-HOSTKEY-UNKNOWN" in codes:
-        return f"dlperf-orch trust {out}; then the same command with --force"
-    if codes & {"SSH-KEY", "SSH-AGENT"}:
-        return "the same command with --force and --identity KEY, or with --agent"
-    return "once the others answer, the same command with --force"

@@ -23,27 +23,11 @@ from orchestrator.probes import gpu, infiniband, topology
 MOST_TEXT_BYTES = 64 << 20
 
 
+Facts = Topology | InfinibandFacts | DriverFacts
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 
 
-@command("inspect topology", "inspect topology topo.txt", json_only=True)
-def inspect_topology(face: Face, file: FileOrDash) -> int:
-    return _inspect_text(face, file, topology.parse)
-
-
-@command("inspect ibstat", "inspect ibstat ibstat.txt", json_only=True)
-def inspect_ibstat(face: Face, file: FileOrDash) -> int:
-    return _inspect_text(face, file, infiniband.parse)
-
-
-@command("inspect gpu", "inspect gpu nvidia-smi.xml", json_only=True)
-def inspect_gpu(face: Face, file: FileOrDash) -> int:
-    return _inspect_text(face, file, gpu.parse)
-
-
-def _inspect_text(
-    face: Face, file: str, parse: Callable[[str], Topology | InfinibandFacts | DriverFacts]
-) -> int:
+def _inspect_text(face: Face, file: str, parse: Callable[[str], Facts]) -> int:
     """Print the fields of a recorded output as JSON; exit code 0, 3 with problems.
 
     Raises:
@@ -67,6 +51,17 @@ def _inspect_text(
     return 3 if fact.problems else 0
 
 
+def _add(name: str, sample: str, parse: Callable[[str], Facts]) -> None:
+    @command(f"inspect {name}", f"inspect {name} {sample}", json_only=True)
+    def inspect(face: Face, file: FileOrDash) -> int:
+        return _inspect_text(face, file, parse)
+
+
+_add("topology", "topo.txt", topology.parse)
+_add("ibstat", "ibstat.txt", infiniband.parse)
+_add("gpu", "nvidia-smi.xml", gpu.parse)
+
+
 @command(
     "inspect log",
     "inspect log train.log --workload ngc_pytorch_rn50",
@@ -80,11 +75,6 @@ def inspect_log(
     rule: Annotated[Rule | None, typer.Option(help="How throughput is taken from it.")] = None,
     global_batch_size: Annotated[int | None, typer.Option(min=1, metavar="N")] = None,
 ) -> int:
-    """Print a log's steps, configuration and throughput as JSON; exit code 0, 3 with problems.
-
-    Raises:
-        LogError: no line of the workload's format is in it (exit code 2).
-    """
     reading = Reading(workload, window(between), rule)
     reader = reading.resolved()
     with _open(file) as content:
@@ -103,9 +93,6 @@ def inspect_log(
         for problem in all_problems
     ):
         value = None
-    rate: dict[str, JSON] | None = None
-    if log.rate is not None:
-        rate = {"count": log.rate.count, "mean": log.rate.mean, "median": log.rate.median}
     printed: dict[str, JSON] = {"latency_s": log.latency_s, "memory_mib": log.memory_mib}
     document: dict[str, JSON] = {
         "workload": reader.name,
@@ -117,7 +104,7 @@ def inspect_log(
         "window": list(log.window) if log.window else None,
         "throughput": value,
         "unit": reader.unit,
-        "rate": rate,
+        "rate": asdict(log.rate) if log.rate else None,
         "reported": dict(log.reported),
         **{name: value for name, value in printed.items() if value is not None},
         "problems": [asdict(problem) for problem in all_problems],

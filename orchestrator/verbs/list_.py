@@ -17,7 +17,6 @@ def list_all(
     face: Face,
     kind: Literal["playbooks", "workloads", "images", "inventories", "sweeps"],
 ) -> int:
-    """Show everything of a kind; exit code."""
     voice = face.voice
     if kind == "sweeps":
         rows = sweep_list.rows(face.store)

@@ -35,11 +35,6 @@ def logs(
     rank: Annotated[int, typer.Option(min=0, metavar="N", help="Whose log, by node_rank.")] = 0,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print until it ends.")] = False,
 ) -> int:
-    """Print a raw log, and with ``--follow`` what is added until its attempt ends; exit code.
-
-    Raises:
-        UsageError: NO-TRIAL or NO-LOG.
-    """
     running = Running.of(face.store, sweep_id)
     chosen = _find_attempt(running, trial, attempt, rank)
     pieces = _read_pieces(running, chosen, rank, follow)

@@ -73,7 +73,6 @@ def provision(
     ] = None,
     nodes: Nodes = None,
 ) -> int:
-    """Ask every node, prepare images, check nodes and containers, write the site; exit code."""
     needs("--measure", measure, by=by)
     store, voice = face.store, face.voice
     whole, path = user_files.cluster(inventory)

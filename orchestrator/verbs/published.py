@@ -10,6 +10,9 @@ from orchestrator.cli.command import Face, command
 from orchestrator.collecting import package
 from orchestrator.measuring import published
 
+FIELDS = ("framework", "model", "precision", "hardware")
+SPARE = ("suite", "interconnect", "source", "unit")
+
 
 @command("published", "published --framework 'oneflow-*' --hardware 'V100*'")
 def list_published(
@@ -19,18 +22,9 @@ def list_published(
     precision: Annotated[str, typer.Option(metavar="GLOB", help="Such as amp*.")] = "*",
     hardware: Annotated[str, typer.Option(metavar="GLOB", help="Such as A100*.")] = "*",
 ) -> int:
-    """Show the published results that fit; exit code.
-
-    Raises:
-        UsageError: none does.
-    """
     everything = package.published_results()
-    patterns = {
-        "framework": framework,
-        "model": model,
-        "precision": precision,
-        "hardware": hardware,
-    }
+    globs = (framework, model, precision, hardware)
+    patterns = dict(zip(FIELDS, globs, strict=True))
     results = published.select(everything, patterns)
     if not results:
         raise errors.UsageError(
@@ -39,20 +33,7 @@ def list_published(
             code="NO-PUBLISHED",
             fix=f"frameworks are {', '.join(dict.fromkeys(row.framework for row in everything))}",
         )
-    rows = [
-        {
-            "framework": row.framework,
-            "model": row.model,
-            "precision": row.precision,
-            "batch": row.batch,
-            "case": f"{row.nodes}x{row.gpus_per_node}",
-            "hardware": row.hardware,
-            "throughput": row.throughput,
-            "unit": row.unit,
-            "source": row.source,
-        }
-        for row in results
-    ]
-    face.voice.listing(words.count(len(rows), "published result"), rows)
-    face.voice.document([asdict(row) for row in results])
+    rows = [asdict(row) for row in results]
+    face.voice.listing(words.count(len(rows), "published result"), rows, SPARE)
+    face.voice.document(rows)
     return 0

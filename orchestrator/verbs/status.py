@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from orchestrator import errors, nodeset, words
+from orchestrator import errors, nodeset, report, words
 from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import Which
+from orchestrator.collecting import report_files
 from orchestrator.console import Voice
-from orchestrator.fleet import Answer
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.process import Holder
 from orchestrator.model.result import NOT_NEEDED
@@ -68,7 +68,6 @@ def status(
         typer.Option(min=0.5, max=3600, metavar="S", help="Seconds between looks, with --watch."),
     ] = 5.0,
 ) -> int:
-    """Show the states of a sweep's trials and the tasks of those that are open; exit code."""
     store, voice = face.store, face.voice
     if watch:
         face.is_look = True
@@ -99,7 +98,7 @@ def _watch(store: Store, sweep_id: str | None, voice: Voice, every_s: float) -> 
 
 def _print(store: Store, look: _Look, voice: Voice) -> int:
     running, states = look.running, look.states
-    unit, medians = progress.results(running)
+    so_far = progress.results(running)
     queued = jobs.list_alive(store, running.cluster)
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
@@ -110,19 +109,10 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
     for progress_now in look.going:
         voice.result(progress_now.words())
     _show_tasks(voice, look.rows)
-    head = ("case", "batch", "precision", unit, "trials")
-    documents = [progress.document(median) for median in medians]
-    rows = [
-        (
-            it.case.placement,
-            str(it.case.micro_batch_size),
-            it.case.precision,
-            f"{it.median:.2f}",
-            f"{found['trials_valid']}/{found['trials_planned']}",
-        )
-        for it, found in zip(medians, documents, strict=True)
-    ]
-    voice.table("Medians so far", head, rows)
+    medians = [it for it in so_far.results if it.statistics] if so_far else []
+    if so_far and medians:
+        (_, head, rows), _ = report.terminal_tables(so_far)
+        voice.table("Medians so far", head, rows, report_files.SPARE)
     document = {
         "sweep": running.sweep.id,
         "cluster": running.cluster.name,
@@ -131,7 +121,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         "trials": dict(states),
         "tasks": [asdict(row) for row in look.rows],
         "running": [progress_now.document() for progress_now in look.going],
-        "medians": documents,
+        "medians": [progress.document(median) for median in medians],
         **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
     }
     return voice.finish(document, look.failures)
@@ -193,7 +183,12 @@ def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
     for answer in answers:
         error = answer.error or (answer.value and answer.value.refusal)
         found.failures += [error] if error else []
-    own = [_describe_task(attempt, answer) for answer in answers]
+    tasks = {task.node: task for task in attempt.tasks}
+    own = []
+    for answer in answers:
+        task, seen = tasks[answer.node], answer.value or Seen("unknown", 0)  # its error says why
+        at = (attempt.trial, attempt.number, task.node, task.node_rank)
+        own.append(_TaskRow(*at, seen.phase, seen.log_bytes, attempt.token(task)))
     found.rows += own
     sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
     if attempt.log_rank in sizes:
@@ -202,11 +197,3 @@ def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
             found.going += [going] if going else []
         except errors.NodeError as error:  # it answered just before
             found.failures.append(error)
-
-
-def _describe_task(attempt: Attempt, answer: Answer[Seen]) -> _TaskRow:
-    node = answer.node
-    (task,) = (task for task in attempt.tasks if task.node == node)
-    seen = answer.value or Seen("unknown", 0)  # its error says why
-    rank, name = task.node_rank, attempt.token(task)
-    return _TaskRow(attempt.trial, attempt.number, node, rank, seen.phase, seen.log_bytes, name)

@@ -34,16 +34,8 @@ def stop(
         typer.Option(help="Where, if its state folder is lost.", autocompletion=INVENTORIES),
     ] = None,
 ) -> int:
-    """End the controller, then the tasks that it left; exit code.
-
-    With no sweep named, jobs of this state folder that Slurm has not begun are cancelled first, and
-    a controller that has begun is waited for until it holds its sweep.
-
-    Raises:
-        LeftoverError: a task could not be ended or reached.
-        LocalError: LOCKED; the controller did not end.
-        StoreError: LOCKED; the controller runs on another machine.
-    """
+    # With no sweep named, jobs that Slurm has not begun are cancelled first, and a controller that
+    # has begun is waited for until it holds its sweep.
     store, voice = face.store, face.voice
     if on is not None:
         return _stop_lost(store, sweep_id, on, voice)

@@ -50,12 +50,6 @@ def sweep(
     detach: Annotated[bool, typer.Option("--detach", help="Go on in the background.")] = False,
     requeue: Annotated[bool, typer.Option("--requeue", help="Requeue a timed-out job.")] = False,
 ) -> int:
-    """Run every chosen trial that has no valid outcome yet, then collect; exit code.
-
-    Raises:
-        Stopped, Interrupted: a signal came; nothing that was started still runs.
-        LeftoverError: tasks may still run on nodes.
-    """
     store, voice = face.store, face.voice
     begun: Callable[[Sweep], None] = lambda _sweep: None  # noqa: E731
     if detach and not dry_run and not _is_queued(store, playbook, inventory):

@@ -53,10 +53,6 @@ def trust(
         list[str] | None, typer.Option(help="Trust keys with this fingerprint, SHA256:...")
     ] = None,
 ) -> int:
-    """Show every host key, add the confirmed ones to known_hosts; exit code.
-
-    A key that has changed is never added: its old line has to be removed by hand.
-    """
     voice, fingerprints = face.voice, fingerprint or ()
     cluster, _ = user_files.cluster(inventory)
     check_open_files(len(cluster.members))

@@ -31,11 +31,6 @@ LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE", "LOG-CHANGED", "OUTCOME-CHANGE
 
 @command("verify", "verify", "verify smoke.tar.zst")
 def verify(face: Face, sweep_id: WhichFile = None) -> int:
-    """Compare a sweep or an archive with its own raw logs and show the differences; exit code.
-
-    Raises:
-        StoreError: LOCKED; the sweep runs and its files still change.
-    """
     with opened(face.store, sweep_id) as opening:
         if holder := opening.sweep.lock().holder():
             raise lock.refused(f"sweep {opening.sweep.id}", holder)

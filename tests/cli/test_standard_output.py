@@ -24,7 +24,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, "sweep smok --json"])
 def test_a_full_disk_is_a_local_error(tmp_path: Path, command: str) -> None:
     """Exit code 6 and one line; no bug, and nothing of Python."""
     with open("/dev/full", "w") as full:

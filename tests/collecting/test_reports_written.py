@@ -36,13 +36,11 @@ def test_a_printed_log_gives_what_was_published_of_it(place: Place) -> None:
 
 
 def test_the_table_shows_the_published_value_and_its_source(place: Place) -> None:
-    """Below the table of medians; others of the same case are in the report."""
+    """Beside the median; others of the same case are in the report."""
     done = place.run(*COLLECT)
     assert CASE in done.stdout
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("oneflow-0.3.5"))
-    assert line.split()[:6] == ["oneflow-0.3.5", "4x8", "gbs=512", "fp16", "39.03", "+0.0%"]
-    assert "oneflow_gpt_report_0512.md" in line
-    assert "(and 1 more in the report)" in " ".join(done.stdout.split())
+    (line,) = (line for line in done.stdout.splitlines() if "+0.0%" in line)
+    assert "39.03 (oneflow-0.3.5" in line
 
 
 def test_a_report_in_chinese_stands_beside_the_english_one(place: Place) -> None:

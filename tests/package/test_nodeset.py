@@ -26,6 +26,23 @@ def test_names_fold(names: list[str], folded: str) -> None:
     assert nodeset.fold(names) == folded
 
 
+@pytest.mark.parametrize(
+    ("name", "pattern", "fits"),
+    [
+        ("vs001", "vs001", True),
+        ("vs001", "vs00[1-3]", True),
+        ("vs001", "vs*", True),
+        ("vs001", "vs", False),
+        ("vs001", "VS*", False),
+        ("a[1]", "a[1]", True),
+        ("a1", "a[!1]", False),
+    ],
+)
+def test_one_rule_for_names_and_globs(name: str, pattern: str, fits: bool) -> None:
+    """A name fits itself, brackets and all; of nodes, cases and published results alike."""
+    assert nodeset.fits(name, pattern) is fits
+
+
 def test_every_name_counts_once() -> None:
     """A name that comes twice is one node."""
     assert nodeset.fold(["vs001", "vs001", "vs002"]) == "vs[001-002]"

@@ -220,6 +220,33 @@ def test_logs_of_no_case_have_a_table_by_their_own_headers() -> None:
     assert "Image" not in text
 
 
+def test_a_terminal_has_the_same_cells_with_codes_alone() -> None:
+    """Settings that all cases share stand in the title; of lone logs, their paths."""
+    gap = Problem("GAP", "iteration 63 took 2.804 s")
+    first, *others = results(SEED_AMP)
+    (title, head, cells), lone = report.terminal_tables(
+        sweep((replace(first, marks=(gap,)), *others))
+    )
+    glance = tables(section(report.markdown(sweep((first, *others))), GLANCE))[0]
+    assert title.endswith(" (AMP, batch size 256, on cuda)")
+    assert [head, *cells] == [
+        [*glance[0], "marks"],
+        [*glance[1], "GAP"],
+        *([*row, ""] for row in glance[2:]),
+    ]
+    assert lone[2] == []
+    mixed = (first, *results({"1x1": (367.29,)}, precision="fp32"))
+    (title, _, cells), _ = report.terminal_tables(sweep(mixed))
+    assert "(" not in title
+    assert [row[0] for row in cells] == ["1x1 AMP(BS=256)", "1x1 FP32(BS=256)"]
+    problem = Problem("WINDOW", "the window 25-125 needs iteration 125")
+    _, (title, head, cells) = report.terminal_tables(
+        folder(LoneLog("a\nb.txt", LOG, 6098.37, (problem, gap)))
+    )
+    assert title.startswith("Logs in ")
+    assert (head[-2:], cells[0][-2:]) == (["problems", "log"], ["WINDOW GAP", "a\\nb.txt"])
+
+
 def test_names_from_outside_are_shown_and_not_obeyed() -> None:
     """Neither Markdown nor HTML nor a terminal takes a name, a header or a message for its own."""
     config = {"precision": HOSTILE}
