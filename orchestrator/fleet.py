@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from orchestrator import errors, nodeset
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
+from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
@@ -185,13 +186,21 @@ class Fleet:
 
 
 def ask_all(
-    nodes: Sequence[str], ask: Callable[[str], T], *, at_once: int = MOST_AT_ONCE
+    nodes: Sequence[str],
+    ask: Callable[[str], T],
+    *,
+    at_once: int = MOST_AT_ONCE,
+    again: bool = False,
 ) -> list[Answer[T]]:
-    """Call ``ask`` for all nodes, so many at a time; their answers or errors, in order."""
+    """Call ``ask`` for all nodes, so many at a time; their answers or errors, in order.
+
+    Args:
+        again: whether a node is asked again after a lost connection.
+    """
 
     def answer(node: str) -> Answer[T]:
         try:
-            value = ask(node)
+            value = REPEATABLE.call(lambda: ask(node)) if again else ask(node)
         except errors.DlperfError as error:
             error.where.setdefault("node", node)
             return Answer(node, None, error, time.time())

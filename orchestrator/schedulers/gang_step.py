@@ -14,6 +14,7 @@ from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.slurm import environment
 from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers.scheduler import LISTENING_ROW
 from orchestrator.transports.steps import Steps
 
 LOOK_S = 1.0
@@ -37,16 +38,14 @@ def short_of_memory(said: bytes) -> frozenset[str]:
     return frozenset(name for part in folded for name in slurm_queue.names(part))
 
 
-def name_of(attempt: Attempt) -> str:
-    """Return the step's unique name: the name of its tasks without their rank."""
-    return f"dlp-{attempt.sweep}-{attempt.trial}-a{attempt.number}"
-
-
 class GangStep:
     """The step of one attempt, started here or found running."""
 
     def __init__(self, steps: Steps, attempt: Attempt) -> None:
         self._steps, self._attempt = steps, attempt
+        # Unique: the name of its tasks without their rank.
+        self._name = f"dlp-{attempt.sweep}-{attempt.trial}-a{attempt.number}"
+        self._output_path = Path(attempt.folder(attempt.tasks[0])) / "srun.err"
         self._lock = threading.Lock()
         self._created = 0
         self._srun: subprocess.Popen[bytes] | None = None
@@ -68,7 +67,7 @@ class GangStep:
             if self._created < len(self._attempt.tasks):
                 return
             folder = self._attempt.folder(self._attempt.tasks[0])
-            command = ("sh", f"{folder}/step.sh", folder)
+            command = ("sh", f"{folder}/step.sh", folder, LISTENING_ROW)
             words = self.words((f"--cpus-per-task={cpus}", *options), command)
             # A file: srun may outlive this program, and end where it writes to a pipe unread.
             with open(self._output_path, "wb") as said:
@@ -87,7 +86,7 @@ class GangStep:
         more = (
             *("--input=all", "--kill-on-bad-exit=1", "--wait=0", "--no-kill"),
             f"--chdir={self._attempt.folder(self._attempt.tasks[0])}",
-            f"--job-name={name_of(self._attempt)}",
+            f"--job-name={self._name}",
         )
         return self._steps.words(self._attempt.nodes, *more, *options, *command, ranked=True)
 
@@ -184,10 +183,6 @@ class GangStep:
         self._has_ended(ENDING_S)
         return short_of_memory(self.read_output())
 
-    @property
-    def _output_path(self) -> Path:
-        return Path(self._attempt.folder(self._attempt.tasks[0])) / "srun.err"
-
     def _has_ended(self, patience_s: float = 0.0) -> bool:
         """Return True once the srun that was started here has ended; wait so long for it."""
         if self._srun is None:
@@ -208,15 +203,14 @@ class GangStep:
                 self._looked_at = time.monotonic()
                 with contextlib.suppress(errors.LocalError):
                     self._absent = 0 if self._ids() else self._absent + 1
-                    jobs = slurm_queue.jobs(ids=(self._attempt.handle,)) if self._absent else ()
-                    if self._absent and all(job.is_over for job in jobs):
-                        self._absent = ABSENT
+                    if self._absent:
+                        jobs = slurm_queue.jobs(ids=(self._attempt.handle,))
+                        self._absent = ABSENT if all(it.is_over for it in jobs) else self._absent
             return self._absent >= ABSENT
 
     def _ids(self) -> list[str]:
-        wanted = name_of(self._attempt)
         running = slurm_queue.steps(self._attempt.handle)
-        return [step for step, name in running.items() if name == wanted]
+        return [step for step, name in running.items() if name == self._name]
 
     def _say(self, line: bytes) -> bool:
         if self._srun is None or self._srun.stdin is None or self._srun.poll() is not None:

@@ -25,7 +25,8 @@ class SlurmTasks:
     """Plain processes in steps, or containers, as the inventory says.
 
     Attributes:
-        clean: nodes where the last gang saw at its end that no gang had left anything.
+        clean: by node where the last gang saw at its end that no gang had left anything, the ports
+            that others listened at.
     """
 
     def __init__(self, fleet: Fleet, job: str, owner: str) -> None:
@@ -34,7 +35,7 @@ class SlurmTasks:
         self._way = image_files.WAYS.get(fleet.cluster.members[0].runtime)
         settings = ContainerSettings.of(fleet.cluster, owner=owner)
         self._containers = {name: fleet.containers_on(name, settings) for name in fleet.engines}
-        self.clean: set[str] = set()
+        self.clean: dict[str, frozenset[int]] = {}
         self._lock = threading.Lock()
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
 
@@ -115,8 +116,8 @@ class SlurmTasks:
         gang.end(ENDING_S if ended else 0.0)
         # An engine's containers are outside of the step, and who is in one may not see the node.
         plain = not (self._containers or self._way)
-        if ours and ended and plain and self._files.of(attempt, task).has("clean"):
-            self.clean.add(task.node)
+        if ours and ended and plain and (said := self._files.of(attempt, task).text("clean")):
+            self.clean[task.node] = frozenset(int(port, 16) for port in said.split()[1:])
             return
         if ours and task.node in gang.down():
             return  # not ours to enter; Slurm ends what a job had there before it gives it again

@@ -150,7 +150,7 @@ def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Fin
 
 
 def end(
-    fleet: Fleet, seats: Iterable[Seat], sweep_ids: Sequence[str]
+    fleet: Fleet, seats: Iterable[Seat], sweep_ids: Collection[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """End what runs for these sweeps, and remove its private keys and gates. Logs stay.
 

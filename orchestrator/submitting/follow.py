@@ -60,7 +60,7 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
     if code in NOT_RUN:
         raise _not_shared(job, sys.executable, "install dlperf-orch where all nodes see it")
     if code is None or code == KILLED:
-        raise _outcome(job)
+        raise _explain_end(job)
     words = f"has ended, exit {code}"
     if code == 143:
         why = f" ({job.state})" if job.state in OUTCOMES else ""
@@ -88,7 +88,8 @@ def _follow_to_end(
             else:
                 found = next((it for it in shown if it.name == job.name), None)
                 job, absent = found or job, 0 if found else absent + 1
-                line = _describe(job) if found else ""
+                ends = job.is_over or job.state == "COMPLETING"
+                line = job.summary if found and not ends else ""
                 is_over = job.is_over if found else has_code or absent >= ABSENT
             if line and line != last_line:
                 voice.line(line)
@@ -111,18 +112,6 @@ def _copy(job: Path, offsets: dict[str, int]) -> None:
             offsets[ending] = file.tell()
 
 
-def _describe(job: slurm_queue.Job) -> str:
-    """Return the state of a job, and why it waits; empty at its end."""
-    if job.is_over or job.state == "COMPLETING":
-        return ""
-    is_silent = False
-    if job.state == "RUNNING" and not job.lost_host:
-        with contextlib.suppress(errors.DlperfError):
-            is_silent = slurm_queue.are_down(job.batch_host)
-    silent = f"; Slurm hears nothing of {job.batch_host}, which runs its script"
-    return f"{job.summary}{silent if is_silent else ''}"
-
-
 def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
     """Queue a job again whose batch host died, if it may be; else cancel it."""
     if slurm_queue.query_job(job.id).get("Requeue") == "1":
@@ -143,7 +132,7 @@ def _not_shared(job: slurm_queue.Job, path: str, fix: str) -> errors.UnfitError:
     return errors.UnfitError(seen, code="NOT-SHARED", fix=fix)
 
 
-def _outcome(job: slurm_queue.Job) -> errors.DlperfError:
+def _explain_end(job: slurm_queue.Job) -> errors.DlperfError:
     code, words = OUTCOMES.get(job.state, ("JOB-LOST", "its controller left no exit code"))
     state = job.state if job.reason in ("None", "") else f"{job.state}, {job.reason}"
     kind = errors.NodeError if code in ("NODE-FAIL", "PREEMPTED", "JOB-LOST") else errors.LocalError

@@ -35,7 +35,8 @@ def submission(
     Args:
         partition: None where Slurm does not say what it has.
     """
-    state, slurm, gpus = store.root.resolve(), _settings(cluster), cluster.defaults.gpus
+    assert cluster.slurm is not None
+    state, slurm, gpus = store.root.resolve(), cluster.slurm, cluster.defaults.gpus
     given = 0 if partition is None or gpus is None or slurm.asks(OF_GPUS) else partition.gpus
     own = [word for word in sys.argv[1:] if word not in NOT_FOR_JOBS]
     return script.Submission(
@@ -62,10 +63,11 @@ def show(
     Raises:
         UnfitError: Slurm would never start it.
     """
-    slurm, partition = _settings(cluster), None
+    assert cluster.slurm is not None
+    slurm, partition = cluster.slurm, None
     try:
         partition = one_step.partition(slurm.partition, patience_s=0.0)
-        refuse_never(slurm, partition, voice)
+        refuse_never(slurm, partition)
     except errors.LocalError as error:
         voice.line(f"not known what Slurm has: {error}")
     new = submission(store, cluster, partition, requeue=requeue)
@@ -87,7 +89,8 @@ def run(
     Raises:
         UnfitError: Slurm refuses it, or it can never start.
     """
-    slurm = _settings(cluster)
+    assert cluster.slurm is not None
+    slurm = cluster.slurm
     partition = one_step.partition(slurm.partition)
     new = submission(store, cluster, partition, requeue=requeue)
     jobs.cancel_headless(store, voice)
@@ -96,7 +99,7 @@ def run(
     if job is not None:
         voice.line(f"job {job.id} runs this command already: {job.state}")
     else:
-        refuse_never(slurm, partition, voice)
+        refuse_never(slurm, partition)
         job = _submit(slurm, new)
         said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
         voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
@@ -108,14 +111,8 @@ def run(
     return code if code in errors.PRECEDENCE else 1
 
 
-def _settings(cluster: Cluster) -> Slurm:
-    if cluster.slurm is None:
-        raise AssertionError("a cluster without Slurm is never submitted to")
-    return cluster.slurm
-
-
-def refuse_never(slurm: Slurm, partition: one_step.Partition, voice: Voice) -> None:
-    """Refuse what Slurm would take and never start; name nodes that a job has to wait for.
+def refuse_never(slurm: Slurm, partition: one_step.Partition) -> None:
+    """Refuse what Slurm would take and never start.
 
     Raises:
         UnfitError: QUEUE-NEVER.
@@ -132,13 +129,6 @@ def refuse_never(slurm: Slurm, partition: one_step.Partition, voice: Voice) -> N
     if wrong:
         fix = f"{fix}, or name another partition"
         raise errors.UnfitError(wrong, code="QUEUE-NEVER", fix=fix)
-    up = len(partition.up)
-    if slurm.nodes > up:
-        voice.line(
-            f"warning NODE-DOWN: {words.count(slurm.nodes, 'node')} are needed, and {up} of"
-            f" partition {name} are up: {partition.down}. Fix: ask for {up} with slurm.nodes,"
-            " or let the job wait until more are up."
-        )
 
 
 def _submit(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:

@@ -44,7 +44,8 @@ class Tiny(Scheduler):
         super().__init__(
             Fleet(cluster, self._transports),
             seats(cluster, Path()),
-            {name: ProcessRuntime(at) for name, at in self._transports.items()},
+            {name: ProcessRuntime(at) for name, at in self._transports.items()}.__getitem__,
+            self._transports.get,
             stopping,
         )
         self._dice = _dice()
