@@ -99,7 +99,10 @@ class Answer(Generic[T]):
 
 @dataclass(slots=True)
 class Fleet:
-    """The connections to every node of a cluster: opened at first use, closed with the context."""
+    """The connections to every node of a cluster: opened at first use, closed with the context.
+
+    Engines, their images and containers are those of nodes with an engine only, by node name.
+    """
 
     cluster: Cluster
     transports: Mapping[str, Transport]
@@ -116,7 +119,14 @@ class Fleet:
             LocalError: OPEN-FILES; this process may open too few files for so many nodes.
         """
         open_files.suffice(len(cluster.members))
-        transports = _reach(cluster, shared)
+        transports: dict[str, Transport]
+        if cluster.slurm is not None:
+            from orchestrator.transports.steps import Steps, StepTransport
+
+            steps = Steps(os.environ.get("SLURM_JOB_ID", ""))  # all share those of this job
+            transports = {it.name: StepTransport(it.name, steps, shared) for it in cluster.members}
+        else:
+            transports = {it.name: _connect(it) for it in cluster.members}
         contained = [node for node in cluster.members if node.has_engine]
         if not contained:
             return cls(cluster, transports)
@@ -133,19 +143,16 @@ class Fleet:
 
     @property
     def engines(self) -> "Mapping[str, Engine]":
-        """Return the Docker engines by node name, of nodes with an engine only."""
         return self._engines()
 
     @property
     def images(self) -> "Mapping[str, Images]":
-        """Return the images of engines by node name, of nodes with an engine only."""
         from orchestrator.runtimes.images import Images
 
         return {name: Images(engine) for name, engine in self.engines.items()}
 
     @property
     def containers(self) -> "Mapping[str, Containers]":
-        """Return the containers of engines by node name, of nodes with an engine only."""
         from orchestrator.runtimes.containers import Containers
 
         return {name: Containers(engine) for name, engine in self.engines.items()}
@@ -174,12 +181,7 @@ class Fleet:
         return DockerRuntime(self.transports[name], self.engines[name], settings)
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """Run a command on all nodes at once; the answers are in the order of ``argv``.
-
-        Args:
-            argv: by node name.
-            timeout_s: of each command.
-        """
+        """Run a command on all nodes at once, by node name; answers in the order of ``argv``."""
         return ask_all(
             list(argv), lambda node: self.transports[node].run(argv[node], timeout_s=timeout_s)
         )
@@ -215,10 +217,7 @@ def ask_all(
 
 
 def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
-    """Merge equal errors of several nodes into one, its node such as ``vs[001-004]``.
-
-    Errors are equal in class, code and cause.
-    """
+    """Merge errors equal in class, code and cause, the node of each such as ``vs[001-004]``."""
     groups: dict[tuple[type, str, str], list[errors.DlperfError]] = {}
     for failure in failures:
         groups.setdefault((type(failure), failure.code, failure.cause), []).append(failure)
@@ -248,19 +247,9 @@ def settled(answers: Sequence[Answer[T]]) -> None:
     raise gravest
 
 
-def _reach(cluster: Cluster, shared: Path | None) -> Mapping[str, Transport]:
-    """Return the transports of nodes; those of Slurm share steps of this program's job."""
-    if cluster.slurm is not None:
-        from orchestrator.transports.steps import Steps, StepTransport
+def _connect(node: Node) -> Transport:
+    if node.is_here:
+        return LocalTransport(node.name)
+    from orchestrator.transports.ssh import SshTransport
 
-        steps = Steps(os.environ.get("SLURM_JOB_ID", ""))
-        return {it.name: StepTransport(it.name, steps, shared) for it in cluster.members}
-
-    def connect(node: Node) -> Transport:
-        if node.is_here:
-            return LocalTransport(node.name)
-        from orchestrator.transports.ssh import SshTransport
-
-        return SshTransport(node)
-
-    return {node.name: connect(node) for node in cluster.members}
+    return SshTransport(node)

@@ -52,11 +52,6 @@ class Fanout(Scheduler):
         """Number of machines; nodes that are this machine count once."""
         return len(self._seats) - max(len(self._here) - 1, 0)
 
-    @property
-    def nodes(self) -> int:
-        """Number of nodes in the inventory: a silent node may be back for the next attempt."""
-        return len(self._seats)
-
     def allocate(self, request: Request) -> Allocation | None:
         """Take the first free nodes that fit, and a port that is free on all of them."""
         if len(request.seated(self._seats)) < request.nodes:

@@ -58,12 +58,7 @@ class Locks:
         self.lost: list[errors.DlperfError] = []
 
     def take(self) -> None:
-        """Lock every node, and keep it so.
-
-        Raises:
-            StoreError: LOCKED, by whom and since when.
-            NodeError: a node does not answer.
-        """
+        """Lock every node, and keep it so; raises what ``held`` raises."""
         answers = ask_all(list(self._folders), self._lock)
         self._streams = {answer.node: answer.value for answer in answers if answer.value}
         settled(answers)

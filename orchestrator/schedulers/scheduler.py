@@ -73,9 +73,9 @@ class Scheduler(ABC):
         """Number of attempts that may run at once."""
 
     @property
-    @abstractmethod
     def nodes(self) -> int:
-        """Number of nodes, without those lost for good."""
+        """Number of nodes, without those lost for good: one that is silent may be back."""
+        return len(self._seats)
 
     def __enter__(self) -> Self:
         return self
@@ -129,10 +129,7 @@ class Scheduler(ABC):
                 self._taken.pop(seat.node, None)
 
     def preflight(self, name: str, program: Program) -> None:
-        """Check that every node with an engine has the program of an image.
-
-        Args:
-            name: of the image, for the message.
+        """Check that every node with an engine has the program of the image of that name.
 
         Raises:
             ImageError: a node does not have that image.
@@ -364,16 +361,13 @@ class Scheduler(ABC):
 def choose_port(
     request: Request, ports: Sequence[int], listening: Mapping[str, Collection[int]]
 ) -> int:
-    """Return the first port that nobody listens at on any node.
+    """Return the first port that nobody listens at on any node; raise PORT-BUSY without one.
 
     Every node counts, since OneFlow and the sshd of mpirun listen at it on all of them.
 
     Args:
         ports: candidates.
-        listening: by node, ports that are taken.
-
-    Raises:
-        UnfitError: PORT-BUSY.
+        listening: ports that are taken, by node.
     """
     busy: list[str] = []
     for port in ports:

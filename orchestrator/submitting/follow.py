@@ -46,19 +46,20 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
         job = _follow_to_end(job, code_file, offsets, voice)
     except Stopped as stopped:
         raise errors.Interrupted(stopped.number, job.id) from None
-    if job.reason == NOT_BEGUN:
-        raise _not_shared(
-            job, str(folder), "work in a folder that all nodes see, or name one with --state"
-        )
     code, deadline = None, time.monotonic() + CODE_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(FileNotFoundError, ValueError):
+    while code is None and job.reason != NOT_BEGUN and time.monotonic() < deadline:
+        try:
             code = int(code_file.read_text())
-            break
-        time.sleep(LOOK_S)
+        except (FileNotFoundError, ValueError):
+            time.sleep(LOOK_S)
     _copy(folder / job.id, offsets)
-    if code in NOT_RUN:
-        raise _not_shared(job, sys.executable, "install dlperf-orch where all nodes see it")
+    if job.reason == NOT_BEGUN or code in NOT_RUN:
+        path, fix = sys.executable, "install dlperf-orch where all nodes see it"
+        if job.reason == NOT_BEGUN:
+            path = str(folder)
+            fix = "work in a folder that all nodes see, or name one with --state"
+        seen = f"job {job.id} could not begin; needed {path} on its nodes, at this very path"
+        raise errors.UnfitError(seen, code="NOT-SHARED", fix=fix)
     if code is None or code == KILLED:
         raise _explain_end(job)
     words = f"has ended, exit {code}"
@@ -125,11 +126,6 @@ def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
         node=job.lost_host,
         fix=f"{slurm_queue.GO_ON}, on other nodes",
     )
-
-
-def _not_shared(job: slurm_queue.Job, path: str, fix: str) -> errors.UnfitError:
-    seen = f"job {job.id} could not begin; needed {path} on its nodes, at this very path"
-    return errors.UnfitError(seen, code="NOT-SHARED", fix=fix)
 
 
 def _explain_end(job: slurm_queue.Job) -> errors.DlperfError:

@@ -58,7 +58,7 @@ def is_again() -> bool:
 def show(
     store: Store, cluster: Cluster, voice: Voice, *, requeue: bool = False
 ) -> tuple[str, tuple[str, ...]]:
-    """Print a line that submits the script; return the script and what it asks Slurm for.
+    """Print a line that submits the script; return it, and its options that srun takes too.
 
     Raises:
         UnfitError: Slurm would never start it.
@@ -74,7 +74,8 @@ def show(
     text = script.batch(slurm, new)
     pasted = f"mkdir -p {shlex.quote(new.folder)} && {shlex.join(SBATCH)} <<'{END}'"
     voice.result(f"would be submitted by sbatch:\n{pasted}\n{text}{END}")
-    return text, script.node_options(slurm, new)
+    named = ("--partition=", "--account=", "--gres=", "--time=", *slurm.extra)  # nodes by them
+    return text, tuple(it for it in script.options(slurm, new) if it.startswith(named))
 
 
 def run(

@@ -60,11 +60,6 @@ class Tiny(Scheduler):
         """By the environment."""
         return int(os.environ.get("TINY_LANES", "1"))
 
-    @property
-    def nodes(self) -> int:
-        """All of the inventory."""
-        return len(self._seats)
-
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """One controller at a time."""
