@@ -22,7 +22,7 @@ from orchestrator.model.site import Finding
 from orchestrator.runtimes import marks
 from orchestrator.state.store import SWEEP_ID
 
-LABEL = "dlperf.sweep"
+LABEL, JOB = "dlperf.sweep", "dlperf.job"
 DATA = "data"  # in place of a sweep's id: the preparation of a data set
 _TASK = re.compile(rf"dlp-({DATA}|{SWEEP_ID.pattern})-", re.ASCII)
 _DATA_SET = re.compile(rf"dlp-{DATA}-(\w+)-", re.ASCII)  # any process may have any mark
@@ -53,8 +53,8 @@ class MarkedTask:
     state: str = ""
 
 
-def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
-    """Find the tasks on a node, of any sweep and state folder.
+def _find(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]:
+    """Find the tasks on a node, of any sweep and state folder; containers by a label.
 
     A silent engine hides only containers that have ended: processes in the others have their marks.
     """
@@ -63,10 +63,10 @@ def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
         sweep = _TASK.match(known["task"])
         found[known["task"]] = MarkedTask(known["task"], sweep[1] if sweep else "", known)
     with contextlib.suppress(errors.UnfitError):
-        for listed in fleet.containers[node].labelled(LABEL) if node in fleet.engines else ():
+        for listed in fleet.containers[node].labelled(label) if node in fleet.engines else ():
             labels = {name.removeprefix("dlperf."): value for name, value in listed.labels.items()}
             state = "" if listed.name in found else listed.state
-            found[listed.name] = MarkedTask(listed.name, labels["sweep"], labels, state)
+            found[listed.name] = MarkedTask(listed.name, labels.get("sweep", ""), labels, state)
     # A name that contains the sweep's id or the data set says more than a launcher's.
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
 
@@ -165,13 +165,14 @@ def end_jobs(fleet: Fleet, nodes: Sequence[str], job: str, live: Collection[str]
             return state is not None and state.user == user  # else its user may end it
         return False
 
-    _end(fleet, dict.fromkeys(nodes, ()), is_left)
+    _end(fleet, dict.fromkeys(nodes, ()), is_left, JOB)
 
 
 def _end(
     fleet: Fleet,
     folders: Mapping[str, Iterable[str]],
     is_left: Callable[[str, MarkedTask], bool],
+    label: str = LABEL,
 ) -> Mapping[str, tuple[str, ...]]:
     """End tasks of which ``is_left`` is true, on all nodes at once; return their names by node.
 
@@ -182,7 +183,7 @@ def _end(
     """
 
     def end_on(node: str) -> tuple[str, ...]:
-        names = tuple(task.name for task in _find(fleet, node) if is_left(node, task))
+        names = tuple(task.name for task in _find(fleet, node, label) if is_left(node, task))
         for name in names:
             with contextlib.suppress(errors.UnfitError):
                 if node in fleet.engines:
