@@ -19,15 +19,11 @@ CODE_S = 10.0  # for the file with its exit code to be seen here, after its end
 KILLED = 137  # the controller ended without a word of its own
 NOT_RUN = (126, 127)  # of the shell of the job's script: the program is not there
 NOT_BEGUN = "JobLaunchFailure"  # also where a file for its messages cannot be opened
-# What became of a job that left no exit code: code and words.
-OUTCOMES: dict[str, tuple[str, str]] = {
-    "CANCELLED": ("SLURM-CANCELLED", "it was cancelled from outside, or a node's prolog failed"),
-    "TIMEOUT": ("WALLTIME", "its time limit ended it before it had ended in good order"),
-    "NODE_FAIL": ("NODE-FAIL", "the node of its controller failed"),
-    "PREEMPTED": ("PREEMPTED", "another job took its nodes"),
-    "BOOT_FAIL": ("NODE-FAIL", "a node did not boot"),
-    "OUT_OF_MEMORY": ("OOM", "it used more memory than Slurm gave it"),
-    "DEADLINE": ("WALLTIME", "its deadline passed"),
+# Of a job that left no exit code, by its state.
+CODES = {
+    **{"CANCELLED": "SLURM-CANCELLED", "NODE_FAIL": "NODE-FAIL", "BOOT_FAIL": "NODE-FAIL"},
+    **{"TIMEOUT": "WALLTIME", "DEADLINE": "WALLTIME", "OUT_OF_MEMORY": "OOM"},
+    "PREEMPTED": "PREEMPTED",
 }
 
 
@@ -64,7 +60,7 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
         raise _explain_end(job)
     words = f"has ended, exit {code}"
     if code == 143:
-        why = f" ({job.state})" if job.state in OUTCOMES else ""
+        why = f" ({job.state})" if job.state in CODES else ""
         words = f"ended in good order{why}; the same command goes on in another job"
     voice.line(f"job {job.id} {words}")
     return code
@@ -129,7 +125,8 @@ def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
 
 
 def _explain_end(job: slurm_queue.Job) -> errors.DlperfError:
-    code, words = OUTCOMES.get(job.state, ("JOB-LOST", "its controller left no exit code"))
+    code = CODES.get(job.state, "JOB-LOST")
     state = job.state if job.reason in ("None", "") else f"{job.state}, {job.reason}"
     kind = errors.NodeError if code in ("NODE-FAIL", "PREEMPTED", "JOB-LOST") else errors.LocalError
-    return kind(f"job {job.id} ended ({state}): {words}", code=code, fix=slurm_queue.GO_ON)
+    cause = f"job {job.id} ended ({state}), and its controller left no exit code"
+    return kind(cause, code=code, fix=slurm_queue.GO_ON)
