@@ -268,25 +268,22 @@ class SlurmTasks:
         return state
 
     def _look(self, attempt: Attempt, task: Task) -> TaskState:
-        gang = self._gang(attempt)
-        state = self._files.state(attempt, task)
-        if state.phase == "ended":
-            return state
-        gone_s = gang.gone_s()
-        # A node that goes down while a container is made there prints an error of pyxis, too.
-        is_down = task.node in gang.down(NODE_STATE_S if gone_s is None else LOOK_S)
-        why = "node-down" if is_down else "lost"
+        gang, state = self._gang(attempt), self._files.state(attempt, task)
+        gone_s = None if state.phase == "ended" else gang.gone_s()
         if gone_s is not None:
             state = self._files.state(attempt, task)  # it may have ended between the two looks
-            if state.phase == "ended":
-                return state
-            if not is_down and (refusal := self.refusal(attempt, task)):
-                raise refusal
-            if gone_s < LAST_WORDS_S:
-                return TaskState("running" if state.phase == "absent" else state.phase)
-        elif not is_down:
+        if state.phase == "ended":
             return state
-        return TaskState("lost", self._files.of(attempt, task).make_lost_end(why))
+        is_down = task.node in gang.down(NODE_STATE_S if gone_s is None else LOOK_S)
+        if gone_s is None and not is_down:
+            return state
+        # A node that goes down while a container is made there prints an error of pyxis, too.
+        if not is_down and (refusal := self.refusal(attempt, task)):
+            raise refusal
+        if gone_s is not None and gone_s < LAST_WORDS_S:
+            return TaskState("running" if state.phase == "absent" else state.phase)
+        end = self._files.of(attempt, task).make_lost_end("node-down" if is_down else "lost")
+        return TaskState("lost", end)
 
     def correct_end(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
         """Correct an ended gang's reason by what Slurm reports: node-down or oom.
