@@ -21,9 +21,13 @@ NOT_RUN = (126, 127)  # of the shell of the job's script: the program is not the
 NOT_BEGUN = "JobLaunchFailure"  # also where a file for its messages cannot be opened
 # Of a job that left no exit code, by its state.
 CODES = {
-    **{"CANCELLED": "SLURM-CANCELLED", "NODE_FAIL": "NODE-FAIL", "BOOT_FAIL": "NODE-FAIL"},
-    **{"TIMEOUT": "WALLTIME", "DEADLINE": "WALLTIME", "OUT_OF_MEMORY": "OOM"},
+    "BOOT_FAIL": "NODE-FAIL",
+    "CANCELLED": "SLURM-CANCELLED",
+    "DEADLINE": "WALLTIME",
+    "NODE_FAIL": "NODE-FAIL",
+    "OUT_OF_MEMORY": "OOM",
     "PREEMPTED": "PREEMPTED",
+    "TIMEOUT": "WALLTIME",
 }
 
 

@@ -35,8 +35,7 @@ def submission(
     Args:
         partition: None where Slurm does not say what it has.
     """
-    assert cluster.slurm is not None
-    state, slurm, gpus = store.root.resolve(), cluster.slurm, cluster.defaults.gpus
+    state, slurm, gpus = store.root.resolve(), _settings(cluster), cluster.defaults.gpus
     given = 0 if partition is None or gpus is None or slurm.asks(OF_GPUS) else partition.gpus
     own = [word for word in sys.argv[1:] if word not in NOT_FOR_JOBS]
     return script.Submission(
@@ -48,6 +47,11 @@ def submission(
         requeue=requeue,
         gpus=(gpus.count or given) if gpus and given else 0,
     )
+
+
+def _settings(cluster: Cluster) -> Slurm:
+    assert cluster.slurm is not None, "a cluster without Slurm is never submitted to"
+    return cluster.slurm
 
 
 def is_again() -> bool:
@@ -63,8 +67,7 @@ def show(
     Raises:
         UnfitError: there is no such partition.
     """
-    assert cluster.slurm is not None
-    slurm, partition = cluster.slurm, None
+    slurm, partition = _settings(cluster), None
     try:
         partition = one_step.partition(slurm.partition, patience_s=0.0)
     except errors.LocalError as error:
@@ -89,8 +92,7 @@ def run(
     Raises:
         UnfitError: Slurm refuses it.
     """
-    assert cluster.slurm is not None
-    slurm = cluster.slurm
+    slurm = _settings(cluster)
     partition = one_step.partition(slurm.partition)
     new = submission(store, cluster, partition, requeue=requeue)
     jobs.cancel_headless(store, voice)
