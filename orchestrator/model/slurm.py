@@ -52,8 +52,10 @@ _WHICH_SLURM = ("SLURM_CLUSTERS", "SLURM_CONF", "SLURM_JWT", "SBATCH_ACCOUNT", "
 
 # As in `gpu:h100:8(S:0-1),nvme:1`, `gpu:8`.
 _GPUS = re.compile(r"(?:^|,)gpu:(?:[^:,()]+:)*(\d+)")
-# By which the user asks for memory or GPUs, where the program does not then.
+# By which the user asks for memory or GPUs, where the program does not then, or names a QOS, which
+# may lift limits of the partition.
 OF_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+OF_QOS = ("qos", "q")
 OF_GPUS = ("gres", "gpus", "G", "gpus-per-node", "gpus-per-socket", "gpus-per-task")
 
 

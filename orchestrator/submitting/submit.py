@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator import disk, errors, words
 from orchestrator.console import Voice
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import OF_GPUS, Slurm
+from orchestrator.model.slurm import OF_GPUS, OF_QOS, Slurm, walltime
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
 from orchestrator.submitting import follow, jobs, one_step, script
@@ -65,11 +65,12 @@ def show(
     """Print a line that submits the script; return it, and its options that srun takes too.
 
     Raises:
-        UnfitError: there is no such partition.
+        UnfitError: Slurm would never start it.
     """
     slurm, partition = _settings(cluster), None
     try:
         partition = one_step.partition(slurm.partition, patience_s=0.0)
+        refuse_never(slurm, partition)
     except errors.LocalError as error:
         voice.line(f"not known what Slurm has: {error}")
     new = submission(store, cluster, partition, requeue=requeue)
@@ -90,7 +91,7 @@ def run(
         requeue: queue it again when its time is over.
 
     Raises:
-        UnfitError: Slurm refuses it.
+        UnfitError: Slurm refuses it, or it can never start.
     """
     slurm = _settings(cluster)
     partition = one_step.partition(slurm.partition)
@@ -101,6 +102,7 @@ def run(
     if job is not None:
         voice.line(f"job {job.id} runs this command already: {job.state}")
     else:
+        refuse_never(slurm, partition)
         job = _submit(slurm, new)
         said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
         voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
@@ -110,6 +112,26 @@ def run(
         return voice.finish({"jobs": [job.id]})
     code = follow.follow(job, Path(new.folder), voice)
     return code if code in errors.PRECEDENCE else 1
+
+
+def refuse_never(slurm: Slurm, partition: one_step.Partition) -> None:
+    """Refuse what Slurm would take and never start.
+
+    Raises:
+        UnfitError: QUEUE-NEVER.
+    """
+    name, by_qos = partition.name, slurm.asks(OF_QOS)
+    most, limit_s = len(partition.nodes) if by_qos else partition.most, partition.limit_s
+    wrong = fix = ""
+    if slurm.nodes > most:
+        wrong = f"{slurm.nodes} nodes are needed; partition {name} has {most} for a job"
+        fix = "ask for fewer with slurm.nodes"
+    elif limit_s is not None and slurm.time_s > limit_s and not by_qos:
+        wrong = f"slurm.time is {slurm.time}; partition {name} allows {walltime(limit_s)}"
+        fix = f'write slurm.time: "{walltime(limit_s)}" or less'
+    if wrong:
+        fix = f"{fix}, or name another partition"
+        raise errors.UnfitError(wrong, code="QUEUE-NEVER", fix=fix)
 
 
 def _submit(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:

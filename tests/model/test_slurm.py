@@ -8,7 +8,7 @@ from orchestrator import errors
 from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import OF_GPUS, Slurm, SlurmNode, environment, records, seconds
+from orchestrator.model.slurm import OF_QOS, Slurm, SlurmNode, environment, records, seconds
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "slurm"
 GOOD = """\
@@ -148,11 +148,11 @@ def test_without_slurm_there_must_be_nodes(tmp_path: Path) -> None:
         judged("name: empty\n", tmp_path)
 
 
-@pytest.mark.parametrize("options", [("--gres=gpu:8",), ("-G=8",)])
+@pytest.mark.parametrize("options", [("--qos=high",), ("-q=high",)])
 def test_further_options_are_known_by_their_names(options: tuple[str, ...]) -> None:
     """Whatever their values are."""
-    assert Slurm(time="01:00:00", nodes=1, extra=options).asks(OF_GPUS)
-    assert not Slurm(time="01:00:00", nodes=1, extra=("--gresx",)).asks(OF_GPUS)
+    assert Slurm(time="01:00:00", nodes=1, extra=options).asks(OF_QOS)
+    assert not Slurm(time="01:00:00", nodes=1, extra=("--qosx",)).asks(OF_QOS)
 
 
 @pytest.mark.parametrize(("time", "limit_s"), [("01:02:30", 3600), ("00:05:00", 150)])

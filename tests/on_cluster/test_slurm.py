@@ -160,12 +160,15 @@ def test_init_uses_what_slurm_knows(login: Login, drained: str) -> None:
     try:
         done = login.must("init", "--slurm", "main", "--json")
         text = json.loads(done.stdout)["inventory"]
+        login.inventory(nodes=2, time="00:30:01")
+        refused = login.must("sweep", "toy", "--dry-run", code=5).stderr
     finally:
         login.slurm.ask(*words, "MaxTime=UNLIMITED", "MaxNodes=UNLIMITED")
     assert 'slurm: {partition: main, time: "00:30:00", nodes: 2}' in text
     assert "  gpus: {count: 8}\n" in text
     assert "  interface: ib0\n" in text
     assert f"# Not counted in `nodes`: {drained}\n" in text
+    assert "QUEUE-NEVER: slurm.time is 00:30:01; partition main allows 00:30:00" in refused
 
 
 def test_a_job_has_all_memory_of_its_nodes(login: Login) -> None:
@@ -400,7 +403,7 @@ def test_what_can_never_start_is_said(login: Login) -> None:
     assert (done.returncode, "NO-PARTITION" in done.stderr) == (5, True), done.stderr
     login.inventory(nodes=9)
     done = login.run("sweep", "toy")
-    assert (done.returncode, "SLURM-REFUSED: sbatch: " in done.stderr) == (5, True), done.stderr
+    assert (done.returncode, "QUEUE-NEVER" in done.stderr) == (5, True), done.stderr
 
 
 def repeats(login: Login, count: int) -> None:

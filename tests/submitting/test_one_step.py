@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.model.slurm import SlurmNode
-from orchestrator.submitting import one_step
+from orchestrator.model.slurm import Slurm, SlurmNode
+from orchestrator.submitting import one_step, submit
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "slurm"
 
@@ -41,3 +41,30 @@ def test_a_partition_that_is_not_there_is_told_from_the_others() -> None:
     """With their names."""
     with pytest.raises(errors.UnfitError, match=r"NO-PARTITION.*no partition gpu.*main, high, deb"):
         one_step.partition("gpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "time", "said"),
+    [
+        ("main", 5, "01:00:00", "5 nodes are needed; partition main has 4 for a job. Fix: ask for"),
+        ("debug", 2, "00:30:00", "2 nodes are needed; partition debug has 1 for a job. Fix: ask"),
+        (
+            "debug",
+            1,
+            "00:30:01",
+            "slurm.time is 00:30:01; partition debug allows 00:30:00. Fix: write slurm.time:"
+            ' "00:30:00" or less, or name another partition',
+        ),
+    ],
+)
+def test_what_slurm_would_never_start_is_refused(
+    name: str, nodes: int, time: str, said: str
+) -> None:
+    """Before it is submitted; a QOS may lift limits of time and nodes, which Slurm then judges."""
+    slurm, partition = Slurm(time=time, nodes=nodes), one_step.partition(name)
+    with pytest.raises(errors.UnfitError) as refused:
+        submit.refuse_never(slurm, partition)
+    assert f"QUEUE-NEVER: {said}" in str(refused.value)
+    high = slurm.model_copy(update={"extra": ("--qos=high",)})
+    if nodes <= len(partition.nodes):
+        submit.refuse_never(high, partition)
