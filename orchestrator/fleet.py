@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from orchestrator import errors, nodeset
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
+from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
@@ -32,31 +33,27 @@ MOST_AT_ONCE = 32
 
 
 class Pool:
-    """At most so many threads, begun as they are needed, given up when the program ends.
+    """At most so many threads, given up when the program ends.
 
     ``ThreadPoolExecutor`` waits for its threads when the interpreter exits, and so would a
     command that was stopped wait for a node that does not answer.
     """
 
     def __init__(self, most: int) -> None:
-        self._most = max(most, 1)
+        self._most, self._begun = max(most, 1), 0
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
-        self._begun = 0
 
     def submit(self, work: Callable[[], T]) -> "Future[T]":
         """Run ``work`` in a thread; the future holds its result or the exception it raised."""
         future: Future[T] = Future()
 
         def job() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
             try:
                 future.set_result(work())
             except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
                 future.set_exception(error)
 
-        if not self._idle.acquire(blocking=False) and self._begun < self._most:
+        if self._begun < self._most:
             self._begun += 1
             threading.Thread(target=self._serve, daemon=True).start()
         self._jobs.put(job)
@@ -70,7 +67,6 @@ class Pool:
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
-            self._idle.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +95,10 @@ class Answer(Generic[T]):
 
 @dataclass(slots=True)
 class Fleet:
-    """The connections to every node of a cluster: opened at first use, closed with the context."""
+    """The connections to every node of a cluster: opened at first use, closed with the context.
+
+    Engines, their images and containers are those of nodes with an engine only, by node name.
+    """
 
     cluster: Cluster
     transports: Mapping[str, Transport]
@@ -116,7 +115,14 @@ class Fleet:
             LocalError: OPEN-FILES; this process may open too few files for so many nodes.
         """
         check_open_files(len(cluster.members))
-        transports = _reach(cluster, shared)
+        transports: dict[str, Transport]
+        if cluster.slurm is not None:
+            from orchestrator.transports.steps import Steps, StepTransport
+
+            steps = Steps(os.environ.get("SLURM_JOB_ID", ""))  # all share those of this job
+            transports = {it.name: StepTransport(it.name, steps, shared) for it in cluster.members}
+        else:
+            transports = {it.name: _connect(it) for it in cluster.members}
         contained = [node for node in cluster.members if node.has_engine]
         if not contained:
             return cls(cluster, transports)
@@ -133,19 +139,16 @@ class Fleet:
 
     @property
     def engines(self) -> "Mapping[str, Engine]":
-        """Return the Docker engines by node name, of nodes with an engine only."""
         return self._engines()
 
     @property
     def images(self) -> "Mapping[str, Images]":
-        """Return the images of engines by node name, of nodes with an engine only."""
         from orchestrator.runtimes.images import Images
 
         return {name: Images(engine) for name, engine in self.engines.items()}
 
     @property
     def containers(self) -> "Mapping[str, Containers]":
-        """Return the containers of engines by node name, of nodes with an engine only."""
         from orchestrator.runtimes.containers import Containers
 
         return {name: Containers(engine) for name, engine in self.engines.items()}
@@ -174,25 +177,28 @@ class Fleet:
         return DockerRuntime(self.transports[name], self.engines[name], settings)
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
-        """Run a command on all nodes at once; the answers are in the order of ``argv``.
-
-        Args:
-            argv: by node name.
-            timeout_s: of each command.
-        """
+        """Run a command on all nodes at once, by node name; answers in the order of ``argv``."""
         return ask_all(
             list(argv), lambda node: self.transports[node].run(argv[node], timeout_s=timeout_s)
         )
 
 
 def ask_all(
-    nodes: Sequence[str], ask: Callable[[str], T], *, at_once: int = MOST_AT_ONCE
+    nodes: Sequence[str],
+    ask: Callable[[str], T],
+    *,
+    at_once: int = MOST_AT_ONCE,
+    again: bool = False,
 ) -> list[Answer[T]]:
-    """Call ``ask`` for all nodes, so many at a time; their answers or errors, in order."""
+    """Call ``ask`` for all nodes, so many at a time; their answers or errors, in order.
+
+    Args:
+        again: whether a node is asked again after a lost connection.
+    """
 
     def answer(node: str) -> Answer[T]:
         try:
-            value = ask(node)
+            value = REPEATABLE.call(lambda: ask(node)) if again else ask(node)
         except errors.DlperfError as error:
             error.where.setdefault("node", node)
             return Answer(node, None, error, time.time())
@@ -207,10 +213,7 @@ def ask_all(
 
 
 def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
-    """Merge equal errors of several nodes into one, its node such as ``vs[001-004]``.
-
-    Errors are equal in class, code and cause.
-    """
+    """Merge errors equal in class, code and cause, the node of each such as ``vs[001-004]``."""
     groups: dict[tuple[type, str, str], list[errors.DlperfError]] = {}
     for failure in failures:
         groups.setdefault((type(failure), failure.code, failure.cause), []).append(failure)
@@ -240,19 +243,9 @@ def settled(answers: Sequence[Answer[T]]) -> None:
     raise gravest
 
 
-def _reach(cluster: Cluster, shared: Path | None) -> Mapping[str, Transport]:
-    """Return the transports of nodes; those of Slurm share steps of this program's job."""
-    if cluster.slurm is not None:
-        from orchestrator.transports.steps import Steps, StepTransport
+def _connect(node: Node) -> Transport:
+    if node.is_here:
+        return LocalTransport(node.name)
+    from orchestrator.transports.ssh import SshTransport
 
-        steps = Steps(os.environ.get("SLURM_JOB_ID", ""))
-        return {it.name: StepTransport(it.name, steps, shared) for it in cluster.members}
-
-    def connect(node: Node) -> Transport:
-        if node.is_here:
-            return LocalTransport(node.name)
-        from orchestrator.transports.ssh import SshTransport
-
-        return SshTransport(node)
-
-    return {node.name: connect(node) for node in cluster.members}
+    return SshTransport(node)

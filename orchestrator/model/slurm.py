@@ -10,6 +10,7 @@ from pydantic import AfterValidator
 
 from orchestrator.model.text import Count, Matching, Name, Noun
 
+_DURATION = re.compile(r"(?:(?:([0-9]+)-)?([0-9]+):)?([0-9]+):([0-9]+)")
 _TIME = r"([0-9]{1,3}-)?[0-9]{1,3}:[0-9]{2}:[0-9]{2}"
 
 # Options that say what the program says itself; another value would break a promise of it.
@@ -67,6 +68,15 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def seconds(words: str) -> int | None:
+    """Parse a duration of Slurm's: ``1-02:03:04``, ``02:03:04`` or ``03:04``; None for others."""
+    found = _DURATION.fullmatch(words)
+    if found is None:
+        return None
+    days, hours, minutes, rest = (int(part or 0) for part in found.groups())
+    return ((24 * days + hours) * 60 + minutes) * 60 + rest
+
+
 def walltime(seconds: float) -> str:
     """Return a time as Slurm reads it; parts of a second count as a whole one."""
     whole = math.ceil(seconds)
@@ -92,9 +102,7 @@ class Slurm(Noun):
 
     @property
     def time_s(self) -> int:
-        days, _, clock = self.time.rpartition("-")
-        hours, minutes, seconds = map(int, clock.split(":"))
-        return ((24 * int(days or 0) + hours) * 60 + minutes) * 60 + seconds
+        return seconds(self.time) or 0
 
     def shortage(self, time_limit_s: float) -> tuple[str, str] | None:
         """Return why no trial fits into a job's time, and what to write; None where one fits.

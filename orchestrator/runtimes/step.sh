@@ -2,11 +2,13 @@
 # One task of a step of Slurm's: starts a task of a gang, opens its gate at a word, ends it at
 # another, and stays as long as the task runs, so that the step is the gang.
 #
-# usage: sh step.sh FOLDER, with the words `go` and `stop` as lines of standard input
+# usage: sh step.sh FOLDER LISTENING, with the words `go` and `stop` as lines of standard input
 #
+# LISTENING is a script of sed, which prints the ports of the kernel's tables that are listened at.
 # In FOLDER are rR.task, a script that becomes the task's supervisor, or what stands for it, and
 # what supervise.sh leaves. It leaves rR.gone where the supervisor ended without saying how.
-# Else it leaves rR.clean where no process of any gang is on the node any more.
+# Else it leaves rR.clean where no process of any gang is on the node any more: the word, and ports
+# that others listen at, which saves the next gang a step that looks for them.
 umask 077
 base=$1/r$SLURM_PROCID
 held=
@@ -51,7 +53,7 @@ while [ $((tries += 1)) -le 25 ]; do
     case $? in
     0) sleep 0.01 ;;
     1 | 2) # of processes that ended meanwhile, or are another user's, nothing is read
-        echo clean >"$base.clean"
+        echo "clean $(sed -nE "$2" /proc/net/tcp /proc/net/tcp6 2>/dev/null)" >"$base.clean"
         break
         ;;
     *) break ;;

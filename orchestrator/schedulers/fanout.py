@@ -1,27 +1,19 @@
 """The nodes of an inventory, over SSH or on this machine, as a scheduler."""
 
 import contextlib
-import posixpath
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.deadlines import COMMAND_S, REMOVE_S
-from orchestrator.fleet import Fleet, ask_all, settled
+from orchestrator.deadlines import COMMAND_S
+from orchestrator.fleet import Fleet, ask_all
 from orchestrator.model.attempt import Allocation, Attempt, Request
-from orchestrator.model.plan import Task
 from orchestrator.schedulers import addresses, locks, strays
-from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.schedulers.scheduler import Scheduler, choose_port
 from orchestrator.state import lock
 
-# $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
-FORGET = """
-[ -f "$1" ] && [ ! -L "$1" ] && exit 0
-rm -rf -- "$2" && rmdir -- "$3" "$4" "$5" 2>/dev/null
-true
-"""
 # $1: the folder of a sweep's attempts. Prints them, such as `1n1g-r50_b256_amp_1/a2`.
 ATTEMPTS = (
     'cd -- "$1" 2>/dev/null && for path in */a*; do [ -d "$path" ] && echo "$path"; done; true'
@@ -40,34 +32,25 @@ class Fanout(Scheduler):
         owner = lock.own(state).record()
         runtimes = {name: fleet.runtime(name, owner) for name in fleet.transports}
         seats = addresses.seats(fleet.cluster, state)
-        super().__init__(fleet, seats, runtimes, self.is_ending)
+        super().__init__(fleet, seats, runtimes.__getitem__, fleet.transports.get, self.is_ending)
         self._state, self._is_stopped = state, stopping
         self._here = frozenset(node.name for node in fleet.cluster.members if node.is_here)
-        self._locks: locks.Locks | None = None
         self._searching = threading.Lock()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        with locks.held(self._fleet, self._state) as self._locks:
+        with locks.held(self._fleet, self._state) as held:
+            self._intrusions = held.lost
             yield
 
     def is_ending(self) -> bool:
         """Return True if gangs are to be ended: on request, or since a lock is lost."""
-        return self._is_stopped() or (self._locks is not None and self._locks.are_lost)
-
-    def check(self) -> None:
-        if self._locks is not None:
-            self._locks.check()
+        return self._is_stopped() or bool(self._intrusions)
 
     @property
     def lanes(self) -> int:
         """Number of machines; nodes that are this machine count once."""
         return len(self._seats) - max(len(self._here) - 1, 0)
-
-    @property
-    def nodes(self) -> int:
-        """Number of nodes in the inventory: a silent node may be back for the next attempt."""
-        return len(self._seats)
 
     def allocate(self, request: Request) -> Allocation | None:
         """Take the first free nodes that fit, and a port that is free on all of them."""
@@ -81,14 +64,13 @@ class Fanout(Scheduler):
             )
         with self._searching:
             with self._lock:
-                gone = {*self._taken, *(self._here if self._here & {*self._taken} else ())}
-                free = [seat for seat in self._seats if seat.node not in gone]
                 ours = {self._taken[node] for node in self._here & {*self._taken}}  # one machine
-            given = request.seated(free)
+                gone = {*self._taken, *(self._here if ours else ())}
+            given = request.seated(seat for seat in self._seats if seat.node not in gone)
             ports = [port for port in request.ports if port not in ours]
             if len(given) < request.nodes or not ports:
                 return None
-            port = self._free_port(request, given, ports)
+            port = choose_port(request, ports, self._listening([seat.node for seat in given]))
             self._take(given, port)
         return Allocation(given, port)
 
@@ -112,52 +94,20 @@ class Fanout(Scheduler):
         self._take(kept, attempt.port)
         return replace(attempt, tasks=tasks, seats=kept)
 
-    def clear(self, attempt: Attempt) -> None:
-        """End every process of the attempt on nodes that the inventory has."""
-        super().clear(replace(attempt, tasks=tuple(self._reachable(attempt))))
-
-    def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
-        """Remove folders on all nodes at once; where a node is silent, `clean` does it later."""
-        tasks = [task for task in self._reachable(attempt) if task.node not in self._here]
-        self._fleet.ask({task.node: _forget(attempt, task, fetched) for task in tasks}, REMOVE_S)
-
     def attempts(self, sweep: str) -> set[tuple[str, int]]:
         """List attempts with a folder or a container on any node that answers."""
         argv = {
             seat.node: ("sh", "-c", ATTEMPTS, "sh", f"{seat.root}/{sweep}/attempts")
             for seat in self._seats
-            if seat.node not in self._here
+            if seat.node in self._elsewhere
         }
-        answers = self._fleet.ask(argv, COMMAND_S)
-        names = [
-            name
-            for answer in answers
-            if answer.value
-            for name in answer.value.stdout.decode(errors="replace").split()
-        ]
-        label = f"{strays.LABEL}={sweep}"
-        looks = ask_all(
-            [*self._fleet.engines], lambda at: self._fleet.containers[at].labelled(label)
-        )
-        labels = (container.labels for look in looks for container in look.value or ())
-        names += [f"{of.get('dlperf.trial')}/a{of.get('dlperf.attempt')}" for of in labels]
+        names: list[str] = []
+        for answer in self._fleet.ask(argv, COMMAND_S):
+            if answer.value:
+                names += answer.value.stdout.decode(errors="replace").split()
+        label, containers = f"{strays.LABEL}={sweep}", self._fleet.containers
+        for look in ask_all(list(containers), lambda at: containers[at].labelled(label)):
+            labels = [container.labels for container in look.value or ()]
+            names += [f"{of.get('dlperf.trial')}/a{of.get('dlperf.attempt')}" for of in labels]
         pairs = (name.rpartition("/a") for name in names)
         return {(trial, int(number)) for trial, _, number in pairs if number.isdecimal()}
-
-    def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """Write the files on every node that is not this machine."""
-
-        def send(node: str) -> bool:
-            for name, content in files.items():
-                self._fleet.transports[node].put(content, f"{folder}/{name}")
-            return True
-
-        settled(ask_all([name for name in self._fleet.transports if name not in self._here], send))
-
-
-def _forget(attempt: Attempt, task: Task, fetched: Collection[int]) -> tuple[str, ...]:
-    folder, log = attempt.folder(task), f"r{task.node_rank}.log"
-    only = "" if task.node_rank in fetched else f"{folder}/{log}"
-    trial = posixpath.dirname(folder)
-    above = (trial, posixpath.dirname(trial), posixpath.dirname(posixpath.dirname(trial)))
-    return ("sh", "-c", FORGET, "sh", only, folder, *above)

@@ -42,7 +42,12 @@ while [ -n "$(timeout "$3" head -n 1)" ]; do :; done
 
 
 class Locks:
-    """The locks of all nodes but this machine; one that is lost is taken again."""
+    """The locks of all nodes but this machine; one that is lost is taken again.
+
+    Attributes:
+        lost: why a lock was lost for good. LOCKED: another controller has taken it meanwhile.
+            LOCK: what was measured since may be disturbed.
+    """
 
     def __init__(self, cluster: Cluster, transports: Mapping[str, Transport], me: Holder) -> None:
         self._transports = transports
@@ -50,15 +55,10 @@ class Locks:
         self._me = me
         self._left = threading.Event()
         self._streams: dict[str, Stream] = {}
-        self._lost: list[errors.DlperfError] = []
+        self.lost: list[errors.DlperfError] = []
 
     def take(self) -> None:
-        """Lock every node, and keep it so.
-
-        Raises:
-            StoreError: LOCKED, by whom and since when.
-            NodeError: a node does not answer.
-        """
+        """Lock every node, and keep it so; raises what ``held`` raises."""
         answers = ask_all(list(self._folders), self._lock)
         self._streams = {answer.node: answer.value for answer in answers if answer.value}
         settled(answers)
@@ -70,21 +70,6 @@ class Locks:
         self._left.set()
         for stream in list(self._streams.values()):
             stream.close()
-
-    @property
-    def are_lost(self) -> bool:
-        """Return whether any lock was lost, so that ``check`` raises."""
-        return bool(self._lost)
-
-    def check(self) -> None:
-        """Check that no lock was lost for good.
-
-        Raises:
-            StoreError: LOCKED; another controller has taken it meanwhile.
-            UnfitError: LOCK; what was measured since may be disturbed.
-        """
-        if self._lost:
-            raise self._lost[0]
 
     def _keep(self, name: str) -> None:
         held_at = time.monotonic()
@@ -98,12 +83,12 @@ class Locks:
             except errors.DlperfError as error:
                 # The lock we lost ends by itself; until then its holder is ourselves.
                 if isinstance(error, errors.StoreError) and str(self._me) not in error.cause:
-                    self._lost.append(error)
+                    self.lost.append(error)
                     return
                 if time.monotonic() - held_at > 2 * LOCK_SILENCE_S:
                     cause = f"the lock of the node was lost, and cannot be had again: {error.cause}"
                     fix = error.fix or "look at the node, then run the same command again"
-                    self._lost.append(errors.UnfitError(cause, code="LOCK", node=name, fix=fix))
+                    self.lost.append(errors.UnfitError(cause, code="LOCK", node=name, fix=fix))
                     return
                 self._left.wait(BEAT_S)
         self._streams[name].close()
@@ -112,7 +97,12 @@ class Locks:
         transport, folder = self._transports[name], self._folders[name]
         words = ("sh", "-c", HOLD, "sh", folder, self._me.record(), f"{LOCK_SILENCE_S:g}", MACHINE)
         stream = transport.open(words)
-        answer = _answer(stream)
+        stream.settimeout(LOCK_S)
+        answered = b""
+        with contextlib.suppress(TimeoutError):
+            while not answered.endswith(b"\n") and (piece := stream.recv(LONGEST_ANSWER)):
+                answered += piece
+        answer = answered.decode(errors="replace").strip()
         if answer == "held":
             return stream
         stream.close()
@@ -155,15 +145,6 @@ def held(fleet: Fleet, folder: Path) -> Iterator[Locks]:
             yield locks
         finally:
             locks.leave()
-
-
-def _answer(stream: Stream) -> str:
-    stream.settimeout(LOCK_S)
-    answer = b""
-    with contextlib.suppress(TimeoutError):
-        while not answer.endswith(b"\n") and (piece := stream.recv(LONGEST_ANSWER)):
-            answer += piece
-    return answer.decode(errors="replace").strip()
 
 
 def _beats(stream: Stream) -> bool:

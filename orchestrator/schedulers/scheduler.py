@@ -1,51 +1,71 @@
 """The base class of schedulers: gives nodes, runs gangs on them, moves the files of tasks."""
 
+import posixpath
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from orchestrator import errors, nodeset
-from orchestrator.deadlines import COMMAND_S
-from orchestrator.fleet import Answer, Fleet, ask_all, settled
-from orchestrator.model.attempt import Allocation, Attempt, Request
+from orchestrator.deadlines import COMMAND_S, REMOVE_S
+from orchestrator.fleet import MOST_AT_ONCE, Answer, Fleet, Pool, ask_all, settled
+from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
 from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
-from orchestrator.schedulers import Seen, strays
-from orchestrator.schedulers.gangs import Gangs
+from orchestrator.schedulers import Seen, Watch, strays
+from orchestrator.schedulers.gang import Gang
 from orchestrator.transports import Completed, Transport
 
 if TYPE_CHECKING:
     from orchestrator.runtimes.images import ImageFacts
 
-# Prints the rows of the kernel's tables, which are long on a busy node, that listen at a port.
-LISTENING = "^ *[0-9]+: [0-9A-F]+:{port:04X} [0-9A-F]+:[0-9A-F]+ 0A "
-SOCKETS = ("/proc/net/tcp", "/proc/net/tcp6")
+T = TypeVar("T")
+# Between two looks at tasks that come to their gates: at first, and at most; in between a share of
+# what they have taken so far.
+GATE_S, GATES_S, SHARE = 0.003, 0.05, 0.25
+# Prints a port in hexadecimal of each row that listens, such as 0016 of
+# `   0: 00000000:0016 00000000:0000 0A 00000000:00000000 ...`, of one node.
+LISTENING_ROW = r"s/^ *[0-9]+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]+ 0A .*/\1/p"
+LISTENING = ("sed", "-nE", LISTENING_ROW, "/proc/net/tcp", "/proc/net/tcp6")
+# $1: a log that is nowhere else, or nothing. A folder or a link in its place is no log.
+FORGET = """
+[ -f "$1" ] && [ ! -L "$1" ] && exit 0
+rm -rf -- "$2" && rmdir -- "$3" "$4" "$5" 2>/dev/null
+true
+"""
 
 
-class Scheduler(Gangs, ABC):
+class Scheduler(ABC):
     """Gives nodes, runs gangs on them, and knows the way to their files.
 
     Its methods are called by several threads at once. Those that ask nodes raise a NodeError where
-    one does not answer. What is not abstract here holds for nodes of a fleet, ``forget``,
-    ``attempts`` and ``push`` for nodes that share the state folder.
+    one does not answer.
+
+    Args:
+        runtime: what runs the tasks of a node.
+        files: the way to the files of a node's tasks; None where the node cannot be reached.
+        stopping: polled while a gang runs; once true, the gang is ended.
     """
 
     def __init__(
         self,
         fleet: Fleet,
         seats: tuple[Seat, ...],
-        runtimes: Mapping[str, Runtime],
+        runtime: Callable[[str], Runtime],
+        files: Callable[[str], Transport | None],
         stopping: Callable[[], bool],
     ) -> None:
-        super().__init__(runtimes, stopping)
         self._fleet, self._seats = fleet, seats
+        self._runtime, self._files, self._stopping = runtime, files, stopping
+        self._elsewhere = [it.name for it in fleet.cluster.members if not it.shares_files]
         self._lock = threading.Lock()
         self._taken: dict[str, int] = {}  # port by node
+        self._intrusions: Sequence[errors.DlperfError] = ()  # locks that were lost for good
 
     @property
     @abstractmethod
@@ -53,9 +73,9 @@ class Scheduler(Gangs, ABC):
         """Number of attempts that may run at once."""
 
     @property
-    @abstractmethod
     def nodes(self) -> int:
-        """Number of nodes, without those lost for good."""
+        """Number of nodes, without those lost for good: one that is silent may be back."""
+        return len(self._seats)
 
     def __enter__(self) -> Self:
         return self
@@ -76,6 +96,8 @@ class Scheduler(Gangs, ABC):
 
     def check(self) -> None:
         """Check that no other controller took a node meanwhile; raise LOCKED or LOCK if one did."""
+        if self._intrusions:
+            raise self._intrusions[0]
 
     @abstractmethod
     def allocate(self, request: Request) -> Allocation | None:
@@ -107,10 +129,7 @@ class Scheduler(Gangs, ABC):
                 self._taken.pop(seat.node, None)
 
     def preflight(self, name: str, program: Program) -> None:
-        """Check that every node with an engine has the program of an image.
-
-        Args:
-            name: of the image, for the message.
+        """Check that every node with an engine has the program of the image of that name.
 
         Raises:
             ImageError: a node does not have that image.
@@ -145,7 +164,86 @@ class Scheduler(Gangs, ABC):
         Raises:
             LeftoverError: some processes could not be ended.
         """
-        return strays.end(self._fleet, self._seats, tuple(sweeps)) if sweeps else {}
+        return strays.end(self._fleet, self._seats, sweeps) if sweeps else {}
+
+    def launch(self, attempt: Attempt, limits: Limits) -> bool:
+        """Bring every task to its gate, then open all gates.
+
+        Returns:
+            False if some task did not come to its gate or was stopped there; others may wait at
+            theirs or run until ``clear``.
+
+        Raises:
+            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
+        """
+        tasks: Sequence[Task] = attempt.tasks
+        settled(self._ask_all(tasks, lambda at, task: at.create(attempt, task, limits)))
+        began = time.monotonic()
+        while True:
+            states = self._ask_all(tasks, lambda at, task: at.inspect(attempt, task))
+            settled(states)
+            phases = {state.node: state.checked().phase for state in states}
+            # Who waits at its gate stays there, or is missed when it is opened: not asked again.
+            tasks = [task for task in tasks if phases[task.node] != "waiting"]
+            if not tasks:
+                break
+            waited_s = time.monotonic() - began
+            gone = {"lost", "ended"} & {*phases.values()}
+            if gone or waited_s > limits.create_s or self._stopping():
+                return False
+            time.sleep(min(max(GATE_S, SHARE * waited_s), GATES_S))
+        opened = self._ask_all(attempt.tasks, lambda at, task: at.start(attempt, task))
+        settled(opened)
+        return all(answer.value for answer in opened)
+
+    def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
+        """Watch the gang until all of it has ended; the first task that fails ends the others.
+
+        A node without an answer for 12 s is given up, and after 10 s one whose engine alone is
+        silent; what it runs is not known then.
+        """
+        # Two more than nodes, so that stopping tasks need not wait for a silent node.
+        pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
+        try:
+            return Gang(attempt, limits, self._runtime, pool).run(watch, self._stopping)
+        finally:
+            pool.close()
+
+    def adoptable(self, attempt: Attempt) -> bool:
+        """Return whether every task passed its gate, so that the gang is running or has ended."""
+        states = self._ask_all(
+            attempt.tasks, lambda at, task: at.inspect(attempt, task), again=True
+        )
+        settled(states)
+        return all(
+            state.phase == "running"
+            or (state.phase == "ended" and state.end is not None and state.end.went_at is not None)
+            for state in (answer.checked() for answer in states)
+        )
+
+    def clear(self, attempt: Attempt) -> None:
+        """End every process of the attempt on nodes that can be reached, and see that none is left.
+
+        Raises:
+            LeftoverError: names the tasks that could not be ended, after trying on every node.
+        """
+        answers = self._ask_all(
+            self._reachable(attempt), lambda at, task: at.remove(attempt, task), again=True
+        )
+        left = {answer.node: answer.error for answer in answers if answer.error is not None}
+        if not left:
+            return
+        tasks = [task for task in attempt.tasks if task.node in left]
+        names = ", ".join(f"{attempt.token(task)} on {task.node}" for task in tasks)
+        causes = "; ".join(f"{node}: {error.cause}" for node, error in left.items())
+        fixes = [error.fix for error in left.values() if isinstance(error, errors.LeftoverError)]
+        raise errors.LeftoverError(
+            f"it is not certain that {names} has ended ({causes})",
+            code="LEFTOVER",
+            fix="; ".join((*fixes, "`dlperf-orch stop` tries again, and so does the same command")),
+            node=",".join(left),
+            trial=attempt.trial,
+        )
 
     def seen(self, attempt: Attempt) -> list[Answer[Seen]]:
         """Return each task's present state, leader first; an error where a node does not answer."""
@@ -153,7 +251,7 @@ class Scheduler(Gangs, ABC):
 
     def read(self, attempt: Attempt, task: Task, name: str, offset: int = 0) -> bytes | None:
         """Read a file in a task's folder, at most a few MiB from ``offset``; None without one."""
-        path, transport = f"{attempt.folder(task)}/{name}", self._transport(task.node)
+        path, transport = f"{attempt.folder(task)}/{name}", self._way(task)
         return REPEATABLE.call(lambda: transport.get(path, offset, own=True))
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
@@ -166,7 +264,7 @@ class Scheduler(Gangs, ABC):
 
         def put(_: Runtime, task: Task) -> None:
             for name, content in files[task.node_rank].items():
-                self._transport(task.node).put(content, f"{attempt.folder(task)}/{name}")
+                self._way(task).put(content, f"{attempt.folder(task)}/{name}")
 
         settled(self._ask_all(tasks, put))
 
@@ -175,14 +273,26 @@ class Scheduler(Gangs, ABC):
 
         def remove(_: Runtime, task: Task) -> None:
             paths = (f"{attempt.folder(task)}/{name}" for name in names[task.node_rank])
-            self._transport(task.node).run(("rm", "-f", "--", *paths), timeout_s=COMMAND_S)
+            self._way(task).run(("rm", "-f", "--", *paths), timeout_s=COMMAND_S)
 
         self._ask_all(
             [task for task in self._reachable(attempt) if names.get(task.node_rank)], remove
         )
 
     def forget(self, attempt: Attempt, fetched: Collection[int]) -> None:
-        """Remove the attempt's folders from other machines, without logs not ``fetched`` yet."""
+        """Remove the attempt's folders from other machines, without logs not ``fetched`` yet.
+
+        All nodes are asked at once; where one is silent, `clean` does it later.
+        """
+        argv: dict[str, tuple[str, ...]] = {}
+        for task in self._reachable(attempt):
+            if task.node in self._elsewhere:
+                folder, log = attempt.folder(task), f"r{task.node_rank}.log"
+                only = "" if task.node_rank in fetched else f"{folder}/{log}"
+                trial = posixpath.dirname(folder)
+                above = (trial, attempts := posixpath.dirname(trial), posixpath.dirname(attempts))
+                argv[task.node] = ("sh", "-c", FORGET, "sh", only, folder, *above)
+        self._fleet.ask(argv, REMOVE_S)
 
     def attempts(self, sweep: str) -> set[tuple[str, int]]:  # noqa: ARG002 - no folder is elsewhere
         """List attempts, by trial and number, with folders elsewhere than in the state folder."""
@@ -199,51 +309,76 @@ class Scheduler(Gangs, ABC):
             NodeError, LocalError: some nodes may have them.
         """
 
+        def send(node: str) -> None:
+            for name, content in files.items():
+                self._fleet.transports[node].put(content, f"{folder}/{name}")
+
+        settled(ask_all(self._elsewhere, send))
+
     def _take(self, seats: Iterable[Seat], port: int) -> None:
         with self._lock:
             self._taken.update((seat.node, port) for seat in seats)
 
-    def _transport(self, node: str) -> Transport:
-        """Return the way to the files of a node's tasks."""
-        return self._fleet.transports[node]
+    def _ask_all(
+        self, tasks: Sequence[Task], ask: Callable[[Runtime, Task], T], *, again: bool = False
+    ) -> list[Answer[T]]:
+        by_node = {task.node: task for task in tasks}
+
+        def ask_once(node: str) -> T:
+            return ask(self._runtime(node), by_node[node])
+
+        return ask_all(list(by_node), ask_once, again=again)
+
+    def _way(self, task: Task) -> Transport:
+        """Return the way to the files of a task whose node can be reached."""
+        transport = self._files(task.node)
+        assert transport is not None, f"no way to {task.node}"
+        return transport
 
     def _reachable(self, attempt: Attempt) -> list[Task]:
         """List the tasks whose files can be reached."""
-        return [task for task in attempt.tasks if task.node in self._fleet.transports]
+        return [task for task in attempt.tasks if self._files(task.node) is not None]
 
     def _inspect(self, attempt: Attempt, task: Task) -> Seen:
-        state = self._runtimes[task.node].inspect(attempt, task)
+        state = self._runtime(task.node).inspect(attempt, task)
         path = f"{attempt.folder(task)}/r{task.node_rank}.log"
-        done = self._transport(task.node).run(("wc", "-c", path), timeout_s=COMMAND_S)
+        done = self._way(task).run(("wc", "-c", path), timeout_s=COMMAND_S)
         size = done.stdout.split()[:1]
         return Seen(state.phase, int(size[0]) if size and done.exit_code == 0 else 0)
 
-    def _free_port(self, request: Request, seats: Sequence[Seat], ports: Sequence[int]) -> int:
-        """Return the first port that nobody listens at on any node.
+    def _listening(self, nodes: Sequence[str]) -> dict[str, frozenset[int]]:
+        """Query the ports that somebody listens at, by node."""
 
-        Every node's, since OneFlow and the sshd of mpirun listen at it on all of them.
-        """
-        busy: list[str] = []
-        for port in ports:
-            busy = self._busy(seats, port)
-            if not busy:
-                return port
-        raise errors.UnfitError(
-            f"port {ports[0]} is taken, and the program can use no other"
-            if len(request.ports) == 1
-            else f"ports {ports[0]} to {ports[-1]} are all taken",
-            code="PORT-BUSY",
-            node=nodeset.fold(busy),
-            trial=request.trial,
-        )
+        def look(node: str) -> frozenset[int]:
+            done = self._fleet.transports[node].run(LISTENING, timeout_s=COMMAND_S)
+            return frozenset(int(port, 16) for port in done.stdout.split())
 
-    def _busy(self, seats: Sequence[Seat], port: int) -> list[str]:
-        argv = ("grep", "-shE", LISTENING.format(port=port), *SOCKETS)
-
-        def look(node: str) -> bool:
-            run = self._fleet.transports[node].run
-            return bool(REPEATABLE.call(lambda: run(argv, timeout_s=COMMAND_S)).stdout)
-
-        answers = ask_all([seat.node for seat in seats], look)
+        answers = ask_all(nodes, look, again=True)
         settled(answers)
-        return [answer.node for answer in answers if answer.value]
+        return {answer.node: answer.checked() for answer in answers}
+
+
+def choose_port(
+    request: Request, ports: Sequence[int], listening: Mapping[str, Collection[int]]
+) -> int:
+    """Return the first port that nobody listens at on any node; raise PORT-BUSY without one.
+
+    Every node counts, since OneFlow and the sshd of mpirun listen at it on all of them.
+
+    Args:
+        ports: candidates.
+        listening: ports that are taken, by node.
+    """
+    busy: list[str] = []
+    for port in ports:
+        busy = [node for node, taken in listening.items() if port in taken]
+        if not busy:
+            return port
+    raise errors.UnfitError(
+        f"port {ports[0]} is taken, and the program can use no other"
+        if len(request.ports) == 1
+        else f"ports {ports[0]} to {ports[-1]} are all taken",
+        code="PORT-BUSY",
+        node=nodeset.fold(busy),
+        trial=request.trial,
+    )

@@ -5,7 +5,6 @@ a task's supervisor record how it ended.
 """
 
 import contextlib
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -15,15 +14,14 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.findings import found
-from orchestrator.model.plan import Task
+from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
 from orchestrator.model.slurm import END_S
 from orchestrator.schedulers import Seen, Watch, addresses, slurm_queue, strays
-from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.schedulers.scheduler import Scheduler, choose_port
 from orchestrator.schedulers.slurm_queue import GO_ON
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.state import lock
-from orchestrator.transports import Transport
 from orchestrator.transports.local import LocalTransport
 
 
@@ -42,8 +40,8 @@ class Slurm(Scheduler):
         fleet, seats = Fleet.of(cluster, state.resolve()), addresses.seats(cluster, state)
         self._tasks = SlurmTasks(fleet, self._job, lock.own(state).record())
         # Also of nodes that only an earlier job had.
-        super().__init__(fleet, seats, defaultdict(lambda: self._tasks), stopping)
-        self._files = LocalTransport("shared")
+        shared = LocalTransport("shared")
+        super().__init__(fleet, seats, lambda _: self._tasks, lambda _: shared, stopping)
         self._lost: set[str] = set()
         self._has_given = False
 
@@ -84,29 +82,31 @@ class Slurm(Scheduler):
         return (*strangers, found("SLURM-SHARED", where, seen, "a job with --exclusive"))
 
     def allocate(self, request: Request) -> Allocation | None:
-        if self._waits(request):
-            return None
+        with self._lock:
+            healthy, free = self._healthy()
+        if len(request.seated(free)) < request.nodes <= len(request.seated(healthy)):
+            return None  # without asking slurmctld each time
         job = slurm_queue.query_job(self._job, patience_s=QUEUE_IN_JOB_S)
         self._refuse_late(request, job)
         with self._lock:
             with contextlib.suppress(errors.LocalError):
                 self._lost |= slurm_queue.find_down(job, [seat.node for seat in self._seats])
-            fitting = [seat for seat in self._seats if seat.node not in self._lost]
-            if len(request.seated(fitting)) < request.nodes:
-                raise self._too_few(request, len(request.seated(fitting)))
-            given = request.seated(seat for seat in fitting if seat.node not in self._taken)
+            healthy, free = self._healthy()
+            if len(request.seated(healthy)) < request.nodes:
+                raise self._too_few(request, len(request.seated(healthy)))
+            given = request.seated(free)
             if len(given) < request.nodes:
                 return None
-            names = {seat.node for seat in given}
-            dirty = names - self._tasks.clean
-            self._tasks.clean -= names
-            self._taken.update(dict.fromkeys(names, 0))
+            self._taken.update((seat.node, 0) for seat in given)
             self._has_given = True
         try:
-            if dirty:
+            clean = self._tasks.clean  # by their gangs' own steps, which saves one here
+            listening = {it.node: clean.pop(it.node) for it in given if it.node in clean}
+            if dirty := [seat.node for seat in given if seat.node not in listening]:
                 live = {known.id for known in slurm_queue.jobs() if not known.is_over}
-                strays.end_jobs(self._fleet, sorted(dirty), self._job, live)
-            return Allocation(given, self._free_port(request, given, request.ports), self._job)
+                strays.end_jobs(self._fleet, dirty, self._job, live)
+                listening |= self._listening(dirty)
+            return Allocation(given, choose_port(request, request.ports, listening), self._job)
         except BaseException:
             self.release(Allocation(given, 0, self._job))
             raise
@@ -124,11 +124,10 @@ class Slurm(Scheduler):
         """Watch the gang by its files; a node that Slurm gives up is given up here."""
         return self._tasks.correct_end(attempt, super().wait(attempt, limits, watch))
 
-    def _waits(self, request: Request) -> bool:
-        with self._lock:
-            healthy = [seat for seat in self._seats if seat.node not in self._lost]
-            free = [seat for seat in healthy if seat.node not in self._taken]
-        return len(request.seated(free)) < request.nodes <= len(request.seated(healthy))
+    def _healthy(self) -> tuple[list[Seat], list[Seat]]:
+        """Return the nodes that are not lost, and those of them that are not taken."""
+        healthy = [seat for seat in self._seats if seat.node not in self._lost]
+        return healthy, [seat for seat in healthy if seat.node not in self._taken]
 
     def _refuse_late(self, request: Request, job: Mapping[str, str]) -> None:
         """Refuse an attempt that the job's end would cut off."""
@@ -167,12 +166,6 @@ class Slurm(Scheduler):
             trial=request.trial,
             fix="ask for more with slurm.nodes",
         )
-
-    def _transport(self, node: str) -> Transport:  # noqa: ARG002 - all share them
-        return self._files
-
-    def _reachable(self, attempt: Attempt) -> list[Task]:
-        return list(attempt.tasks)
 
     def _inspect(self, attempt: Attempt, task: Task) -> Seen:
         try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, QUEUE_S
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import SlurmNode, environment, records
+from orchestrator.model.slurm import SlurmNode, environment, records, seconds
 
 AGAIN_S = 1.0
 GO_ON = "run the same command again: it goes on in another job"
@@ -113,7 +113,16 @@ def call(*argv: str, patience_s: float = QUEUE_S, may_be_gone: bool = False) -> 
             if may_be_gone and ("nvalid job id" in said or is_over):
                 return ""
             if not any(words in said for words in _PASSING):
-                raise _refused(argv, said)
+                first = next(
+                    (line for line in said.splitlines() if line.strip()), "no reason given"
+                )
+                raise errors.UnfitError(
+                    f"{argv[0]}: {first.removeprefix(f'{argv[0]}: ').removeprefix('error: ')}",
+                    code="SLURM-REFUSED",
+                    fix="correct `slurm:` of the inventory; --dry-run shows the script"
+                    if argv[0] == "sbatch"
+                    else "",
+                )
         if time.monotonic() > deadline:
             raise errors.LocalError(
                 f"{argv[0]}: {said}",
@@ -132,7 +141,11 @@ def jobs(*, ids: Collection[str] = (), name: str = "", patience_s: float = QUEUE
     named = ("--name", name) if name else ()
     shown = (*chosen, *named, "-o", "%A|%T|%r|%N|%B|%j|%k")
     said = call("squeue", "-h", "-t", "all", *shown, patience_s=patience_s, may_be_gone=True)
-    found = [_job(line) for line in said.splitlines() if line.count("|") >= 6]
+    found: list[Job] = []
+    for line in said.splitlines():
+        if line.count("|") >= 6:
+            job, state, reason, nodes, host, own, comment = line.split("|", 6)
+            found.append(Job(job.strip(), state, reason, own, comment, nodes, host))
     return [job for job in found if not ids or job.id in ids]
 
 
@@ -177,10 +190,8 @@ def give_nodes(cluster: Cluster) -> Cluster:
     Raises:
         LocalError, UnfitError: Slurm does not say which.
     """
-    if cluster.slurm is None:
-        return cluster
-    if not job_id():
-        return stand_ins(cluster)
+    if cluster.slurm is None or not job_id():
+        return stand_ins(cluster) if cluster.slurm else cluster
     listed = os.environ.get("SLURM_JOB_NODELIST", "")
     addresses = {node.name: node.address for node in nodes(listed)}
     return cluster.with_nodes({name: addresses.get(name, name) for name in names(listed)})
@@ -242,34 +253,8 @@ def time_left_s(job: Mapping[str, str]) -> int | None:
     return None if limit_s is None or run_s is None else limit_s - run_s
 
 
-def seconds(words: str) -> int | None:
-    """Parse a duration of Slurm's: ``1-02:03:04``, ``02:03:04`` or ``03:04``; None for others."""
-    days, _, clock = words.rpartition("-")
-    parts = clock.split(":")
-    if not all(part.isdecimal() for part in parts) or (days and not days.isdecimal()):
-        return None
-    total = int(days or 0) * 24 if len(parts) == 3 else 0
-    for part in parts:
-        total = total * 60 + int(part) if part is not parts[0] else total + int(part)
-    return total
-
-
 def _node_states(nodes: Sequence[str]) -> dict[str, str]:
     """Query the states of nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
     said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
     lines = (line.partition("|") for line in said.splitlines())
     return {name.strip(): state.strip().upper() for name, _, state in lines}
-
-
-def _job(line: str) -> Job:
-    id_, state, reason, nodes, host, name, comment = line.split("|", 6)
-    return Job(id_.strip(), state, reason, name, comment, nodes, host)
-
-
-def _refused(argv: Sequence[str], said: str) -> errors.UnfitError:
-    first = next((line for line in said.splitlines() if line.strip()), "no reason given")
-    cause = first.removeprefix(f"{argv[0]}: ").removeprefix("error: ")
-    fix = "correct `slurm:` of the inventory; --dry-run shows the script"
-    return errors.UnfitError(
-        f"{argv[0]}: {cause}", code="SLURM-REFUSED", fix=fix if argv[0] == "sbatch" else ""
-    )

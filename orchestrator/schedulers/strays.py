@@ -1,12 +1,15 @@
-"""Find tasks on nodes by their marks and labels alone, and end those of given sweeps."""
+"""Find tasks on nodes by their marks and labels alone, and end those of given sweeps.
+
+Every function raises a NodeError where a node does not answer, and those that end tasks a
+LeftoverError where some processes could not be ended.
+"""
 
 import contextlib
-import logging
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from orchestrator import errors, nodeset, words
@@ -19,9 +22,7 @@ from orchestrator.model.site import Finding
 from orchestrator.runtimes import marks
 from orchestrator.state.store import SWEEP_ID
 
-LOGGER = logging.getLogger("dlperf.slurm")
 LABEL, JOB = "dlperf.sweep", "dlperf.job"
-KNOWN = ("owner", "deadline", "lock")  # marks, and labels but for the lock
 DATA = "data"  # in place of a sweep's id: the preparation of a data set
 _TASK = re.compile(rf"dlp-({DATA}|{SWEEP_ID.pattern})-", re.ASCII)
 _DATA_SET = re.compile(rf"dlp-{DATA}-(\w+)-", re.ASCII)  # any process may have any mark
@@ -40,52 +41,38 @@ class MarkedTask:
     Args:
         name: of its container, or the mark of its processes.
         sweep: its id, or ``DATA``; empty if the name is in no form of ours.
-        owner: the record of who started it; empty if it is unknown.
-        deadline: when it ends by itself, in seconds since the epoch; empty if unknown.
-        lock: of a process, where its controller has this machine's lock, if not at its usual place.
-        is_running: False for a container that has ended.
+        marks: what is known of it: owner (the record of who started it), deadline (when it ends by
+            itself, in seconds since the epoch), job (of Slurm's), and of processes lock, where its
+            controller has this machine's lock, if not at its usual place.
+        state: of its container, such as ``exited``; empty if processes of it were seen.
     """
 
     name: str
     sweep: str
-    owner: str = ""
-    deadline: str = ""
-    lock: str = ""
-    is_running: bool = field(default=True, kw_only=True)
+    marks: Mapping[str, str]
+    state: str = ""
 
 
-def _find(fleet: Fleet, node: str) -> tuple[MarkedTask, ...]:
-    """Find the tasks on a node, of any sweep and state folder.
+def _find(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]:
+    """Find the tasks on a node, of any sweep and state folder; containers by a label.
 
     A silent engine hides only containers that have ended: processes in the others have their marks.
-
-    Raises:
-        NodeError: the node does not answer.
     """
     found: dict[str, MarkedTask] = {}
     for known in marks.listed(fleet.transports[node]):
-        name = known.pop("task")
-        sweep = _TASK.match(name)
-        values = (known.get(mark, "") for mark in KNOWN)
-        found[name] = MarkedTask(name, sweep[1] if sweep else "", *values)
+        sweep = _TASK.match(known["task"])
+        found[known["task"]] = MarkedTask(known["task"], sweep[1] if sweep else "", known)
     with contextlib.suppress(errors.UnfitError):
-        there = fleet.containers[node].labelled(LABEL) if node in fleet.engines else ()
-        for container in there:
-            values = (container.labels.get(f"dlperf.{mark}", "") for mark in KNOWN)
-            is_running = container.state in ("running", "paused", "restarting")
-            found[container.name] = MarkedTask(
-                container.name, container.labels[LABEL], *values, is_running=is_running
-            )
+        for listed in fleet.containers[node].labelled(label) if node in fleet.engines else ():
+            labels = {name.removeprefix("dlperf."): value for name, value in listed.labels.items()}
+            state = "" if listed.name in found else listed.state
+            found[listed.name] = MarkedTask(listed.name, labels.get("sweep", ""), labels, state)
     # A name that contains the sweep's id or the data set says more than a launcher's.
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
 
 
 def find_names(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
-    """Return the names of these sweeps' tasks on a node, with those of containers that have ended.
-
-    Raises:
-        NodeError: the node does not answer.
-    """
+    """Return the names of these sweeps' tasks on a node, also of containers that have ended."""
     return tuple(task.name for task in _find(fleet, node) if task.sweep in sweep_ids)
 
 
@@ -98,17 +85,15 @@ def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding
     Args:
         ours: ids of this state folder's sweeps.
         inventory: as the user names it.
-
-    Raises:
-        NodeError: a node does not answer.
     """
     answers = ask_all(list(fleet.transports), lambda node: _find(fleet, node))
     settled(answers)
-    by_sweep: dict[str, dict[str, MarkedTask]] = {}
+    lock, by_sweep = os.environ.get("DLPERF_LOCK", ""), dict[str, dict[str, MarkedTask]]()
     for answer in answers:
         for task in answer.checked():
-            is_apart = task.sweep != DATA and task.lock != os.environ.get("DLPERF_LOCK", "")
-            if task.is_running and task.sweep not in ours and not is_apart:
+            is_apart = task.sweep != DATA and task.marks.get("lock", "") != lock
+            is_running = task.state in ("", "running", "paused", "restarting")
+            if is_running and task.sweep not in ours and not is_apart:
                 by_sweep.setdefault(task.sweep, {}).setdefault(answer.node, task)
     return tuple(_finding(sweep, tasks, inventory) for sweep, tasks in by_sweep.items())
 
@@ -120,7 +105,7 @@ def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Fin
         tasks: one per node.
     """
     where, task = nodeset.fold(tasks), next(iter(tasks.values()))
-    owner = Holder.read(task.owner)
+    owner = Holder.read(task.marks.get("owner", ""))
     if sweep == DATA:
         named = _DATA_SET.match(task.name)
         dataset = named[1] if named else "NAME"
@@ -133,9 +118,9 @@ def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Fin
             " work, and press Ctrl-C",
         )
     by = f"{owner}, state folder {owner.folder}" if owner else "an unknown user"
-    until = "it has no known deadline"
-    if task.deadline.isdecimal() and len(task.deadline) < 12:
-        at = datetime.fromtimestamp(int(task.deadline), UTC)
+    until, deadline = "it has no known deadline", task.marks.get("deadline", "")
+    if deadline.isdecimal() and len(deadline) < 12:
+        at = datetime.fromtimestamp(int(deadline), UTC)
         until = f"it ends by itself at {at:%Y-%m-%d %H:%M:%S} UTC at the latest"
     fix = f"find out whose it is, then `docker rm --force {shlex.quote(task.name)}` there"
     if SWEEP_ID.fullmatch(sweep):
@@ -150,32 +135,15 @@ def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Fin
 
 
 def end(
-    fleet: Fleet, seats: Iterable[Seat], sweep_ids: Sequence[str]
+    fleet: Fleet, seats: Iterable[Seat], sweep_ids: Collection[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """End what runs for these sweeps, and remove its private keys and gates. Logs stay.
 
-    A silent engine keeps the containers, in which nothing runs then; another call removes them.
-
     Returns:
         By node, the names of the tasks that were ended or removed.
-
-    Raises:
-        NodeError: a node does not answer.
-        LeftoverError: some processes could not be ended.
     """
-    roots = {seat.node: seat.root for seat in seats}
-
-    def end_on(node: str) -> tuple[str, ...]:
-        names = find_names(fleet, node, sweep_ids)
-        _end(fleet, node, names)
-        for sweep_id in sweep_ids:
-            argv = ("sh", "-c", FORGET_KEYS, "sh", f"{roots[node]}/{sweep_id}")
-            fleet.transports[node].run(argv, timeout_s=COMMAND_S)
-        return names
-
-    answers = ask_all(list(fleet.transports), end_on)
-    settled(answers)
-    return {answer.node: answer.value for answer in answers if answer.value}
+    folders = {seat.node: [f"{seat.root}/{sweep_id}" for sweep_id in sweep_ids] for seat in seats}
+    return _end(fleet, folders, lambda _, task: task.sweep in sweep_ids)
 
 
 def end_jobs(fleet: Fleet, nodes: Sequence[str], job: str, live: Collection[str]) -> None:
@@ -183,36 +151,49 @@ def end_jobs(fleet: Fleet, nodes: Sequence[str], job: str, live: Collection[str]
 
     Args:
         live: ids of the user's jobs that are not over.
-
-    Raises:
-        NodeError: a node does not answer.
-        LeftoverError: some processes could not be ended.
     """
     user = f"{os.getuid()}:{os.getgid()}"
 
-    def is_left(of: str) -> bool:
-        return of != "" and (of == job or of not in live)
-
-    def end_on(node: str) -> None:
-        processes = marks.listed(fleet.transports[node])
-        names = {known["task"] for known in processes if is_left(known.get("job", ""))}
-        if node in fleet.engines:
-            with contextlib.suppress(errors.UnfitError):
-                containers = fleet.containers[node]
-                for listed in containers.labelled(JOB):
-                    state = containers.find(listed.name) if is_left(listed.labels[JOB]) else None
-                    if state is not None and state.user == user:  # else its user may end it
-                        names.add(listed.name)
-        for name in names:
-            LOGGER.debug("%s: left by an earlier gang: %s", node, name)
-        _end(fleet, node, names)
-
-    settled(ask_all(nodes, end_on))
-
-
-def _end(fleet: Fleet, node: str, names: Iterable[str]) -> None:
-    for name in names:
+    def is_left(node: str, task: MarkedTask) -> bool:
+        of = task.marks.get("job", "")
+        if not of or (of != job and of in live):
+            return False
+        if not task.state:
+            return True
         with contextlib.suppress(errors.UnfitError):
-            if node in fleet.engines:
-                fleet.containers[node].remove(name)
-        marks.kill(fleet.transports[node], name, node=node)
+            state = fleet.containers[node].find(task.name)
+            return state is not None and state.user == user  # else its user may end it
+        return False
+
+    _end(fleet, dict.fromkeys(nodes, ()), is_left, JOB)
+
+
+def _end(
+    fleet: Fleet,
+    folders: Mapping[str, Iterable[str]],
+    is_left: Callable[[str, MarkedTask], bool],
+    label: str = LABEL,
+) -> Mapping[str, tuple[str, ...]]:
+    """End tasks of which ``is_left`` is true, on all nodes at once; return their names by node.
+
+    A silent engine keeps the containers, in which nothing runs then; another call removes them.
+
+    Args:
+        folders: by node, those of sweeps whose keys and gates go, too.
+    """
+
+    def end_on(node: str) -> tuple[str, ...]:
+        names = tuple(task.name for task in _find(fleet, node, label) if is_left(node, task))
+        for name in names:
+            with contextlib.suppress(errors.UnfitError):
+                if node in fleet.engines:
+                    fleet.containers[node].remove(name)
+            marks.kill(fleet.transports[node], name, node=node)
+        for folder in folders[node]:
+            argv = ("sh", "-c", FORGET_KEYS, "sh", folder)
+            fleet.transports[node].run(argv, timeout_s=COMMAND_S)
+        return names
+
+    answers = ask_all(list(folders), end_on)
+    settled(answers)
+    return {answer.node: answer.value for answer in answers if answer.value}

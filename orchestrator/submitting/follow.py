@@ -19,15 +19,15 @@ CODE_S = 10.0  # for the file with its exit code to be seen here, after its end
 KILLED = 137  # the controller ended without a word of its own
 NOT_RUN = (126, 127)  # of the shell of the job's script: the program is not there
 NOT_BEGUN = "JobLaunchFailure"  # also where a file for its messages cannot be opened
-# What became of a job that left no exit code: code and words.
-OUTCOMES: dict[str, tuple[str, str]] = {
-    "CANCELLED": ("SLURM-CANCELLED", "it was cancelled from outside, or a node's prolog failed"),
-    "TIMEOUT": ("WALLTIME", "its time limit ended it before it had ended in good order"),
-    "NODE_FAIL": ("NODE-FAIL", "the node of its controller failed"),
-    "PREEMPTED": ("PREEMPTED", "another job took its nodes"),
-    "BOOT_FAIL": ("NODE-FAIL", "a node did not boot"),
-    "OUT_OF_MEMORY": ("OOM", "it used more memory than Slurm gave it"),
-    "DEADLINE": ("WALLTIME", "its deadline passed"),
+# Of a job that left no exit code, by its state.
+CODES = {
+    "BOOT_FAIL": "NODE-FAIL",
+    "CANCELLED": "SLURM-CANCELLED",
+    "DEADLINE": "WALLTIME",
+    "NODE_FAIL": "NODE-FAIL",
+    "OUT_OF_MEMORY": "OOM",
+    "PREEMPTED": "PREEMPTED",
+    "TIMEOUT": "WALLTIME",
 }
 
 
@@ -46,24 +46,25 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
         job = _follow_to_end(job, code_file, offsets, voice)
     except Stopped as stopped:
         raise errors.Interrupted(stopped.number, job.id) from None
-    if job.reason == NOT_BEGUN:
-        raise _not_shared(
-            job, str(folder), "work in a folder that all nodes see, or name one with --state"
-        )
     code, deadline = None, time.monotonic() + CODE_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(FileNotFoundError, ValueError):
+    while code is None and job.reason != NOT_BEGUN and time.monotonic() < deadline:
+        try:
             code = int(code_file.read_text())
-            break
-        time.sleep(LOOK_S)
+        except (FileNotFoundError, ValueError):
+            time.sleep(LOOK_S)
     _copy(folder / job.id, offsets)
-    if code in NOT_RUN:
-        raise _not_shared(job, sys.executable, "install dlperf-orch where all nodes see it")
+    if job.reason == NOT_BEGUN or code in NOT_RUN:
+        path, fix = sys.executable, "install dlperf-orch where all nodes see it"
+        if job.reason == NOT_BEGUN:
+            path = str(folder)
+            fix = "work in a folder that all nodes see, or name one with --state"
+        seen = f"job {job.id} could not begin; needed {path} on its nodes, at this very path"
+        raise errors.UnfitError(seen, code="NOT-SHARED", fix=fix)
     if code is None or code == KILLED:
-        raise _outcome(job)
+        raise _explain_end(job)
     words = f"has ended, exit {code}"
     if code == 143:
-        why = f" ({job.state})" if job.state in OUTCOMES else ""
+        why = f" ({job.state})" if job.state in CODES else ""
         words = f"ended in good order{why}; the same command goes on in another job"
     voice.line(f"job {job.id} {words}")
     return code
@@ -88,7 +89,8 @@ def _follow_to_end(
             else:
                 found = next((it for it in shown if it.name == job.name), None)
                 job, absent = found or job, 0 if found else absent + 1
-                line = _describe(job) if found else ""
+                ends = job.is_over or job.state == "COMPLETING"
+                line = job.summary if found and not ends else ""
                 is_over = job.is_over if found else has_code or absent >= ABSENT
             if line and line != last_line:
                 voice.line(line)
@@ -111,18 +113,6 @@ def _copy(job: Path, offsets: dict[str, int]) -> None:
             offsets[ending] = file.tell()
 
 
-def _describe(job: slurm_queue.Job) -> str:
-    """Return the state of a job, and why it waits; empty at its end."""
-    if job.is_over or job.state == "COMPLETING":
-        return ""
-    is_silent = False
-    if job.state == "RUNNING" and not job.lost_host:
-        with contextlib.suppress(errors.DlperfError):
-            is_silent = slurm_queue.are_down(job.batch_host)
-    silent = f"; Slurm hears nothing of {job.batch_host}, which runs its script"
-    return f"{job.summary}{silent if is_silent else ''}"
-
-
 def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
     """Queue a job again whose batch host died, if it may be; else cancel it."""
     if slurm_queue.query_job(job.id).get("Requeue") == "1":
@@ -138,13 +128,9 @@ def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
     )
 
 
-def _not_shared(job: slurm_queue.Job, path: str, fix: str) -> errors.UnfitError:
-    seen = f"job {job.id} could not begin; needed {path} on its nodes, at this very path"
-    return errors.UnfitError(seen, code="NOT-SHARED", fix=fix)
-
-
-def _outcome(job: slurm_queue.Job) -> errors.DlperfError:
-    code, words = OUTCOMES.get(job.state, ("JOB-LOST", "its controller left no exit code"))
+def _explain_end(job: slurm_queue.Job) -> errors.DlperfError:
+    code = CODES.get(job.state, "JOB-LOST")
     state = job.state if job.reason in ("None", "") else f"{job.state}, {job.reason}"
     kind = errors.NodeError if code in ("NODE-FAIL", "PREEMPTED", "JOB-LOST") else errors.LocalError
-    return kind(f"job {job.id} ended ({state}): {words}", code=code, fix=slurm_queue.GO_ON)
+    cause = f"job {job.id} ended ({state}), and its controller left no exit code"
+    return kind(cause, code=code, fix=slurm_queue.GO_ON)

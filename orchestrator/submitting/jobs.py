@@ -63,8 +63,8 @@ def cancel_waiting(store: Store, voice: Voice) -> list[str]:
     return [job.id for job in found]
 
 
-def cancel_headless(store: Store, voice: Voice) -> list[str]:
-    """Cancel the jobs of this state folder whose script died with its node; return ids.
+def cancel_headless(store: Store, voice: Voice) -> None:
+    """Cancel the jobs of this state folder whose script died with its node, and await their end.
 
     Raises:
         LocalError, UnfitError: Slurm does not cancel them.
@@ -75,7 +75,6 @@ def cancel_headless(store: Store, voice: Voice) -> list[str]:
         voice.line(f"{job.summary}; it is cancelled")
     for job in found:
         _wait_for_end(job.id)
-    return [job.id for job in found]
 
 
 def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import QUEUE_S
-from orchestrator.model.slurm import SlurmNode, environment, records
+from orchestrator.model.slurm import SlurmNode, environment, records, seconds
 from orchestrator.schedulers import slurm_queue
 from orchestrator.transports import Completed
 
@@ -80,7 +80,7 @@ def partition(name: str | None, patience_s: float = QUEUE_S) -> Partition:
     return Partition(
         name=chosen,
         nodes=tuple(nodes),
-        limit_s=slurm_queue.seconds(found[chosen].get("maxtime", "")),
+        limit_s=seconds(found[chosen].get("maxtime", "")),
         most=min(int(most), len(nodes)) if most.isdecimal() else len(nodes),
     )
 

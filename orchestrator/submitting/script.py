@@ -90,12 +90,6 @@ def options(slurm: Slurm, submission: Submission) -> list[str]:
     ]
 
 
-def node_options(slurm: Slurm, submission: Submission) -> tuple[str, ...]:
-    """Return those options that ask for nodes, as srun takes them too."""
-    named = ("--partition=", "--account=", "--gres=", "--time=", *slurm.extra)
-    return tuple(option for option in options(slurm, submission) if option.startswith(named))
-
-
 def batch(slurm: Slurm, submission: Submission) -> str:
     base = f"{shlex.quote(submission.folder)}/$SLURM_JOB_ID"
     head = "".join(f"#SBATCH {shlex.quote(option)}\n" for option in options(slurm, submission))

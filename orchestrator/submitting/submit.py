@@ -49,6 +49,11 @@ def submission(
     )
 
 
+def _settings(cluster: Cluster) -> Slurm:
+    assert cluster.slurm is not None, "a cluster without Slurm is never submitted to"
+    return cluster.slurm
+
+
 def is_again() -> bool:
     """Return True if this is a job that Slurm has started before."""
     return os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
@@ -57,7 +62,7 @@ def is_again() -> bool:
 def show(
     store: Store, cluster: Cluster, voice: Voice, *, requeue: bool = False
 ) -> tuple[str, tuple[str, ...]]:
-    """Print a line that submits the script; return the script and what it asks Slurm for.
+    """Print a line that submits the script; return it, and its options that srun takes too.
 
     Raises:
         UnfitError: Slurm would never start it.
@@ -65,14 +70,15 @@ def show(
     slurm, partition = _settings(cluster), None
     try:
         partition = one_step.partition(slurm.partition, patience_s=0.0)
-        refuse_never(slurm, partition, voice)
+        refuse_never(slurm, partition)
     except errors.LocalError as error:
         voice.line(f"not known what Slurm has: {error}")
     new = submission(store, cluster, partition, requeue=requeue)
     text = script.batch(slurm, new)
     pasted = f"mkdir -p {shlex.quote(new.folder)} && {shlex.join(SBATCH)} <<'{END}'"
     voice.result(f"would be submitted by sbatch:\n{pasted}\n{text}{END}")
-    return text, script.node_options(slurm, new)
+    named = ("--partition=", "--account=", "--gres=", "--time=", *slurm.extra)  # nodes by them
+    return text, tuple(it for it in script.options(slurm, new) if it.startswith(named))
 
 
 def run(
@@ -96,7 +102,7 @@ def run(
     if job is not None:
         voice.line(f"job {job.id} runs this command already: {job.state}")
     else:
-        refuse_never(slurm, partition, voice)
+        refuse_never(slurm, partition)
         job = _submit(slurm, new)
         said = f"job {job.id} is submitted as {job.name}, for {words.count(new.nodes, 'node')}"
         voice.line(f"{said}; its messages: {new.folder}/{job.id}.log")
@@ -108,14 +114,8 @@ def run(
     return code if code in errors.PRECEDENCE else 1
 
 
-def _settings(cluster: Cluster) -> Slurm:
-    if cluster.slurm is None:
-        raise AssertionError("a cluster without Slurm is never submitted to")
-    return cluster.slurm
-
-
-def refuse_never(slurm: Slurm, partition: one_step.Partition, voice: Voice) -> None:
-    """Refuse what Slurm would take and never start; name nodes that a job has to wait for.
+def refuse_never(slurm: Slurm, partition: one_step.Partition) -> None:
+    """Refuse what Slurm would take and never start.
 
     Raises:
         UnfitError: QUEUE-NEVER.
@@ -132,13 +132,6 @@ def refuse_never(slurm: Slurm, partition: one_step.Partition, voice: Voice) -> N
     if wrong:
         fix = f"{fix}, or name another partition"
         raise errors.UnfitError(wrong, code="QUEUE-NEVER", fix=fix)
-    up = len(partition.up)
-    if slurm.nodes > up:
-        voice.line(
-            f"warning NODE-DOWN: {words.count(slurm.nodes, 'node')} are needed, and {up} of"
-            f" partition {name} are up: {partition.down}. Fix: ask for {up} with slurm.nodes,"
-            " or let the job wait until more are up."
-        )
 
 
 def _submit(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:

@@ -8,7 +8,7 @@ from orchestrator import errors
 from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import OF_QOS, Slurm, SlurmNode, environment, records
+from orchestrator.model.slurm import OF_QOS, Slurm, SlurmNode, environment, records, seconds
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "slurm"
 GOOD = """\
@@ -27,11 +27,17 @@ def judged(text: str, tmp_path: Path) -> Cluster:
 
 
 @pytest.mark.parametrize(
-    ("time", "seconds"), [("00:05:00", 300), ("04:00:01", 14401), ("2-12:00:00", 216_000)]
+    ("words", "length_s"),
+    [
+        *(("04:00:01", 14401), ("2-12:00:00", 216_000), ("1-02:03:04", 93784), ("59:59", 3599)),
+        *(("UNLIMITED", None), ("", None)),
+    ],
 )
-def test_times_are_slurms(time: str, seconds: int) -> None:
-    """Hours or days."""
-    assert Slurm(time=time, nodes=1).time_s == seconds
+def test_times_are_slurms(words: str, length_s: int | None) -> None:
+    """Hours or days, and as squeue's %L has them."""
+    assert seconds(words) == length_s
+    if words.count(":") == 2:
+        assert Slurm(time=words, nodes=1).time_s == length_s
 
 
 def test_options_of_the_users_shell_are_no_options_of_ours() -> None:

@@ -6,18 +6,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.schedulers import gang_step, slurm_queue
-from orchestrator.schedulers.slurm_tasks import least_cpus
+from orchestrator.schedulers import slurm_queue
+from orchestrator.schedulers.slurm_tasks import least_cpus, short_of_memory
 from orchestrator.transports import steps
-
-
-@pytest.mark.parametrize(
-    ("words", "seconds"),
-    [("59:59", 3599), ("4:00:00", 14400), ("1-02:03:04", 93784), ("UNLIMITED", None), ("", None)],
-)
-def test_times_left_are_read(words: str, seconds: int | None) -> None:
-    """As squeue's %L has them."""
-    assert slurm_queue.seconds(words) == seconds
 
 
 @pytest.mark.parametrize(
@@ -76,7 +67,7 @@ srun: error: vs002: task 1: Out Of Memory
 )
 def test_nodes_without_memory_are_read_from_what_srun_says(said: bytes, nodes: str) -> None:
     """One line for all tasks that ended alike."""
-    assert gang_step.short_of_memory(said) == set(nodes.split())
+    assert short_of_memory(said) == set(nodes.split())
 
 
 def test_every_node_has_the_fewest_cpus() -> None:

@@ -33,14 +33,12 @@ def followed(
     *states: str,
     nodes: Sequence[str] = ("n1",),
     requeue: int = 0,
-    sinfo: str = "n1|ALLOCATED",
     before: str = "",
 ) -> tuple[int, str]:
     """Exit code and messages for a job of which squeue says this, time after time.
 
     Args:
         nodes: those of the job, time after time; its script runs on n1.
-        sinfo: what it prints.
         before: what squeue does first.
     """
     given = chain(nodes, repeat(nodes[-1]))
@@ -51,7 +49,6 @@ def followed(
         ("squeue", f"{before}\nhead -n 1 {folder}/queue\nsed -i '1{{$!d}}' {folder}/queue"),
         ("scancel", f'echo "$@" >>{folder}/cancelled'),
         ("scontrol", f'echo "$@" >>{folder}/asked\necho "JobId=7 Requeue={requeue}"'),
-        ("sinfo", f"echo '{sinfo}'"),
     ):
         (folder / name).write_text(f"#!/bin/sh\n{body}\n")
         (folder / name).chmod(0o755)
@@ -99,15 +96,6 @@ def test_a_job_whose_batch_host_died_is_queued_again_where_it_may_be(tmp_path: P
     assert "job 7 is queued again, since n1 is down\njob 7 waits: BeginTime\n" in said
     assert (tmp_path / "asked").read_text() == "-o show job 7\nrequeue 7\n"
     assert not (tmp_path / "cancelled").exists()
-
-
-def test_a_batch_host_that_slurm_does_not_hear_is_named(tmp_path: Path) -> None:
-    """Long before Slurm gives it up, after SlurmdTimeout: five minutes by default."""
-    (tmp_path / "7.code").write_text("0\n")
-    states = ("RUNNING|None", "COMPLETED|None")
-    code, said = followed(tmp_path, *states, sinfo="n1|ALLOCATED*")
-    assert code == 0, said
-    assert "job 7 is running on n1; Slurm hears nothing of n1, which runs its script\n" in said
 
 
 def test_a_silent_slurmctld_does_not_end_following(tmp_path: Path) -> None:

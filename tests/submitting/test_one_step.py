@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.console import Voice
 from orchestrator.model.slurm import Slurm, SlurmNode
 from orchestrator.submitting import one_step, submit
 
@@ -64,21 +63,8 @@ def test_what_slurm_would_never_start_is_refused(
     """Before it is submitted; a QOS may lift limits of time and nodes, which Slurm then judges."""
     slurm, partition = Slurm(time=time, nodes=nodes), one_step.partition(name)
     with pytest.raises(errors.UnfitError) as refused:
-        submit.refuse_never(slurm, partition, Voice(as_json=False))
+        submit.refuse_never(slurm, partition)
     assert f"QUEUE-NEVER: {said}" in str(refused.value)
     high = slurm.model_copy(update={"extra": ("--qos=high",)})
     if nodes <= len(partition.nodes):
-        submit.refuse_never(high, partition, Voice(as_json=False))
-
-
-def test_nodes_that_a_job_waits_for_are_named(capfd: pytest.CaptureFixture[str]) -> None:
-    """With state and reason, and what to write; nothing where enough are up."""
-    main = one_step.partition("main")
-    submit.refuse_never(Slurm(time="01:00:00", nodes=2), main, Voice(as_json=False))
-    assert capfd.readouterr().err == ""
-    submit.refuse_never(Slurm(time="01:00:00", nodes=3), main, Voice(as_json=False))
-    assert capfd.readouterr().err == (
-        "warning NODE-DOWN: 3 nodes are needed, and 2 of partition main are up: vs002"
-        " (DOWN+NOT_RESPONDING, Not responding), vs004 (ALLOCATED+DRAIN, fan 3 broken, see"
-        " ticket=77). Fix: ask for 2 with slurm.nodes, or let the job wait until more are up.\n"
-    )
+        submit.refuse_never(high, partition)

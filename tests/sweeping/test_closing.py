@@ -110,7 +110,7 @@ def test_a_supervisor_that_was_killed_at_its_gate_leaves_no_gate(tmp_path: Path)
     there.mkdir()
     one = replace(attempt(sweep, there), seats=(seat("left"),))
     nodes = elsewhere()
-    runtime = nodes._runtimes["left"]  # the one that its scheduler uses
+    runtime = nodes._runtime("left")  # the one that its scheduler uses
     runtime.create(one, one.tasks[0], LIMITS)
     files = TaskFiles(LocalTransport("left"), one, one.tasks[0])
     wait_for(lambda: files.supervisor() is not None, "it waits at its gate")

@@ -1,5 +1,6 @@
 """Two gangs at once, of two lanes: what becomes of one is no matter of the other's."""
 
+import json
 import os
 import threading
 import time
@@ -8,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
-from orchestrator.schedulers.gangs import Gangs as Scheduled
+from orchestrator.schedulers.fanout import Fanout
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
 from tests.waiting import wait_for
@@ -20,6 +23,10 @@ pytestmark = pytest.mark.cluster
 LIMITS = Limits(time_s=120, stall_s=120, grace_s=1, create_s=60)
 DEAF = ("sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
 SILENT = tuple(f"n{number}" for number in range(1, 7))
+NODES = [{"name": name, "address": f"10.0.0.{name[1:]}"} for name in (*SILENT, "n7")]
+CLUSTER = Cluster.model_validate_json(
+    json.dumps({"name": "seven", "defaults": {"runtime": "process"}, "nodes": NODES})
+)
 
 
 class Node(LocalTransport):
@@ -45,6 +52,7 @@ class Gangs:
     def __init__(self, folder: Path) -> None:
         self.nodes = {name: Node(name) for name in (*SILENT, "n7")}
         self.runtimes = {name: ProcessRuntime(node) for name, node in self.nodes.items()}
+        self.fanout = Fanout(Fleet(CLUSTER, self.nodes), folder, lambda: self.stop)
         self.many = self._attempt(folder / "many", SILENT)
         self.other = self._attempt(folder / "other", ("n7",))
         self.stop = False
@@ -55,11 +63,11 @@ class Gangs:
         folders = dict.fromkeys(names, str(folder))
         return Attempt(f"s{os.getpid()}", folder.name, 1, folders, 29500, tasks)
 
-    def run(self, fanout: Scheduled, attempt: Attempt) -> None:
+    def run(self, attempt: Attempt) -> None:
         """A lane: one gang from its start to its end."""
-        assert fanout.launch(attempt, LIMITS)
-        self.ends[attempt.trial] = fanout.wait(attempt, LIMITS, lambda _: None)
-        fanout.clear(attempt)
+        assert self.fanout.launch(attempt, LIMITS)
+        self.ends[attempt.trial] = self.fanout.wait(attempt, LIMITS, lambda _: None)
+        self.fanout.clear(attempt)
 
     def runs(self, attempt: Attempt) -> bool:
         """Whether all gates of a gang have opened."""
@@ -81,10 +89,8 @@ def gangs(tmp_path: Path) -> Iterator[Gangs]:
 
 def test_silent_nodes_of_one_gang_do_not_delay_the_end_of_another(gangs: Gangs) -> None:
     """More of them than threads: the other gang is told to end, and is seen to have ended."""
-    fanout = Scheduled(gangs.runtimes, lambda: gangs.stop)
     lanes = [
-        threading.Thread(target=gangs.run, args=(fanout, attempt))
-        for attempt in (gangs.many, gangs.other)
+        threading.Thread(target=gangs.run, args=(attempt,)) for attempt in (gangs.many, gangs.other)
     ]
     for lane in lanes:
         lane.start()
@@ -129,7 +135,7 @@ def test_a_peer_that_fails_after_the_first_still_says_so(gangs: Gangs, tmp_path:
     )
     folders = dict.fromkeys(("n1", "n2"), str(tmp_path / "peers"))
     attempt = Attempt(f"s{os.getpid()}", "peers", 1, folders, 29500, tasks)
-    gangs.run(Scheduled(gangs.runtimes, lambda: False), attempt)
+    gangs.run(attempt)
     end = gangs.ends["peers"]
     assert end.reason == "failed"
     assert [(task.why, task.status) for task in end.ends] == [("exited", 1), ("exited", 3)]

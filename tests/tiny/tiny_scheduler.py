@@ -44,7 +44,8 @@ class Tiny(Scheduler):
         super().__init__(
             Fleet(cluster, self._transports),
             seats(cluster, Path()),
-            {name: ProcessRuntime(at) for name, at in self._transports.items()},
+            {name: ProcessRuntime(at) for name, at in self._transports.items()}.__getitem__,
+            self._transports.get,
             stopping,
         )
         self._dice = _dice()
@@ -58,11 +59,6 @@ class Tiny(Scheduler):
     def lanes(self) -> int:
         """By the environment."""
         return int(os.environ.get("TINY_LANES", "1"))
-
-    @property
-    def nodes(self) -> int:
-        """All of the inventory."""
-        return len(self._seats)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

@@ -1,28 +1,23 @@
-"""One gang over several nodes: started together, watched, ended together.
+"""One gang over several nodes while it runs: watched, and ended together.
 
-While it runs all nodes are polled, and a silent one delays no other.
+All nodes are polled, and a silent one delays no other.
 """
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
-from orchestrator.fleet import MOST_AT_ONCE, Answer, Pool, ask_all, settled
+from orchestrator.fleet import Pool
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
-from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime, TaskState
 from orchestrator.schedulers import Watch
 
-# Between two looks at tasks that come to their gates: at first, and at most; in between a share of
-# what they have taken so far.
-GATE_S, GATES_S, SHARE = 0.003, 0.05, 0.25
 LOOK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
 SHARE_S = 0.005  # of them for every node of many: a look over SSH takes a fourth of it here
 GATHER_S = 0.00001  # for every node, in which answers gather that are then taken together
@@ -30,107 +25,6 @@ AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
 PEERS_S = 2.0  # from the first failure seen until the others are ended: its cause may yet be said
 BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
-T = TypeVar("T")
-
-
-class Gangs:
-    """Runs gangs; all nodes are called at the same time.
-
-    Args:
-        runtimes: by node name.
-        stopping: polled while a gang runs; once true, the gang is ended.
-    """
-
-    def __init__(self, runtimes: Mapping[str, Runtime], stopping: Callable[[], bool]) -> None:
-        self._runtimes, self._stopping = runtimes, stopping
-
-    def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Bring every task to its gate, then open all gates.
-
-        Returns:
-            False if some task did not come to its gate or was stopped there; others may wait at
-            theirs or run until ``clear``.
-
-        Raises:
-            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
-        """
-        tasks: Sequence[Task] = attempt.tasks
-        settled(self._ask_all(tasks, lambda at, task: at.create(attempt, task, limits)))
-        began = time.monotonic()
-        # Who waits at its gate stays there, or is missed when it is opened: nobody looks again.
-        while coming := self._find_coming(attempt, tasks):
-            gone = any(phase in ("lost", "ended") for _, phase in coming)
-            waited_s = time.monotonic() - began
-            if gone or waited_s > limits.create_s or self._stopping():
-                return False
-            tasks = tuple(task for task, _ in coming)
-            time.sleep(min(max(GATE_S, SHARE * waited_s), GATES_S))
-        opened = self._ask_all(attempt.tasks, lambda at, task: at.start(attempt, task))
-        settled(opened)
-        return all(answer.value for answer in opened)
-
-    def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """Watch the gang until all of it has ended; the first task that fails ends the others.
-
-        A node without an answer for 12 s is given up, and after 10 s one whose engine alone is
-        silent; what it runs is not known then.
-        """
-        # Two more than nodes, so that stopping tasks need not wait for a silent node.
-        pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
-        try:
-            return Wait(attempt, limits, self._runtimes, pool).run(watch, self._stopping)
-        finally:
-            pool.close()
-
-    def adoptable(self, attempt: Attempt) -> bool:
-        """Return whether every task passed its gate, so that the gang is running or has ended."""
-        states = self._ask_all(
-            attempt.tasks,
-            lambda at, task: REPEATABLE.call(lambda: at.inspect(attempt, task)),
-        )
-        settled(states)
-        return all(
-            state.phase == "running"
-            or (state.phase == "ended" and state.end is not None and state.end.went_at is not None)
-            for state in (answer.checked() for answer in states)
-        )
-
-    def clear(self, attempt: Attempt) -> None:
-        """End every process of the attempt on every node and make sure that none is left.
-
-        Raises:
-            LeftoverError: names the tasks that could not be ended, after trying on every node.
-        """
-        answers = self._ask_all(
-            attempt.tasks, lambda at, task: REPEATABLE.call(lambda: at.remove(attempt, task))
-        )
-        left = {answer.node: answer.error for answer in answers if answer.error is not None}
-        if left:
-            raise _leftover(attempt, left)
-
-    def _find_coming(self, attempt: Attempt, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
-        states = self._ask_all(tasks, lambda at, task: at.inspect(attempt, task))
-        settled(states)
-        phases = ((task, at.checked().phase) for task, at in zip(tasks, states, strict=True))
-        return [(task, phase) for task, phase in phases if phase != "waiting"]
-
-    def _ask_all(self, tasks: Sequence[Task], ask: Callable[[Runtime, Task], T]) -> list[Answer[T]]:
-        by_node = {task.node: task for task in tasks}
-        return ask_all(list(by_node), lambda node: ask(self._runtimes[node], by_node[node]))
-
-
-def _leftover(attempt: Attempt, left: Mapping[str, errors.DlperfError]) -> errors.LeftoverError:
-    tasks = [task for task in attempt.tasks if task.node in left]
-    names = ", ".join(f"{attempt.token(task)} on {task.node}" for task in tasks)
-    causes = "; ".join(f"{node}: {error.cause}" for node, error in left.items())
-    fixes = [error.fix for error in left.values() if isinstance(error, errors.LeftoverError)]
-    return errors.LeftoverError(
-        f"it is not certain that {names} has ended ({causes})",
-        code="LEFTOVER",
-        fix="; ".join((*fixes, "`dlperf-orch stop` tries again, and so does the same command")),
-        node=",".join(left),
-        trial=attempt.trial,
-    )
 
 
 @dataclass(slots=True)
@@ -139,7 +33,7 @@ class _Watched:
 
     Args:
         unheard_since: the beginning of the first look since its node answered; None between two.
-        silence: the code of its engine's silence while the node itself answers; else empty.
+        silence: how the task ends if its engine alone stays silent; empty while that is not so.
         rests_until: its node is not polled before.
         pending: the poll that is under way.
     """
@@ -153,18 +47,18 @@ class _Watched:
     end: TaskEnd | None = None
 
 
-class Wait:
-    """Watches one gang to its end, and ends what must be ended."""
+class Gang:
+    """Watches one gang to its end, and ends what must be ended.
+
+    Args:
+        runtime: what runs the tasks of a node.
+    """
 
     def __init__(
-        self,
-        attempt: Attempt,
-        limits: Limits,
-        runtimes: Mapping[str, Runtime],
-        pool: Pool,
+        self, attempt: Attempt, limits: Limits, runtime: Callable[[str], Runtime], pool: Pool
     ) -> None:
         self._attempt, self._limits = attempt, limits
-        self._runtimes, self._pool = runtimes, pool
+        self._runtime, self._pool = runtime, pool
         self._began = self._grew = self._turned = time.monotonic()
         self._watched = [_Watched(task) for task in attempt.tasks]
         self._answered = threading.Event()
@@ -224,7 +118,8 @@ class Wait:
                 raise error
             else:
                 watched.rests_until = now + AGAIN_S
-                watched.silence = _silence(error.code)
+                engine = "docker-hung" if error.code == "DOCKER-HUNG" else "docker-down"
+                watched.silence = engine if error.code.startswith("DOCKER-") else ""
         since = watched.unheard_since
         patience_s = ENGINE_LOST_S if watched.silence else NODE_LOST_S
         if watched.end is None and since is not None and now - since > patience_s:
@@ -234,7 +129,7 @@ class Wait:
         """Read the state before the log, so that the log of an ended task is complete."""
         if watched.unheard_since is None:  # it may have waited for its turn among many
             watched.unheard_since = time.monotonic()
-        task, runtime = watched.task, self._runtimes[watched.task.node]
+        task, runtime = watched.task, self._runtime(watched.task.node)
         state = runtime.inspect(self._attempt, task)
         return runtime.output(self._attempt, task, watched.read), state
 
@@ -272,7 +167,7 @@ class Wait:
             # Remove tasks that did not end within the grace, and again after each further grace.
             if now - self._insisted_at > self._limits.grace_s + 5.0:
                 self._insisted_at = now
-                self._tell(lambda task: self._runtimes[task.node].remove(self._attempt, task))
+                self._tell(lambda task: self._runtime(task.node).remove(self._attempt, task))
         elif all(watched.end or watched.task.service for watched in self._watched):
             self._served = True  # only services are left, and nobody uses them
             self._ask_to_end()
@@ -289,20 +184,13 @@ class Wait:
 
     def _ask_to_end(self) -> None:
         self._asks_at, self._insisted_at = None, time.monotonic()
-        self._tell(lambda task: self._runtimes[task.node].stop(self._attempt, task))
+        self._tell(lambda task: self._runtime(task.node).stop(self._attempt, task))
 
     def _tell(self, say: Callable[[Task], None]) -> None:
         """Call ``say`` for every task that runs, in the background; polling shows its effect."""
         for watched in self._watched:
             if watched.end is None:
                 self._pool.submit(partial(say, watched.task))
-
-
-def _silence(code: str) -> str:
-    """Return how a task ends whose node answers while its engine fails so; empty for the node's."""
-    if code == "DOCKER-HUNG":
-        return "docker-hung"
-    return "docker-down" if code.startswith("DOCKER-") else ""
 
 
 def _unknown(task: Task, why: str) -> TaskEnd:
