@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from orchestrator import errors, words
-from orchestrator.datasets import Dataset, Way, labels, look
+from orchestrator.datasets import Dataset, Way, look
 from orchestrator.datasets.look import Observed
 from orchestrator.deadlines import DATA_LOOK_S
 from orchestrator.disk import on_disk
@@ -34,13 +34,16 @@ class DataRequest:
     cluster: Cluster
     source: str | None
 
+    def home(self, node: Node) -> str:
+        """Return a node's folder for attempts; two nodes of one machine have two."""
+        return f"{node.folder}/prepare/{self.dataset.name}-{node.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """The plan for one node.
 
     Args:
-        state: there (something lies at the path already), ready, or refused for its findings.
         way: None unless ready.
         needed_bytes: of free disk.
         labels: the classes of validation images as the script wants them, where it does.
@@ -48,11 +51,28 @@ class Planned:
 
     node: Node
     observed: Observed
-    state: State
-    way: Way | None
-    needed_bytes: int
-    findings: tuple[Finding, ...]
+    way: Way | None = None
+    needed_bytes: int = 0
+    findings: tuple[Finding, ...] = ()
     labels: bytes = b""
+
+    @property
+    def state(self) -> State:
+        """Return there (something lies at the path), ready, or refused for its findings."""
+        if self.observed.target == "there":
+            return "there"
+        return "refused" if self.findings else "ready"
+
+    @property
+    def summary(self) -> str:
+        """Describe in one line what is to be done."""
+        if self.state == "there":
+            return "is there; nothing is overwritten"
+        if self.way is None:
+            return "cannot be prepared"
+        have_bytes = self.observed.have_bytes
+        begun = f", {words.size(have_bytes)} of it begun" if have_bytes else ""
+        return f"{self.way.title}; needs {words.size(self.needed_bytes)} of free disk{begun}"
 
 
 def planned(fleet: Fleet, request: DataRequest, name: str, given: bytes | None) -> Planned:
@@ -75,40 +95,22 @@ def planned(fleet: Fleet, request: DataRequest, name: str, given: bytes | None) 
                 node=name,
                 fix="remount the file system; its server may be gone",
             )
-    question = look.probe(request.dataset, target, source, home(node, request.dataset))
+    question = look.probe(request.dataset, target, source, request.home(node))
     observed = probing.ask(fleet.transports[name], question, DATA_LOOK_S)
     if observed.target == "there":
-        return Planned(node, observed, "there", None, 0, ())
-    open_ways = look.ways(request.dataset, observed)
-    way, needed_bytes = open_ways[0] if open_ways else (None, 0)
+        return Planned(node, observed)
+    way, needed_bytes = look.choose_way(request.dataset, observed) or (None, 0)
     findings = list(look.findings(request.dataset, name, target, observed, needed_bytes))
-    if not open_ways:
-        findings.append(look.unmet(request.dataset, name, source, observed))
     lines = b""
-    if way is not None and way.labels:
+    if way is None:
+        findings.append(look.unmet(request.dataset, name, source, observed))
+    elif way.labels:
         answer = given or _labels_beside(fleet, request, node, observed)
         if isinstance(answer, Finding):
             findings.append(answer)
         else:
             lines = answer
-    status: State = "refused" if findings else "ready"
-    return Planned(node, observed, status, way, needed_bytes, tuple(findings), lines)
-
-
-def home(node: Node, dataset: Dataset) -> str:
-    """Return the node's folder for attempts; two nodes of one machine have two."""
-    return f"{node.folder}/prepare/{dataset.name}-{node.name}"
-
-
-def summary(planned: Planned) -> str:
-    """Describe in one line what is to be done."""
-    if planned.state == "there":
-        return "is there; nothing is overwritten"
-    if planned.way is None:
-        return "cannot be prepared"
-    have_bytes = planned.observed.have_bytes
-    begun = f", {words.size(have_bytes)} of it begun" if have_bytes else ""
-    return f"{planned.way.title}; needs {words.size(planned.needed_bytes)} of free disk{begun}"
+    return Planned(node, observed, way, needed_bytes, tuple(findings), lines)
 
 
 def given_labels(path: Path | None) -> bytes | None:
@@ -123,7 +125,7 @@ def given_labels(path: Path | None) -> bytes | None:
     with on_disk(path, code="LABELS", fix="give a file that can be read"):
         text = path.read_text(errors="replace")
     try:
-        return labels.lines(labels.parse(text, str(path))).encode()
+        return look.parse_labels(text, str(path))
     except errors.LogError as error:
         raise errors.UsageError(error.cause, code=error.code, fix=error.fix) from error
 
@@ -138,13 +140,13 @@ def _labels_beside(
     """
     needed = "the class of each validation image"
     if not observed.labels:
-        seen = f"neither --labels FILE nor {' or '.join(labels.NAMES)} in {request.source}"
+        seen = f"neither --labels FILE nor {' or '.join(look.LABEL_FILES)} in {request.source}"
         return found("LABELS", node.name, seen, needed)
     path, content = f"{request.source}/{observed.labels}", b""
     transport = fleet.transports[node.name]
     while len(content) < MOST_LABEL_BYTES and (piece := transport.get(path, len(content))):
         content += piece
     try:
-        return labels.lines(labels.parse(content.decode(errors="replace"), path)).encode()
+        return look.parse_labels(content.decode(errors="replace"), path)
     except errors.LogError as error:
         return found(error.code, node.name, error.cause, needed, error.fix, severity="error")

@@ -39,10 +39,17 @@ class Gangs:
     Args:
         runtimes: by node name.
         stopping: polled while a gang runs; once true, the gang is ended.
+        lost_s: without an answer of a node until its task is given up; to end it, 12 s at most.
     """
 
-    def __init__(self, runtimes: Mapping[str, Runtime], stopping: Callable[[], bool]) -> None:
-        self._runtimes, self._stopping = runtimes, stopping
+    def __init__(
+        self,
+        runtimes: Mapping[str, Runtime],
+        stopping: Callable[[], bool],
+        *,
+        lost_s: float = NODE_LOST_S,
+    ) -> None:
+        self._runtimes, self._stopping, self._lost_s = runtimes, stopping, lost_s
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
         """Bring every task to its gate, then open all gates.
@@ -78,7 +85,8 @@ class Gangs:
         # Two more than nodes, so that stopping tasks need not wait for a silent node.
         pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
         try:
-            return Wait(attempt, limits, self._runtimes, pool).run(watch, self._stopping)
+            wait = Wait(attempt, limits, self._runtimes, pool, lost_s=self._lost_s)
+            return wait.run(watch, self._stopping)
         finally:
             pool.close()
 
@@ -162,8 +170,10 @@ class Wait:
         limits: Limits,
         runtimes: Mapping[str, Runtime],
         pool: Pool,
+        *,
+        lost_s: float = NODE_LOST_S,
     ) -> None:
-        self._attempt, self._limits = attempt, limits
+        self._attempt, self._limits, self._lost_s = attempt, limits, lost_s
         self._runtimes, self._pool = runtimes, pool
         self._began = self._grew = self._turned = time.monotonic()
         self._watched = [_Watched(task) for task in attempt.tasks]
@@ -226,7 +236,8 @@ class Wait:
                 watched.rests_until = now + AGAIN_S
                 watched.silence = _silence(error.code)
         since = watched.unheard_since
-        patience_s = ENGINE_LOST_S if watched.silence else NODE_LOST_S
+        lost_s = NODE_LOST_S if self._reason else self._lost_s
+        patience_s = ENGINE_LOST_S if watched.silence else lost_s
         if watched.end is None and since is not None and now - since > patience_s:
             self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
 

@@ -8,14 +8,14 @@ import typer
 from orchestrator import errors, nodeset, words
 from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import DataSet, DryRun, FitInventory, Nodes
-from orchestrator.datasets.sets import DATASETS
+from orchestrator.datasets import DATASETS
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
-from orchestrator.preparing_data import all_nodes, held, plan, show
-from orchestrator.preparing_data.held import Holdings
-from orchestrator.preparing_data.one_node import Work
+from orchestrator.preparing_data import copies, plan
+from orchestrator.preparing_data.copies import Copies
 from orchestrator.preparing_data.plan import DataRequest, Planned
+from orchestrator.preparing_data.prepare import NodeWork, prepare_all
 from orchestrator.schedulers import locks
 from orchestrator.signals import SIGNALS, Abandoned
 from orchestrator.state import lock
@@ -40,8 +40,8 @@ def check(face: Face, name: DataSet, inventory: FitInventory = None, nodes: Node
         locks.held(fleet, store.root),
     ):
         voice.line(f"data set {name}: looking at it on {nodeset.fold(names)}")
-        observed = held.holdings(fleet, request.dataset, names)
-    return show.holdings(voice, request, observed)
+        observed = copies.read(fleet, request.dataset, names)
+    return copies.show(voice, request, observed)
 
 
 @command("data prepare", "data prepare imagenet --dry-run")
@@ -70,7 +70,7 @@ def prepare(
     if dry_run:
         with Fleet.of(request.cluster) as fleet:
             plans, failures = _plan_nodes(fleet, request, given)
-        return show.dry_run(voice, request, plans, failures)
+        return copies.show_dry_run(voice, request, plans, failures)
     with (
         sites.way_out(request.cluster),
         store.lock(whole.name),
@@ -79,16 +79,19 @@ def prepare(
         SIGNALS,
     ):
         plans, failures = _plan_nodes(fleet, request, given)
-        show.plans(voice, request, plans)
+        copies.show_plans(voice, request, plans)
         logs = store.root.resolve() / "data" / request.dataset.name
         owner = lock.own(store.root).record()
-        work = Work(fleet, request, owner, logs, SIGNALS.stopping)
+        works = {
+            node: NodeWork(fleet, request, planned, owner, logs / f"{node}.log", SIGNALS.stopping)
+            for node, planned in plans.items()
+        }
         try:
-            outcomes = all_nodes.run(work, plans, failures, voice)
-            observed = Holdings({}, (), ())
+            outcomes = prepare_all(works, failures, voice)
+            observed = Copies({}, (), ())
             if not SIGNALS.received:
                 good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
-                looked = held.holdings(fleet, request.dataset, good)
+                looked = copies.read(fleet, request.dataset, good)
                 observed = observed if SIGNALS.received else looked
         except Abandoned:
             names = nodeset.fold(node.name for node in request.cluster.members)
@@ -98,7 +101,7 @@ def prepare(
                 fix="run the same command again: it finds what is at work;"
                 " Ctrl-C once then ends it",
             ) from None
-    return show.outcomes(voice, request, plans, outcomes, observed, SIGNALS.received)
+    return copies.show_outcomes(voice, request, plans, outcomes, observed, SIGNALS.received)
 
 
 def _resolve(
