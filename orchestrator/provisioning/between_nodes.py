@@ -104,22 +104,21 @@ def _check_data(
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
     """Return by data set and node what it holds, and findings for those that cannot be read."""
     nodes = {node.name: node for node in members if node.data}
-    names = dict.fromkeys(name for node in nodes.values() for name in node.data)
-    digests: dict[str, dict[str, DataDigest]] = {name: {} for name in names}
+    digests: dict[str, dict[str, DataDigest]] = {
+        name: {} for node in nodes.values() for name in node.data
+    }
     unreadable: list[Finding] = []
     voice.working(f"data sets: counting files on {words.count(len(nodes), 'node')}")
-    answers = ask_all(list(nodes), lambda node: _count_data(fleet, nodes[node], fresh=fresh))
-    for name in names:
-        for answer in answers:
-            if name not in nodes[answer.node].data:
-                continue
-            digest = (answer.value or {}).get(name) or answer.error
+    for answer in ask_all(list(nodes), lambda name: _count_data(fleet, nodes[name], fresh=fresh)):
+        for name in nodes[answer.node].data:
+            digest = answer.value[name] if answer.value else answer.error
             if isinstance(digest, DataDigest):
                 digests[name][answer.node] = digest
+            elif isinstance(digest, errors.NodeError) and not isinstance(
+                digest, errors.CommandTimedOut
+            ):
+                raise digest
             elif digest is not None:
-                is_silent = isinstance(digest, errors.NodeError)
-                if is_silent and not isinstance(digest, errors.CommandTimedOut):
-                    raise digest
                 needed, fix = f"data set {name}, readable", digest.fix or "see there"
                 unreadable.append(
                     found(digest.code, answer.node, digest.cause, needed, fix, severity="error")

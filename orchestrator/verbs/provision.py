@@ -27,8 +27,6 @@ from orchestrator.provisioning import (
     materials,
     observe,
     recipes,
-    secrets,
-    shown,
 )
 from orchestrator.schedulers import locks, strays
 from orchestrator.signals import SIGNALS
@@ -95,8 +93,8 @@ def provision(
         if failures or provisioned.blocks_images(site.findings):
             site = replace(site, provisioned=(provisioned.report_unfinished(failures),))
     kept = store.keep_site(whole.name, shape(Site).dump_json(site, indent=1))
-    shown.show_site(voice, site)
-    shown.show_actions(voice, done)
+    observe.show_site(voice, site)
+    apply.show_actions(voice, done)
     document = _build_document(site, done)
     code = _choose_code(site)
     if code == 0 and measure and not failures:
@@ -143,10 +141,8 @@ def _show_plan(store: Store, request: _Request, voice: Voice) -> int:
             for name in request.images:
                 recipe, _ = recipes.recipe(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
-    shown.show_site(voice, site)
-    for line in shown.list_questions(store, request.cluster):
-        voice.result(line)
-    shown.show_actions(voice, todo)
+    observe.show_site(voice, site)
+    apply.show_actions(voice, todo)
     return voice.finish(_build_document(site, todo), folded(failures), code=_choose_code(site))
 
 
@@ -188,7 +184,7 @@ def _prepare(
                 preparing = materials.begin(
                     store, fleet, voice, request.inventory, relock, request.bundle
                 )
-                preparing.credentials = secrets.credentials(request.cluster.registry)
+                preparing.credentials = materials.credentials(request.cluster.registry)
                 site, done = apply.prepare_images(preparing, names, request.previous, site)
             seen = names if fleet.engines and not request.cluster.from_files else ()
             inside = in_containers.findings(fleet, site.images, site.nodes, seen) if seen else []
@@ -219,7 +215,7 @@ def _measure_speeds(
 
 def _build_document(site: Site, actions: Mapping[str, Sequence[Action]]) -> dict[str, object]:
     facts = shape(Site).dump_python(site, mode="json")
-    return {"site": facts, "actions": shown.actions_json(actions)}
+    return {"site": facts, "actions": apply.list_actions(actions)}
 
 
 def _choose_code(site: Site) -> int:
