@@ -36,9 +36,11 @@ def check_nodes(
         NodeError: a node stopped answering.
     """
     unreachable = _check_reach(fleet)
-    nodes = [
-        probing.with_present_data(node, facts[node.name].data) for node in fleet.cluster.members
-    ]
+    nodes: list[Node] = []
+    for node in fleet.cluster.members:
+        states = facts[node.name].data
+        present = {it: path for it, path in node.data.items() if states.get(it) == "present"}
+        nodes.append(node.model_copy(update={"data": present}))
     # A kept count may be from before the data set was repaired.
     for fresh in (True,) if recount else (False, True):
         digests, unreadable = _check_data(fleet, voice, nodes, fresh=fresh)

@@ -36,8 +36,7 @@ def hosts(
     }
     limit_s = sections.timeout_s(discovery.questions(ELSEWHERE))
     with Fleet.of(_build_cluster(name, nodes, agent, known_hosts)) as fleet:
-        done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
-    return [probing.parse_answer(probes[answer.node], answer) for answer in done]
+        return probing.ask_nodes(fleet.ask, probes, limit_s)
 
 
 def of_partition(partition: Partition, account: str | None) -> Discovered:

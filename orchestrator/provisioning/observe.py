@@ -3,13 +3,12 @@
 import secrets
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import checks, errors, nodeset, words
 from orchestrator.console import Voice
-from orchestrator.fleet import Answer
 from orchestrator.inputs import probing, sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Image
@@ -19,16 +18,13 @@ from orchestrator.probes import node as node_probe
 from orchestrator.probes import sections
 from orchestrator.state.files import now
 from orchestrator.state.store import Store
-from orchestrator.transports import Completed
 
 MOST_ROWS = 16  # of nodes; of more those that are alike are folded
-Ask = Callable[[Mapping[str, tuple[str, ...]], float], list[Answer[Completed]]]
-"""Runs a command on each node, by name, within a timeout in seconds."""
 
 
 def observe(
     cluster: Cluster,
-    ask: Ask,
+    ask: probing.Ask,
     store: Store,
     inventory: Path,
     cluster_digest: str,
@@ -57,8 +53,7 @@ def observe(
         for name, of_node in questions.items()
     }
     longest_s = max(sections.timeout_s(of_node) for of_node in questions.values())
-    done = ask({name: probe.argv for name, probe in probes.items()}, longest_s)
-    answers = [probing.parse_answer(probes[answer.node], answer) for answer in done]
+    answers = probing.ask_nodes(ask, probes, longest_s)
     reported = {answer.node: answer.value for answer in answers if answer.value}
     facts = {name: node_probe.facts(answer) for name, answer in reported.items()}
     drivers = [image.driver for image in images if cluster.in_containers and image.driver]
