@@ -2,7 +2,7 @@
 
 ``observe`` asks every node in one round trip and has ``checks/`` judge the answers; ``materials``
 has lock, bundles and downloads, ``recipes`` resolves what goes into an image, ``apply`` does what
-``planning/images`` lists; ``in_containers`` checks what containers see, ``between_nodes`` what
-holds between nodes. ``discovered`` asks, for ``init``, machines of which no inventory tells. A new
-check is a rule in ``checks/``, not here.
+``planning/images`` lists; ``last_checks`` looks at what containers see and what holds between
+nodes. ``discovered`` asks, for ``init``, machines of which no inventory tells. A new check is a
+rule in ``checks/``, not here.
 """

@@ -21,9 +21,8 @@ from orchestrator.planning import images
 from orchestrator.planning.images import Action
 from orchestrator.provisioning import (
     apply,
-    between_nodes,
     image_files,
-    in_containers,
+    last_checks,
     materials,
     observe,
     recipes,
@@ -187,9 +186,11 @@ def _prepare(
                 preparing.credentials = materials.credentials(request.cluster.registry)
                 site, done = apply.prepare_images(preparing, names, request.previous, site)
             seen = names if fleet.engines and not request.cluster.from_files else ()
-            inside = in_containers.findings(fleet, site.images, site.nodes, seen) if seen else []
+            inside = (
+                last_checks.check_containers(fleet, site.images, site.nodes, seen) if seen else []
+            )
             site = site.with_provisioned(*inside)
-            findings, data = between_nodes.check_nodes(fleet, voice, site.nodes, recount=recount)
+            findings, data = last_checks.check_nodes(fleet, voice, site.nodes, recount=recount)
             site = replace(site.with_provisioned(*findings), data=data)
     except (errors.NodeError, errors.UnfitError) as error:
         failures = [error]
