@@ -8,7 +8,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from orchestrator import errors
@@ -153,21 +153,11 @@ def hash_file(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def find_damages(folder: Path, needed: Mapping[str, str]) -> list[str]:
-    """Describe each file of a folder that is missing or a link, or has another digest.
-
-    Args:
-        needed: digests by path in the folder.
+def is_whole(path: Path, sha256: str) -> bool:
+    """Return True if there is a file at a path, no link, with that digest.
 
     Raises:
-        LocalError: one cannot be read.
+        LocalError: it cannot be read.
     """
-    found: list[str] = []
-    for name, sha256 in needed.items():
-        path = folder / name
-        with on_disk(path):
-            if not path.is_file() or path.is_symlink():
-                found.append(f"{name} is missing")
-            elif (digest := hash_file(path)) != sha256:
-                found.append(f"{name} has {digest}; needed {sha256}")
-    return found
+    with on_disk(path):
+        return path.is_file() and not path.is_symlink() and hash_file(path) == sha256

@@ -32,6 +32,8 @@ State = Literal["prepared", "there", "shared", "refused", "failed", "stopped", "
 
 _PROGRESS = re.compile(r"^dlperf progress ([0-9]+) ([0-9]+) [0-9]+$", re.MULTILINE)
 _PROBLEM = re.compile(r"^dlperf problem ([A-Z-]+) (.+)$", re.MULTILINE)
+DataProgress = tuple[int, int]
+"""Steps that are done, and all of them; 0 where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,6 @@ class NodeOutcome:
     def failed(cls, error: errors.DlperfError) -> "NodeOutcome":
         state: State = "unknown" if isinstance(error, errors.NodeError) else "failed"
         return cls("stopped" if error.code == "STOPPED" else state, error.code, error)
-
-
-@dataclass(frozen=True, slots=True)
-class DataProgress:
-    """One progress line of a script; ``total`` is 0 where that is not known."""
-
-    done: int
-    total: int
 
 
 class NodeWork:
@@ -262,7 +256,7 @@ def script(name: str) -> str:
 def find_progress(text: str) -> DataProgress | None:
     """Parse the last whole line of progress in a piece of a log."""
     matches = _PROGRESS.findall(text)
-    return DataProgress(*map(int, matches[-1])) if matches else None
+    return (int(matches[-1][0]), int(matches[-1][1])) if matches else None
 
 
 def find_problem(text: str) -> tuple[str, str] | None:
@@ -314,8 +308,9 @@ def _work(works: Mapping[str, NodeWork], voice: Voice) -> dict[str, NodeOutcome]
         pending = set(submitted.values())
         while pending:
             _, pending = futures.wait(pending, SHOW_S)
-            first = {name: work.first for name, work in works.items() if work.first}
+            # In this order: a node has its first progress before any other is seen.
             now = {name: seen for name, work in works.items() if (seen := work.progress)}
+            first = {name: work.first for name, work in works.items() if work.first}
             voice.working(f"preparing: {describe(first, now, time.monotonic())}")
         return {name: future.result() for name, future in submitted.items()}
     finally:
@@ -333,12 +328,12 @@ def describe(
     """
     if not now:
         return "beginning"
-    node = min(now, key=lambda name: now[name].done / max(now[name].total, 1))
-    (begun, began), (done, total) = first[node], (now[node].done, now[node].total)
+    node = min(now, key=lambda name: now[name][0] / max(now[name][1], 1))
+    ((begun, _), began), (done, total) = first[node], now[node]
     of = f" of {total}" if total else ""
     behind = f" ({node} is least far)" if len(now) > 1 else ""
     left = ""
-    if total and done > begun.done:
-        left_s = (at - began) / (done - begun.done) * max(total - done, 0)
+    if total and done > begun:
+        left_s = (at - began) / (done - begun) * max(total - done, 0)
         left = f", about {duration(left_s)} left"
     return f"{nodeset.fold(now)}: {done}{of} done{behind}{left}"

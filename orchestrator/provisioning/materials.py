@@ -87,9 +87,10 @@ def begin(
     if bundled is not None:
         document = yaml_reader.read(bundled / FILE_NAME)
         bundle = yaml_reader.validated(document, Bundle)
-        if damages := downloads.find_damages(bundled, bundle.files):
+        files = bundle.files.items()
+        if damaged := [name for name, sha in files if not downloads.is_whole(bundled / name, sha)]:
             raise errors.ImageError(
-                f"the bundle in {bundled} is damaged: {'; '.join(damages)}",
+                f"the bundle in {bundled} is damaged: missing or changed are {', '.join(damaged)}",
                 code="BUNDLE-DAMAGED",
                 fix="copy it again, or make it again",
             )
@@ -175,14 +176,8 @@ def bundle_image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) 
             fix="provision again",
         )
 
-    def show(pieces: Iterable[bytes]) -> Iterator[bytes]:
-        came = 0
-        for piece in pieces:
-            came += len(piece)
-            voice.working(f"save {record.tag}: {came // MIB} MiB")
-            yield piece
-
-    sha256, size = _write(show(source.save(record.tag)), folder / file)
+    voice.line(f"{node}: save {record.tag}")
+    sha256, size = _write(source.save(record.tag), folder / file)
     return BundledImage(
         name=record.name,
         tag=record.tag,
