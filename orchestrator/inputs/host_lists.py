@@ -141,7 +141,7 @@ def ansible(path: Path) -> HostList:
     lines = (line.partition(" #")[0].strip() for line in content.splitlines())
     first = next((line for line in lines if line and line[0] not in "#;"), "")
     try:
-        if first.startswith("---") or first.endswith(":"):
+        if re.match(r"---|[\w.-]+:(\s|$)", first):  # such as `all:`
             raise ValueError("an inventory in YAML")
         if first.startswith("{"):
             groups = TypeAdapter(dict[str, _Group]).validate_json(content)

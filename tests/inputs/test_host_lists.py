@@ -143,7 +143,14 @@ def test_the_kind_of_a_list_is_known_by_its_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["all: # here\n  hosts: {gpu01: {}}\n", "---\nall:\n", '{"all": \n', "# x\ngpu:\n"]
+    "text",
+    [
+        "all: # here\n  hosts: {gpu01: {}}\n",
+        "---\nall:\n",
+        "plugin: aws_ec2\n",
+        '{"all": \n',
+        "# x\ngpu:\n",
+    ],
 )
 def test_what_ansible_alone_can_read_is_told_with_the_command(tmp_path: Path, text: str) -> None:
     """YAML, and JSON that is broken."""
