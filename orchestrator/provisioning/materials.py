@@ -100,8 +100,7 @@ def begin(
             {**bases, **known_lock.images}, {**parts, **known_lock.downloads}
         )
         for part in bundle.downloads:
-            if downloads_here.cached(part.sha256) is None:
-                downloads_here.adopt(bundled / part.file, part.sha256)
+            downloads_here.fetch(bundled / part.file, part.sha256)
     me = lock_files.own(store.root)
     return Preparing(
         fleet,

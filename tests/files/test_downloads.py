@@ -174,11 +174,12 @@ def test_file_of_a_bundle_is_adopted(tmp_path: Path) -> None:
     """Copied into the cache if it is what it must be, and refused if it is not."""
     cache, file = fetcher(tmp_path), tmp_path / "ofed.tar"
     file.write_bytes(CONTENT)
-    path = cache.adopt(file, SUM)
+    path = cache.fetch(file, SUM)
     assert cache.cached(SUM) == path
     file.write_bytes(CONTENT[:-1])
-    with pytest.raises(errors.ImageError, match="make the bundle again") as refused:
-        cache.adopt(file, SUM)
+    path.unlink()
+    with pytest.raises(errors.ImageError, match="find out why it changed") as refused:
+        cache.fetch(file, SUM)
     assert refused.value.code == "OFED-CHECKSUM"
     assert kept(tmp_path) == [path.name]
 
