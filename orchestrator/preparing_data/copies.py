@@ -18,8 +18,7 @@ from orchestrator.model.facts import JSON
 from orchestrator.model.findings import found
 from orchestrator.model.node import Node
 from orchestrator.model.site import DataDigest, Finding
-from orchestrator.preparing_data.plan import DataRequest, Planned
-from orchestrator.preparing_data.prepare import NodeOutcome
+from orchestrator.preparing_data.prepare import DataRequest, NodeOutcome, NodeWork
 from orchestrator.probes import data
 
 HELD = ("path", "files", "size", "digest", "parts")
@@ -88,11 +87,11 @@ def show(voice: Voice, request: DataRequest, observed: Copies) -> int:
     return _end(voice, content, request, observed.findings, observed.failures)
 
 
-def show_plans(voice: Voice, request: DataRequest, planned: Mapping[str, Planned]) -> None:
+def show_plans(voice: Voice, request: DataRequest, works: Mapping[str, NodeWork]) -> None:
     name = request.dataset.name
     rows = [
-        (node, todo.node.data[name], words.size(todo.observed.free_bytes), todo.summary)
-        for node, todo in planned.items()
+        (node, todo.path, words.size(todo.observed.free_bytes), todo.summary)
+        for node, todo in works.items()
     ]
     voice.table(f"Data set {name}: what is to be done", ("node", "path", "free", "what"), rows)
 
@@ -100,11 +99,11 @@ def show_plans(voice: Voice, request: DataRequest, planned: Mapping[str, Planned
 def show_dry_run(
     voice: Voice,
     request: DataRequest,
-    planned: Mapping[str, Planned],
+    works: Mapping[str, NodeWork],
     failures: Sequence[errors.DlperfError],
 ) -> int:
     """Show what would be done, and what stands against it; return the exit code."""
-    show_plans(voice, request, planned)
+    show_plans(voice, request, works)
     nodes: dict[str, JSON] = {
         name: {
             "state": todo.state,
@@ -112,16 +111,16 @@ def show_dry_run(
             "needed_bytes": todo.needed_bytes,
             "free_bytes": todo.observed.free_bytes,
         }
-        for name, todo in planned.items()
+        for name, todo in works.items()
     }
-    findings = [finding for todo in planned.values() for finding in todo.findings]
+    findings = [finding for todo in works.values() for finding in todo.findings]
     return _end(voice, {"dry_run": True, "nodes": nodes}, request, findings, failures)
 
 
 def show_outcomes(
     voice: Voice,
     request: DataRequest,
-    planned: Mapping[str, Planned],
+    works: Mapping[str, NodeWork],
     ended: Mapping[str, NodeOutcome],
     observed: Copies,
     signal_number: int,
@@ -137,7 +136,7 @@ def show_outcomes(
     voice.table(f"Data set {request.dataset.name}", ("node", "outcome", "why", *HELD), rows)
     refused = [
         finding
-        for name, todo in planned.items()
+        for name, todo in works.items()
         for finding in todo.findings
         if ended[name].state == "refused"
     ]

@@ -1,32 +1,46 @@
-"""Preparing a data set on all nodes at once: none waits for another, none stops another."""
+"""Preparing a data set on all nodes at once: none waits for another, none stops another.
+
+Each is looked at first: how it gets the data set depends on what it has of that and of its sources.
+"""
 
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from orchestrator import errors, nodeset
+from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
-from orchestrator.datasets import Way, contents
-from orchestrator.deadlines import DATA_COMMAND_S, DATA_COUNT_S, DATA_SETTLE_S, DATA_SILENT_S
+from orchestrator.datasets import Dataset, Way, contents, look
+from orchestrator.datasets.look import Observed
+from orchestrator.deadlines import (
+    DATA_COMMAND_S,
+    DATA_COUNT_S,
+    DATA_LOOK_S,
+    DATA_SETTLE_S,
+    DATA_SILENT_S,
+)
 from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet, Pool, ask_all
 from orchestrator.inputs import probing
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
+from orchestrator.model.cluster import Cluster
+from orchestrator.model.findings import found
+from orchestrator.model.node import Node
 from orchestrator.model.plan import Task
-from orchestrator.preparing_data.plan import DataRequest, Planned
+from orchestrator.model.site import Finding
+from orchestrator.probes import first_look
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers.gangs import Gangs
-from orchestrator.words import duration
 
 LIMITS = Limits(time_s=7 * 86400, stall_s=7 * 86400, grace_s=10, create_s=60)
 MOST_AT_ONCE = 64
 MOST_WORDS = 300
+MOST_LABEL_BYTES = 64 << 20
 SHOW_S = 0.5
 State = Literal["prepared", "there", "shared", "refused", "failed", "stopped", "unknown"]
 
@@ -34,6 +48,22 @@ _PROGRESS = re.compile(r"^dlperf progress ([0-9]+) ([0-9]+) [0-9]+$", re.MULTILI
 _PROBLEM = re.compile(r"^dlperf problem ([A-Z-]+) (.+)$", re.MULTILINE)
 DataProgress = tuple[int, int]
 """Steps that are done, and all of them; 0 where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataRequest:
+    """The data set, nodes and sources that the command line names.
+
+    Args:
+        cluster: with the chosen nodes only.
+        source: folder of sources on the nodes; None if none is named.
+        labels: the classes of validation images, as ``read_labels`` returns them.
+    """
+
+    dataset: Dataset
+    cluster: Cluster
+    source: str | None
+    labels: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,33 +81,90 @@ class NodeOutcome:
 
 
 class NodeWork:
-    """One node's preparation: started or found, watched, judged, moved into place.
+    """One node's preparation: looked at, started or found, watched, judged, moved into place.
+
+    ``look`` comes first.
 
     Args:
         owner: the record of who prepares it, for others who find the work on the node.
-        log: this machine's copy of the raw log.
+        logs: a folder here for the raw logs.
         stopping: whether a signal asked for the end.
     """
+
+    observed: Observed
+    way: Way | None = None
+    needed_bytes = 0  # of free disk
+    findings: tuple[Finding, ...] = ()
+    found: tuple[Attempt, Way] | None = None
+    first: tuple[DataProgress, float] | None = None
+    progress: DataProgress | None = None
 
     def __init__(
         self,
         fleet: Fleet,
         request: DataRequest,
-        planned: Planned,
+        node: Node,
         owner: str,
-        log: Path,
+        logs: Path,
         stopping: Callable[[], bool],
     ) -> None:
-        self._request, self.planned, self._log, self._stopping = request, planned, log, stopping
-        self._name, self._dataset = planned.node.name, request.dataset
-        self._transport = fleet.transports[self._name]
+        self.node, self._name, self._stopping = node, node.name, stopping
+        self._dataset, self._source, self._labels = request.dataset, request.source, request.labels
+        self.path = node.data[self._dataset.name]
+        self._log = logs / f"{node.name}.log"
+        self._transport = fleet.transports[node.name]
         self._runtime = ProcessRuntime(self._transport, owner)
-        self._gangs = Gangs({self._name: self._runtime}, stopping, lost_s=DATA_SILENT_S)
-        self._partial = f"{planned.observed.real}.partial"
-        self._home = request.home(planned.node)
-        self.found: tuple[Attempt, Way] | None = None
-        self.first: tuple[DataProgress, float] | None = None
-        self.progress: DataProgress | None = None
+        self._gangs = Gangs({node.name: self._runtime}, stopping, lost_s=DATA_SILENT_S)
+        # Two nodes of one machine have two.
+        self._home = f"{node.folder}/prepare/{self._dataset.name}-{node.name}"
+
+    def look(self) -> bool:
+        """Look at the node and choose the way; return True.
+
+        Raises:
+            NodeError, UnfitError: it gave no answer that can be read, or a mount there hangs.
+        """
+        dataset, source = self._dataset, self._source
+        places = {"target": self.path, **({"source": source} if source else {})}
+        for place, state in probing.data_states(self._transport, places).items():
+            if state == "hung":
+                raise errors.UnfitError(
+                    f"{places[place]}: no answer in {first_look.LIMIT_S} s",
+                    code="MOUNT-HUNG",
+                    node=self._name,
+                    fix="remount the file system; its server may be gone",
+                )
+        question = look.probe(dataset, self.path, source, self._home)
+        self.observed = seen = probing.ask(self._transport, question, DATA_LOOK_S)
+        self._partial = f"{seen.real}.partial"
+        if seen.target == "there":
+            return True
+        self.way, self.needed_bytes = look.choose_way(dataset, seen) or (None, 0)
+        findings = list(look.findings(dataset, self._name, self.path, seen, self.needed_bytes))
+        if self.way is None:
+            findings.append(look.unmet(dataset, self._name, source, seen))
+        elif self.way.labels and not self._labels:
+            findings += self._find_labels()
+        self.findings = tuple(findings)
+        return True
+
+    @property
+    def state(self) -> Literal["there", "ready", "refused"]:
+        """Return there (something lies at the path), ready, or refused for its findings."""
+        if self.observed.target == "there":
+            return "there"
+        return "refused" if self.findings else "ready"
+
+    @property
+    def summary(self) -> str:
+        """Describe in one line what is to be done."""
+        if self.state == "there":
+            return "is there; nothing is overwritten"
+        if self.way is None:
+            return "cannot be prepared"
+        have_bytes = self.observed.have_bytes
+        begun = f", {words.size(have_bytes)} of it begun" if have_bytes else ""
+        return f"{self.way.title}; needs {words.size(self.needed_bytes)} of free disk{begun}"
 
     def find(self) -> bool:
         """Find an attempt of an earlier run that still runs, or ended well while unwatched.
@@ -85,7 +172,7 @@ class NodeWork:
         Raises:
             NodeError: the node does not answer.
         """
-        number, ways = self.planned.observed.attempt, self._dataset.ways
+        number, ways = self.observed.attempt, self._dataset.ways
         path = f"{self._home}/a{number}/way"
         index = (self._transport.get(path, own=True) or b"") if number else b""
         if not index.isdigit() or int(index) >= len(ways):
@@ -112,14 +199,14 @@ class NodeWork:
             UnfitError: it cannot be made.
         """
         way = "as it is"
-        if self.found is None and self.planned.way is not None:
-            way = str(self._dataset.ways.index(self.planned.way))
-        words = (self._partial, self._dataset.name, self._name, nonce, way)
-        answer = self._shell("begin.sh", words)
+        if self.found is None and self.way is not None:
+            way = str(self._dataset.ways.index(self.way))
+        arguments = (self._partial, self._dataset.name, self._name, nonce, way)
+        answer = self._shell("begin.sh", arguments)
         if answer.startswith("shared "):
             return answer.removeprefix("shared ").strip()
-        if self.found is None and self.planned.labels:
-            self._transport.put(self.planned.labels, f"{self._partial}/notes/labels")
+        if self.found is None and self.way is not None and self.way.labels and self._labels:
+            self._transport.put(self._labels, f"{self._partial}/notes/labels")
         return self._name
 
     def prepare(self) -> NodeOutcome:
@@ -143,23 +230,42 @@ class NodeWork:
             return NodeOutcome.failed(error)
         finally:
             self.progress = None
-        took = duration(time.monotonic() - began)
+        took = words.duration(time.monotonic() - began)
         return NodeOutcome("prepared", f"{prefix}{parts}, took {took}")
 
+    def _find_labels(self) -> Iterator[Finding]:
+        """Take the labels file among the node's sources; yield the finding that there is none.
+
+        Raises:
+            NodeError: the node does not answer.
+        """
+        needed = "the class of each validation image"
+        if not self.observed.labels:
+            seen = f"neither --labels FILE nor {' or '.join(look.LABEL_FILES)} in {self._source}"
+            yield found("LABELS", self._name, seen, needed)
+            return
+        path, text = f"{self._source}/{self.observed.labels}", b""
+        while len(text) < MOST_LABEL_BYTES and (piece := self._transport.get(path, len(text))):
+            text += piece
+        try:
+            self._labels = look.parse_labels(text.decode(errors="replace"), path)
+        except errors.LogError as error:
+            yield found(error.code, self._name, error.cause, needed, error.fix, severity="error")
+
     def _attempt(self, way: Way, number: int) -> Attempt:
-        words = (self._partial, self._request.source or "", *way.words)
-        task = Task(self._name, 0, ("sh", "-c", script(way.script), way.script, *words), {}, (), ())
+        argv = ("sh", "-c", script(way.script), way.script, self._partial, self._source or "")
+        task = Task(self._name, 0, (*argv, *way.words), {}, (), ())
         folders = {self._name: f"{self._home}/a{number}"}
         trial = f"{self._dataset.name}-{self._name}"
         return Attempt("data", trial, number, folders, 0, (task,))
 
     def _start(self) -> tuple[Attempt, Way]:
-        way = self.planned.way
+        way = self.way
         if way is None:
             raise AssertionError("a node that is ready has a way")
         if self._stopping():
             raise errors.UnfitError("not begun", code="STOPPED", node=self._name)
-        attempt = self._attempt(way, self.planned.observed.attempt + 1)
+        attempt = self._attempt(way, self.observed.attempt + 1)
         (task,) = attempt.tasks
         index = str(self._dataset.ways.index(way)).encode()
         self._transport.put(index, f"{attempt.folder(task)}/way")
@@ -227,16 +333,16 @@ class NodeWork:
                     node=self._name,
                     fix="complete the sources, and run the same command again",
                 )
-        self._shell("settle.sh", (self.planned.observed.real, self._partial))
+        self._shell("settle.sh", (self.observed.real, self._partial))
         return contents.counted(self._dataset, made)
 
-    def _shell(self, name: str, words: tuple[str, ...]) -> str:
+    def _shell(self, name: str, arguments: tuple[str, ...]) -> str:
         """Run a shipped script on the node; return its output.
 
         Raises:
             UnfitError: it failed; the message is its last line on standard error.
         """
-        argv = ("sh", "-c", script(name), name, *words)
+        argv = ("sh", "-c", script(name), name, *arguments)
         done = self._transport.run(argv, timeout_s=DATA_SETTLE_S)
         if done.exit_code != 0:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
@@ -251,6 +357,23 @@ class NodeWork:
 
 def script(name: str) -> str:
     return resources.files("orchestrator.datasets").joinpath(name).read_text()
+
+
+def read_labels(path: Path | None) -> bytes | None:
+    """Read the user's labels file as lines ``FILE CLASS``; None if none is given.
+
+    Raises:
+        LocalError: it cannot be read.
+        UsageError: LABELS; it is in no known form.
+    """
+    if path is None:
+        return None
+    with on_disk(path, code="LABELS", fix="give a file that can be read"):
+        text = path.read_text(errors="replace")
+    try:
+        return look.parse_labels(text, str(path))
+    except errors.LogError as error:
+        raise errors.UsageError(error.cause, code=error.code, fix=error.fix) from error
 
 
 def find_progress(text: str) -> DataProgress | None:
@@ -276,13 +399,13 @@ def prepare_all(
     outcomes = {
         name: NodeOutcome("there", "nothing is overwritten")
         for name, work in works.items()
-        if work.planned.state == "there"
+        if work.state == "there"
     }
     found = ask_all([name for name in works if name not in outcomes], lambda it: works[it].find())
     outcomes |= {answer.node: NodeOutcome.failed(answer.error) for answer in found if answer.error}
     for name, work in works.items():
-        if name not in outcomes and not work.found and work.planned.findings:
-            outcomes[name] = NodeOutcome("refused", work.planned.findings[0].code)
+        if name not in outcomes and not work.found and work.findings:
+            outcomes[name] = NodeOutcome("refused", work.findings[0].code)
     nonce = secrets.token_hex(8)
     todo = [name for name in works if name not in outcomes]
     # Of nodes with one path a node already at work keeps it.
@@ -335,5 +458,5 @@ def describe(
     left = ""
     if total and done > begun:
         left_s = (at - began) / (done - begun) * max(total - done, 0)
-        left = f", about {duration(left_s)} left"
+        left = f", about {words.duration(left_s)} left"
     return f"{nodeset.fold(now)}: {done}{of} done{behind}{left}"

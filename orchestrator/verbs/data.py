@@ -1,5 +1,6 @@
 """data: check that data sets on nodes are complete and equal; prepare them there."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +13,13 @@ from orchestrator.datasets import DATASETS
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
-from orchestrator.preparing_data import copies, plan
+from orchestrator.preparing_data import copies
 from orchestrator.preparing_data.copies import Copies
-from orchestrator.preparing_data.plan import DataRequest, Planned
-from orchestrator.preparing_data.prepare import NodeWork, prepare_all
+from orchestrator.preparing_data.prepare import DataRequest, NodeWork, prepare_all, read_labels
 from orchestrator.schedulers import locks
 from orchestrator.signals import SIGNALS, Abandoned
 from orchestrator.state import lock
+from orchestrator.state.store import Store
 
 GOOD = ("prepared", "there", "shared")  # outcomes of nodes that now have the data set
 
@@ -66,11 +67,11 @@ def prepare(
     """
     store, voice = face.store, face.voice
     request, whole = _resolve(face, name, inventory, nodes, source)
-    given = plan.given_labels(labels)
+    request = replace(request, labels=read_labels(labels))
     if dry_run:
         with Fleet.of(request.cluster) as fleet:
-            plans, failures = _plan_nodes(fleet, request, given)
-        return copies.show_dry_run(voice, request, plans, failures)
+            works, failures = _look_at_nodes(fleet, request, store)
+        return copies.show_dry_run(voice, request, works, failures)
     with (
         sites.way_out(request.cluster),
         store.lock(whole.name),
@@ -78,14 +79,8 @@ def prepare(
         locks.held(fleet, store.root),
         SIGNALS,
     ):
-        plans, failures = _plan_nodes(fleet, request, given)
-        copies.show_plans(voice, request, plans)
-        logs = store.root.resolve() / "data" / request.dataset.name
-        owner = lock.own(store.root).record()
-        works = {
-            node: NodeWork(fleet, request, planned, owner, logs / f"{node}.log", SIGNALS.stopping)
-            for node, planned in plans.items()
-        }
+        works, failures = _look_at_nodes(fleet, request, store)
+        copies.show_plans(voice, request, works)
         try:
             outcomes = prepare_all(works, failures, voice)
             observed = Copies({}, (), ())
@@ -101,7 +96,7 @@ def prepare(
                 fix="run the same command again: it finds what is at work;"
                 " Ctrl-C once then ends it",
             ) from None
-    return copies.show_outcomes(voice, request, plans, outcomes, observed, SIGNALS.received)
+    return copies.show_outcomes(voice, request, works, outcomes, observed, SIGNALS.received)
 
 
 def _resolve(
@@ -140,14 +135,19 @@ def _resolve(
                 fix="such as --from /data/downloads",
             )
         source = source.rstrip("/") or "/"
-    return DataRequest(dataset, cluster, source), whole
+    return DataRequest(dataset, cluster, source, None), whole
 
 
-def _plan_nodes(
-    fleet: Fleet, request: DataRequest, given: bytes | None
-) -> tuple[dict[str, Planned], list[errors.DlperfError]]:
-    """Return the plans by node name, and the errors of silent nodes."""
-    names = [node.name for node in request.cluster.members]
-    answers = ask_all(names, lambda name: plan.planned(fleet, request, name, given))
-    nodes = {answer.node: answer.value for answer in answers if answer.value}
-    return nodes, [answer.error for answer in answers if answer.error]
+def _look_at_nodes(
+    fleet: Fleet, request: DataRequest, store: Store
+) -> tuple[dict[str, NodeWork], list[errors.DlperfError]]:
+    """Return the preparations by node name, and the errors of silent nodes."""
+    logs = store.root.resolve() / "data" / request.dataset.name
+    owner = lock.own(store.root).record()
+    works = {
+        node.name: NodeWork(fleet, request, node, owner, logs, SIGNALS.stopping)
+        for node in request.cluster.members
+    }
+    answers = ask_all(list(works), lambda name: works[name].look())
+    looked_at = {answer.node: works[answer.node] for answer in answers if answer.value}
+    return looked_at, [answer.error for answer in answers if answer.error]
