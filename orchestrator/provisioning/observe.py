@@ -97,7 +97,7 @@ def _installer() -> str:
 
 
 def _list_questions(
-    cluster: Cluster, node: Node, store: Store, image: Image | None = None
+    cluster: Cluster, node: Node, store: Store, image: Image | None
 ) -> tuple[sections.Section, ...]:
     """Return the questions to a node, for a program of the image if it runs plain processes."""
     if node.shares_files:
