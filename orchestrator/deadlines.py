@@ -54,7 +54,6 @@ DATA_COUNT_S = 3600.0  # counting or hashing every file, 1.28 million of them
 DATA_COMMAND_S = 60.0  # a short command of a preparation
 DATA_SETTLE_S = 3600.0  # moving a prepared data set to its place
 DATA_SILENT_S = 60.0  # without an answer of the node while it prepares
-DATA_INSIST_S = 20.0  # between asking a preparation to end and seeing to it
 
 
 @dataclass(frozen=True, slots=True)

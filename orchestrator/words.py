@@ -7,6 +7,11 @@ from datetime import UTC, datetime
 from typing import Literal
 
 NO_SECRETS = "secrets do not belong into these files"
+# Parts of the names of variables and options between `_` and `-`: KEYBOARD is no secret.
+SECRET_PART = (
+    r"[a-z0-9]*(?:token|password|passwd|passphrase|secret|credential)s?|(?:api|auth)?keys?"
+    r"|pass|pwd|auth|authorization|bearer|cookie|sas"
+)
 _LONGEST = 60
 _SECRET = re.compile(r"(?i)passw|passphrase|secret|credential|token(?![a-z])")
 

@@ -16,7 +16,6 @@ from orchestrator.model.case import Case
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import Report
 from orchestrator.model.result import Evidence, Measurement, Result
-from orchestrator.planning import matrix
 from orchestrator.report import case_document, interval_words, labels, of_trials
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload
@@ -101,7 +100,9 @@ def _find_result(report: Report, name: str) -> Result:
         label = called[it.case]
         known.append(label if times[label] == 1 else it.trials[0].trial)
         names = (it.case.placement, label, *(trial.trial for trial in it.trials))
-        if matrix.matches(names, name) or f"{_path(it.case)}/".startswith(f"{name}/"):
+        if any(nodeset.fits(own, name) for own in names) or f"{_path(it.case)}/".startswith(
+            f"{name}/"
+        ):
             found.append((it, known[-1]))
     if len(found) == 1:
         return found[0][0]

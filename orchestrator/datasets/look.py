@@ -1,19 +1,21 @@
-"""Probe for preparing a data set on a node: the script, its parser, and the findings."""
+"""What a data set could be prepared from: a node's answer, the way that fits, and labels."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orchestrator import errors, words
 from orchestrator.datasets import Dataset, Way
-from orchestrator.datasets.labels import NAMES
 from orchestrator.model.findings import found
 from orchestrator.model.site import Finding
 from orchestrator.probes import Probe, number, read_values
 
+LABEL_FILES = ("valprep.sh", "imagenet_2012_validation_synset_labels.txt")
 LEAST_BYTES = 64 << 20  # for folders, notes and what a file system keeps for itself
 # Programs that the scripts need and that a slim system may lack.
 PROGRAMS = ("awk", "cmp", "find", "flock", "setsid", "sha256sum", "tar")
+_MOVE = re.compile(r"mv (ILSVRC2012_val_[0-9]{8}\.JPEG) (n[0-9]{8})/?")
+_SYNSET = re.compile(r"n[0-9]{8}")
 SCRIPT = r"""
 target=$1 from=$2 home=$3 programs=$4 labels=$5; shift 5
 export LC_ALL=C
@@ -97,7 +99,7 @@ def probe(dataset: Dataset, target: str, source: str | None, home: str) -> Probe
     """
     needs = (need for way in dataset.ways for need in way.needs)
     words = [word for need in needs for word in (need.pattern, "2" if need.many else "1")]
-    arguments = (target, source or "", home, " ".join(PROGRAMS), " ".join(NAMES))
+    arguments = (target, source or "", home, " ".join(PROGRAMS), " ".join(LABEL_FILES))
     return Probe("look", ("sh", "-c", SCRIPT, "sh", *arguments, *words), parse)
 
 
@@ -135,21 +137,19 @@ def parse(text: str) -> Observed:
     )
 
 
-def ways(dataset: Dataset, observed: Observed) -> Sequence[tuple[Way, int]]:
-    """Return the ways whose needs are met, each with the bytes that it will still write."""
-    open_ways, at = [], 0
+def choose_way(dataset: Dataset, observed: Observed) -> tuple[Way, int] | None:
+    """Return the first way whose needs are met, and the bytes that it will still write."""
+    at = 0
     for way in dataset.ways:
         needs = observed.needs[at : at + len(way.needs)]
         at += len(way.needs)
-        met = len(needs) == len(way.needs) and all(
+        if len(needs) == len(way.needs) and all(
             count >= need.least for need, (count, _) in zip(way.needs, needs, strict=True)
-        )
-        if not met:
-            continue
-        source = sum(size for _, size in needs)
-        whole = 0 if way.links and observed.linkable else round(source * way.share)
-        open_ways.append((way, max(whole - observed.have_bytes, 0) + LEAST_BYTES))
-    return open_ways
+        ):
+            source = sum(size for _, size in needs)
+            whole = 0 if way.links and observed.linkable else round(source * way.share)
+            return way, max(whole - observed.have_bytes, 0) + LEAST_BYTES
+    return None
 
 
 def findings(
@@ -195,3 +195,36 @@ def unmet(dataset: Dataset, node: str, source: str | None, observed: Observed) -
     if not observed.from_there:
         seen = f"{source} is no folder on the node"
     return found("DATA-SOURCE", node, seen, needed)
+
+
+def parse_labels(text: str, name: str) -> bytes:
+    """Return the class of each validation image for a script: lines ``FILE CLASS``, by file.
+
+    Args:
+        text: of valprep.sh, or a list of classes in the order of the images' numbers.
+        name: of the file, for messages.
+
+    Raises:
+        LogError: LABELS; a line in neither form, or an image in two classes.
+    """
+    lines = [(at, line.strip()) for at, line in enumerate(text.splitlines(), 1)]
+    lines = [(at, line) for at, line in lines if line and not line.startswith(("#", "mkdir "))]
+    form = _MOVE if any(line.startswith("mv ") for _, line in lines) else _SYNSET
+    needed = (
+        "needed lines `mv ILSVRC2012_val_00000293.JPEG n01440764/`,"
+        " or one class such as n01440764 for each image in order"
+    )
+    problem = "" if lines else f"{name}: nothing in it; {needed}"
+    classes: dict[str, str] = {}
+    for image, (at, line) in enumerate(lines, 1):
+        match = form.fullmatch(line)
+        if match is None:
+            problem = f"{name}:{at}: {line[:60]!r}; {needed}"
+            break
+        file, synset = match.groups() or (f"ILSVRC2012_val_{image:08}.JPEG", line)
+        if classes.setdefault(file, synset) != synset:
+            problem = f"{name}:{at}: {file} is of {classes[file]} and of {synset}"
+            break
+    if problem:
+        raise errors.LogError(problem, code="LABELS", fix="give another file with --labels")
+    return "".join(f"{file} {classes[file]}\n" for file in sorted(classes)).encode()

@@ -8,7 +8,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from orchestrator import errors
@@ -55,15 +55,14 @@ class Downloads:
             path.unlink()
         return None
 
-    def fetch(self, url: str, sha256: str) -> Path:
-        """Return the file at ``url``, which must hash to ``sha256``; download it if missing.
+    def fetch(self, source: str | Path, sha256: str) -> Path:
+        """Return the file of a URL or path, which must hash to ``sha256``; copied if missing.
 
         Raises:
             ImageError: OFED-CHECKSUM or DOWNLOAD; nothing of it is kept.
             StoreError, LocalError: this machine cannot keep it.
         """
-        fix = "find out why it changed; only then lock it again with provision --lock"
-        return self.cached(sha256) or self._store(url, sha256, fix)[0]
+        return self.cached(sha256) or self._store(source, sha256)[0]
 
     def learn(self, url: str) -> tuple[Path, str]:
         """Download ``url`` and return the file and its sha256, unchecked: only when locking.
@@ -74,19 +73,10 @@ class Downloads:
         """
         return self._store(url, None)
 
-    def adopt(self, file: Path, sha256: str) -> Path:
-        """Copy a file of this machine, which must hash to ``sha256``.
-
-        Raises:
-            ImageError: OFED-CHECKSUM; nothing of it is kept.
-            StoreError, LocalError: this machine cannot keep it.
-        """
-        return self._store(file, sha256, "make the bundle again")[0]
-
     def _place(self, sha256: str) -> Path:
         return self._folder / sha256.replace(":", "-")
 
-    def _store(self, source: str | Path, needed: str | None, fix: str = "") -> tuple[Path, str]:
+    def _store(self, source: str | Path, needed: str | None) -> tuple[Path, str]:
         """Copy a file or what a URL gives into the folder; return its place and sha256."""
         with on_disk(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -105,7 +95,10 @@ class Downloads:
                 digest = hash_file(aside)
                 if needed not in (None, digest):
                     raise errors.ImageError(
-                        f"{source} has {digest}; needed {needed}", code="OFED-CHECKSUM", fix=fix
+                        f"{source} has {digest}; needed {needed}",
+                        code="OFED-CHECKSUM",
+                        fix="find out why it changed; only then lock it again with"
+                        " provision --lock",
                     )
                 aside.rename(self._place(digest))
         finally:
@@ -153,21 +146,11 @@ def hash_file(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def find_damages(folder: Path, needed: Mapping[str, str]) -> list[str]:
-    """Describe each file of a folder that is missing or a link, or has another digest.
-
-    Args:
-        needed: digests by path in the folder.
+def is_whole(path: Path, sha256: str) -> bool:
+    """Return True if there is a file at a path, no link, with that digest.
 
     Raises:
-        LocalError: one cannot be read.
+        LocalError: it cannot be read.
     """
-    found: list[str] = []
-    for name, sha256 in needed.items():
-        path = folder / name
-        with on_disk(path):
-            if not path.is_file() or path.is_symlink():
-                found.append(f"{name} is missing")
-            elif (digest := hash_file(path)) != sha256:
-                found.append(f"{name} has {digest}; needed {sha256}")
-    return found
+    with on_disk(path):
+        return path.is_file() and not path.is_symlink() and hash_file(path) == sha256

@@ -94,11 +94,9 @@ def document(text: str, file: str, problems: Sequence[errors.Mistake] = ()) -> D
     for number, line in enumerate(re.split(r"(?<=\n)", text), 1):
         before, tab, _ = line.partition("\t")
         if unfit := _UNFIT.search(line):
-            is_text, column = False, unfit.start() + 1
-            byte = (
-                f"byte 0x{ord(unfit[0]) - 0xDC00:02x}" if "\udc80" <= unfit[0] <= "\udcff" else ""
-            )
-            seen = byte or f"control character U+{ord(unfit[0]):04X}"
+            is_text, column, point = False, unfit.start() + 1, ord(unfit[0])
+            is_byte = 0xDC80 <= point <= 0xDCFF  # as surrogateescape has it
+            seen = f"byte 0x{point - 0xDC00:02x}" if is_byte else f"control character U+{point:04X}"
             what = f"{seen}; needed text in UTF-8 without control characters"
         elif tab and not re.search(r"(^|\s)#", before):
             column, what = len(before) + 1, "a tab; needed spaces"

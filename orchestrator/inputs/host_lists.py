@@ -3,23 +3,19 @@
 import re
 import shlex
 from collections import ChainMap, Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from orchestrator import errors, nodeset
+from orchestrator import errors
 from orchestrator.model import slurm
 from orchestrator.model.node import NodeEntry
 from orchestrator.model.text import ip, is_name, parse_endpoint, split_port
 from orchestrator.planning.inventory_draft import DraftNode
 
-MOST = 10_000  # hosts of one range
-
 _SECTION = re.compile(r"\[([^\]:]+)(?::(vars|children))?\](?:\s*[#;].*)?")
-_RANGE = re.compile(r"\[(\d+):(\d+)\]")  # as in gpu[01:04]
-_YAML = re.compile(r"---.*|[\w.-]+:(\s.*)?")  # a first line such as `all:`
 _UNHELD = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
 _BY_SSH = ("ssh", "smart", "paramiko", "local")  # local: such as localhost
 _OPTIONS = ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_args")
@@ -145,7 +141,7 @@ def ansible(path: Path) -> HostList:
     lines = (line.partition(" #")[0].strip() for line in content.splitlines())
     first = next((line for line in lines if line and line[0] not in "#;"), "")
     try:
-        if _YAML.fullmatch(first):
+        if re.match(r"---|[\w.-]+:(\s|$)", first):  # such as `all:`
             raise ValueError("an inventory in YAML")
         if first.startswith("{"):
             groups = TypeAdapter(dict[str, _Group]).validate_json(content)
@@ -194,9 +190,13 @@ def _read_ini(content: str, found: HostList) -> Mapping[str, Mapping[str, object
                 key, _, value = line.partition("=")
                 groups[section][key.strip()] = " ".join(shlex.split(value, comments=True))
                 continue
-            for name, own in _read_line(line):
-                hosts.setdefault(name, {}).update(own)
-                members[name].append(section)
+            place, *words = shlex.split(line, comments=True)
+            if "[" in place[1:]:
+                raise ValueError(f"got {place}; needed each name written out")
+            name, port = split_port(place)
+            own = dict(word.split("=", 1) for word in words if "=" in word)
+            hosts.setdefault(name, {}).update({"ansible_port": port, **own} if port else own)
+            members[name].append(section)
         except ValueError as error:
             found.refuse(str(number), error)
     return {
@@ -206,18 +206,6 @@ def _read_ini(content: str, found: HostList) -> Mapping[str, Mapping[str, object
         )
         for name, own in hosts.items()
     }
-
-
-def _read_line(line: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield each host of a line such as ``gpu[01:04]:2222 ansible_user=me``, and its variables."""
-    pattern, *words = shlex.split(line, comments=True)
-    own: Mapping[str, object] = dict(word.split("=", 1) for word in words if "=" in word)
-    ranged = _RANGE.sub(r"[\1-\2]", pattern)
-    if re.search(r".\[[^\]]*:", ranged):
-        raise ValueError(f"got {pattern}; needed a range of numbers, or each name written out")
-    for place in [pattern] if pattern.startswith("[") else nodeset.unfold(ranged, MOST):
-        name, port = split_port(place)
-        yield name, {"ansible_port": port, **own} if port else own
 
 
 def _parse_variables(name: str, said: Mapping[str, object]) -> DraftNode:

@@ -65,8 +65,5 @@ class _ForEditors(GenerateJsonSchema):
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         """Forbid all keys that match none of the patterns."""
         generated = super().dict_schema(schema)
-        return (
-            {**generated, "additionalProperties": False}
-            if "patternProperties" in generated
-            else generated
-        )
+        closed = {"additionalProperties": False} if "patternProperties" in generated else {}
+        return {**generated, **closed}

@@ -1,18 +1,19 @@
 """Runs probes on nodes and parses their answers."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from orchestrator import errors, words
 from orchestrator.fleet import Answer
-from orchestrator.model.node import Node
 from orchestrator.model.site import DataState
 from orchestrator.probes import Probe, data, sections
 from orchestrator.probes.sections import Output, Section
 from orchestrator.transports import Completed, Transport
 
 T = TypeVar("T")
+Ask = Callable[[Mapping[str, tuple[str, ...]], float], list[Answer[Completed]]]
+"""Runs a command on each node, by name, within a timeout in seconds."""
 
 
 def ask(transport: Transport, probe: Probe[T], timeout_s: float) -> T:
@@ -39,15 +40,18 @@ def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mappin
     return ask(transport, probe, sections.timeout_s(asked))
 
 
-def parse_answer(probe: Probe[T], answer: Answer[Completed]) -> Answer[T]:
-    """Parse the fact in a node's answer; an error takes its place."""
-    fact, error = None, answer.error
-    if answer.value is not None:
-        try:
-            fact = parse_output(probe, answer.value, answer.node)
-        except errors.DlperfError as unread:
-            error = unread
-    return Answer(answer.node, fact, error, answer.at_s)
+def ask_nodes(ask: Ask, probes: Mapping[str, Probe[T]], timeout_s: float) -> list[Answer[T]]:
+    """Run a probe on each node, by name, at once; the fact in each answer, or the error."""
+    facts: list[Answer[T]] = []
+    for answer in ask({name: probe.argv for name, probe in probes.items()}, timeout_s):
+        fact, error = None, answer.error
+        if answer.value is not None:
+            try:
+                fact = parse_output(probes[answer.node], answer.value, answer.node)
+            except errors.DlperfError as unread:
+                error = unread
+        facts.append(Answer(answer.node, fact, error, answer.at_s))
+    return facts
 
 
 def parse_output(probe: Probe[T], done: Completed, node: str) -> T:
@@ -80,9 +84,3 @@ def data_states(
     asked = [data.section(name, path, contained=contained) for name, path in paths.items()]
     found = outputs(transport, "first look", asked)
     return {name: data.state(output) for name, output in found.items()}
-
-
-def with_present_data(node: Node, states: Mapping[str, DataState]) -> Node:
-    """Return the node with its present data sets only: counting others may hang."""
-    there = {name: path for name, path in node.data.items() if states.get(name) == "present"}
-    return node.model_copy(update={"data": there})

@@ -11,10 +11,7 @@ from orchestrator.model.plan import Placement, Seat
 from orchestrator.model.text import Conflict, EnvValue, env_texts
 from orchestrator.workloads import Workload
 
-# By words between underscores: KEYBOARD is no secret.
-_LIKE_SECRETS = re.compile(
-    r"(?i)(^|_)(tokens|keys?|apikey|pass|pwd|auth|authorization|bearer|cookie|sas)(_|$)"
-)
+_LIKE_SECRETS = re.compile(rf"(?i)(^|_)({words.SECRET_PART})(_|$)")
 # As of a proxy: http://name:password@proxy.example:3128.
 _PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s]+@")
 _OF_THE_INVENTORY = {

@@ -2,7 +2,7 @@
 
 An image definition, the digest of its base and the checksums of its parts give a tag; ``actions``
 are left until every node has it. Which digest of a base is believed (lock, last provisioning,
-registry) is decided in ``provisioning/image_digests``.
+registry) is decided in ``provisioning/recipes``.
 """
 
 import hashlib

@@ -1,23 +1,31 @@
-"""Carries out the actions for an image: downloads, builds, loads and carrying to nodes."""
+"""Images on all nodes: downloads, builds and loads, and carrying from the node that has one.
 
+An image is carried through a registry, a folder that all nodes see, or this machine.
+"""
+
+import contextlib
+import queue
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator import errors
+from orchestrator import errors, nodeset
 from orchestrator.checks import provisioned
-from orchestrator.files import shipped
-from orchestrator.fleet import Fleet, ask_all
+from orchestrator.console import Voice
+from orchestrator.fleet import Fleet, ask_all, settled
 from orchestrator.model.image import file_name
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.planning import images
 from orchestrator.planning.images import Action, HeldImage, ImageRecipe
-from orchestrator.provisioning import context, materials, recipes
-from orchestrator.provisioning.carry_image import carry
+from orchestrator.provisioning import materials, recipes
 from orchestrator.provisioning.materials import Preparing
 
-CHUNK_BYTES = 1 << 20
+PIECES_AHEAD = 16  # in memory, for each node
+LOOK_S = 1.0
+Piece = bytes | errors.DlperfError
+"""Of an image; an empty one at its end, or why the node that has it gives no more."""
 
 
 def prepare_images(
@@ -85,7 +93,7 @@ def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, fol
             if part is None or bundled is None:
                 raise AssertionError("only what a bundle has is loaded")
             preparing.voice.line(f"{action.node}: load {part.file}")
-            preparing.fleet.images[action.node].load(_chunks(bundled / part.file))
+            preparing.fleet.images[action.node].load(materials.read_pieces(bundled / part.file))
     if carried and recipe.tag:
         source = next(name for name in preparing.fleet.images if name not in carried)
         carry(preparing, recipe.tag, source, carried)
@@ -108,7 +116,7 @@ def record(
     """
     inputs = recipe.inputs
     if recipe.tag is None or recipe.base_digest is None or inputs is None:
-        raise errors.ImageError(f"image {recipe.image.name} is not known", code="IMAGE-MISSING")
+        raise AssertionError("only a resolved recipe is recorded")
     if left := images.actions(recipe, has):
         reasons = ", ".join(f"{action.node}: {action.reason}" for action in left if action.node)
         bundled = recipe.tag in recipe.bundled
@@ -145,10 +153,16 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
     preparing.voice.line(f"{action.node}: build {recipe.tag}")
     with tempfile.TemporaryDirectory() as temporary:
         tar = Path(temporary) / "context.tar"
-        context.write(context.files(folder, shipped.SCRIPTS), parts, tar)
+        recipes.write_context(recipes.read_context(folder), parts, tar)
         title, show = f"{action.node}: build {image.name}", preparing.voice.working
         labels = images.labels(image, inputs, preparing.state, preparing.owner)
-        node.build(_chunks(tar), recipe.tag, args, labels, lambda word: show(f"{title}: {word}"))
+        node.build(
+            materials.read_pieces(tar),
+            recipe.tag,
+            args,
+            labels,
+            lambda word: show(f"{title}: {word}"),
+        )
 
 
 def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
@@ -167,7 +181,7 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
         return base
     path = recipes.fetch(preparing, recipe, image.archive)
     preparing.voice.line(f"{name}: load {image.base}")
-    node.load(_chunks(path))
+    node.load(materials.read_pieces(path))
     if node.find(base) is not None:
         return base
     # Engines that keep images in containerd call it otherwise.
@@ -182,7 +196,115 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
     return loaded.id
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    with open(path, "rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
+def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
+    """Bring the image to every target.
+
+    Raises:
+        ImageError, UnfitError, NodeError: some nodes may have it already.
+    """
+    registry, show = preparing.fleet.cluster.registry, preparing.voice.line
+    if registry is not None and registry.push is not None:
+        _through_registry(preparing, f"{registry.push}/{tag}", tag, source, targets)
+    elif preparing.fleet.cluster.slurm is not None:
+        # What flows through a step of Slurm's flows slowly.
+        engines = preparing.fleet.images
+        preparing.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = preparing.folder / f"{tag.replace('/', '-')}.tar"
+        show(f"{tag}: from {source} through {path} to {', '.join(targets)}")
+        try:
+            engines[source].save_file(tag, str(path))
+            settled(ask_all(targets, lambda node: engines[node].load_file(str(path))))
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    else:
+        show(f"{tag}: from {source} through this machine to {nodeset.fold(targets)}")
+        _through_here(preparing, tag, source, targets)
+
+
+def _through_registry(
+    preparing: Preparing, name: str, tag: str, source: str, targets: Sequence[str]
+) -> None:
+    engines, credentials = preparing.fleet.images, preparing.credentials
+    engines[source].tag(tag, name)
+    preparing.voice.line(f"{source}: push {name}")
+    engines[source].push(name, lambda *_: None, credentials)
+    pushed = engines[source].find(name)
+    for pinned in pushed.repo_digests if pushed else ():
+        if pinned.partition("@")[0] == name.rpartition(":")[0]:
+            break
+    else:
+        raise errors.ImageError(f"the push of {name} gave it no digest", code="REG-DIGEST")
+
+    def pull(node: str) -> None:
+        engines[node].pull(pinned, lambda *_: None, credentials)
+        engines[node].tag(pinned, tag)
+
+    preparing.voice.line(f"{', '.join(targets)}: pull {pinned}")
+    settled(ask_all(targets, pull))
+
+
+def _through_here(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
+    """Load the image on every target, all at once: one reading of it feeds all of them."""
+    engines = preparing.fleet.images
+    pieces = engines[source].save(tag)
+    pipes = {node: queue.Queue[Piece](PIECES_AHEAD) for node in targets}
+    gone = set[str]()  # nodes that have ended their part
+
+    def put(piece: Piece) -> None:
+        for node, pipe in pipes.items():
+            while node not in gone:
+                with contextlib.suppress(queue.Full):
+                    pipe.put(piece, timeout=LOOK_S)
+                    break
+
+    def take(node: str) -> Iterator[bytes]:
+        while piece := pipes[node].get():
+            if isinstance(piece, errors.DlperfError):
+                raise piece
+            yield piece
+
+    def load(node: str) -> None:
+        try:
+            engines[node].load(take(node))
+        finally:
+            gone.add(node)
+
+    threading.Thread(target=_feed, args=(source, pieces, put), daemon=True).start()
+    # A node whose turn had yet to come would hold up all others.
+    settled(ask_all(targets, load, at_once=len(targets)))
+
+
+def _feed(source: str, pieces: Iterator[bytes], put: Callable[[Piece], None]) -> None:
+    last: Piece = b""
+    try:
+        for piece in pieces:
+            put(piece)
+    except errors.DlperfError as error:
+        last = error
+    except Exception as error:  # noqa: BLE001 - whatever ends this thread, readers must get an end
+        words = f"the image could not be read: {error}"
+        last = errors.ImageError(words, code="CARRY", node=source)
+    put(last)
+
+
+def list_actions(todo: Mapping[str, Sequence[Action]]) -> list[dict[str, str]]:
+    """Return actions by image as rows of a table, and as they are in JSON."""
+    return [
+        {
+            "image": name,
+            "kind": action.kind,
+            "node": action.node or "this machine",
+            "what": action.subject,
+            "reason": action.reason,
+        }
+        for name, of_image in todo.items()
+        for action in of_image
+    ]
+
+
+def show_actions(voice: Voice, todo: Mapping[str, Sequence[Action]]) -> None:
+    if rows := [tuple(action.values()) for action in list_actions(todo)]:
+        voice.table("Actions", ("image", "action", "where", "what", "why"), rows)
+    elif todo:
+        voice.result("Nothing to do: every node has every image.")

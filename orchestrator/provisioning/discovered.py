@@ -34,8 +34,7 @@ def hosts(name: str, nodes: Sequence[DraftNode]) -> list[Answer[Discovered]]:
     }
     limit_s = sections.timeout_s(discovery.questions(ELSEWHERE))
     with Fleet.of(_build_cluster(name, nodes)) as fleet:
-        done = fleet.ask({name: probe.argv for name, probe in probes.items()}, limit_s)
-    return [probing.parse_answer(probes[answer.node], answer) for answer in done]
+        return probing.ask_nodes(fleet.ask, probes, limit_s)
 
 
 def of_partition(partition: Partition, account: str | None) -> Discovered:

@@ -1,5 +1,11 @@
-"""Inputs of prepared images: the lock beside an inventory, a bundle, downloads."""
+"""Materials of images: the lock beside an inventory, bundles, downloads, the registry's secret."""
 
+import getpass
+import hashlib
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,14 +15,19 @@ from orchestrator.console import Voice
 from orchestrator.files import downloads, yaml_reader
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
-from orchestrator.model.bundle import FILE_NAME, Bundle
-from orchestrator.model.image import LockFile
+from orchestrator.model.bundle import FILE_NAME, Bundle, BundledDownload, BundledImage
+from orchestrator.model.image import LockFile, file_name
+from orchestrator.model.node import Registry
+from orchestrator.model.site import ImageRecord
 from orchestrator.state import lock as lock_files
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
 
 if TYPE_CHECKING:
     from orchestrator.runtimes.images import Credentials
+
+SECRET_VARIABLE = "DLPERF_REGISTRY_SECRET"
+MIB = 1 << 20
 
 
 @dataclass(slots=True)
@@ -76,9 +87,10 @@ def begin(
     if bundled is not None:
         document = yaml_reader.read(bundled / FILE_NAME)
         bundle = yaml_reader.validated(document, Bundle)
-        if damages := downloads.find_damages(bundled, bundle.files):
+        files = bundle.files.items()
+        if damaged := [name for name, sha in files if not downloads.is_whole(bundled / name, sha)]:
             raise errors.ImageError(
-                f"the bundle in {bundled} is damaged: {'; '.join(damages)}",
+                f"the bundle in {bundled} is damaged: missing or changed are {', '.join(damaged)}",
                 code="BUNDLE-DAMAGED",
                 fix="copy it again, or make it again",
             )
@@ -88,8 +100,7 @@ def begin(
             {**bases, **known_lock.images}, {**parts, **known_lock.downloads}
         )
         for part in bundle.downloads:
-            if downloads_here.cached(part.sha256) is None:
-                downloads_here.adopt(bundled / part.file, part.sha256)
+            downloads_here.fetch(bundled / part.file, part.sha256)
     me = lock_files.own(store.root)
     return Preparing(
         fleet,
@@ -135,3 +146,116 @@ def keep_lock(preparing: Preparing) -> None:
 
 def _lock_path(inventory: Path) -> Path:
     return inventory.with_name(f"{inventory.name.removesuffix('.yaml')}.lock.json")
+
+
+def unlocked(url: str) -> errors.ImageError:
+    return errors.ImageError(
+        f"no checksum is known for {url}",
+        code="DOWNLOAD-UNLOCKED",
+        fix="provision --lock accepts it once and records its sha256",
+    )
+
+
+def bundle_image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> BundledImage:
+    """Save an image from the first node that has this very id under its tag.
+
+    Raises:
+        ImageError: IMAGE-MISSING; no node has it.
+        NodeError: its engine broke off; nothing of the image is left in the folder.
+    """
+    file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
+    for node, source in fleet.images.items():
+        held = source.find(record.tag)
+        if held is not None and held.id == record.on(node):
+            break
+    else:
+        raise errors.ImageError(
+            f"no node has {record.tag} of id {record.id[:19]}",
+            code="IMAGE-MISSING",
+            fix="provision again",
+        )
+
+    voice.line(f"{node}: save {record.tag}")
+    sha256, size = _write(source.save(record.tag), folder / file)
+    return BundledImage(
+        name=record.name,
+        tag=record.tag,
+        id=held.id,
+        content=held.content,
+        base=record.base,
+        base_digest=record.base_digest,
+        inputs=record.inputs_digest,
+        file=file,
+        sha256=sha256,
+        size=size,
+    )
+
+
+def bundle_download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> BundledDownload:
+    """Copy a file of that sha256, downloaded unless it is kept here.
+
+    Raises:
+        ImageError: DOWNLOAD-UNLOCKED without a sha256; as of ``Downloads.fetch``.
+    """
+    if sha256 is None:
+        raise unlocked(url)
+    # A wheel's name has a +, and a URL writes it as %2B; a bundle's paths have neither.
+    file = f"downloads/{sha256[7:23]}-{file_name(url).replace('+', '_')[-100:]}"
+    _, size = _write(read_pieces(kept.fetch(url, sha256)), folder / file)
+    return BundledDownload(url=url, sha256=sha256, file=file, size=size)
+
+
+def read_pieces(path: Path) -> Iterator[bytes]:
+    with disk.on_disk(path), open(path, "rb") as file:
+        while piece := file.read(MIB):
+            yield piece
+
+
+def _write(pieces: Iterable[bytes], path: Path) -> tuple[str, int]:
+    """Write a file and return its digest and its size in bytes."""
+    digest, size = hashlib.sha256(), 0
+    disk.remove_unfinished(path.parent.glob(f"{path.name}.*.new"))
+    with disk.replacing(path) as file:
+        for piece in pieces:
+            digest.update(piece)
+            size += len(piece)
+            file.write(piece)
+    return f"sha256:{digest.hexdigest()}", size
+
+
+def credentials(registry: Registry | None) -> "Credentials | None":
+    """Return user and secret for the registry; None where the inventory names no user.
+
+    Raises:
+        UsageError: REG-SECRET; a user is named and no secret is given.
+        LocalError: REG-SECRET; the secret file cannot be read, or others can read it too.
+    """
+    if registry is None or registry.user is None:
+        return None
+    secret = os.environ.get(SECRET_VARIABLE, "")
+    if not secret and registry.secret_file is not None:
+        path = Path(registry.secret_file).expanduser()
+        try:
+            mode = path.stat().st_mode
+            secret = path.read_text().partition("\n")[0].strip()
+        except OSError as error:
+            raise errors.LocalError(
+                f"cannot read the secret in {path}: {error.strerror}", code="REG-SECRET"
+            ) from error
+        if mode & 0o077:
+            raise errors.LocalError(
+                f"others may read the secret in {path} (mode {stat.S_IMODE(mode):04o})",
+                code="REG-SECRET",
+                fix=f"chmod 600 {path}",
+            )
+    if not secret and sys.stdin.isatty():
+        secret = getpass.getpass(f"Secret of {registry.user} at the registry: ")
+    if not secret:
+        raise errors.UsageError(
+            f"the registry wants a secret for user {registry.user} and none is given",
+            code="REG-SECRET",
+            fix=f"set {SECRET_VARIABLE}, or name registry.secret_file (mode 0600) in the inventory",
+        )
+    from orchestrator.runtimes.images import Credentials
+
+    return Credentials(registry.user, secret)

@@ -1,14 +1,14 @@
-"""Facts of all nodes, asked in one round trip each, and the findings about them."""
+"""Facts of all nodes, asked in one round trip each, the findings about them, and their table."""
 
 import secrets
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator import checks, errors, words
-from orchestrator.fleet import Answer
+from orchestrator import checks, errors, nodeset, words
+from orchestrator.console import Voice
 from orchestrator.inputs import probing, sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Image
@@ -18,15 +18,13 @@ from orchestrator.probes import node as node_probe
 from orchestrator.probes import sections
 from orchestrator.state.files import now
 from orchestrator.state.store import Store
-from orchestrator.transports import Completed
 
-Ask = Callable[[Mapping[str, tuple[str, ...]], float], list[Answer[Completed]]]
-"""Runs a command on each node, by name, within a timeout in seconds."""
+MOST_ROWS = 16  # of nodes; of more those that are alike are folded
 
 
 def observe(
     cluster: Cluster,
-    ask: Ask,
+    ask: probing.Ask,
     store: Store,
     inventory: Path,
     cluster_digest: str,
@@ -48,15 +46,14 @@ def observe(
     members = {node.name: node for node in cluster.members}
     plain = None if cluster.in_containers or not images else images[0]
     questions = {
-        name: list_questions(cluster, node, store, plain) for name, node in members.items()
+        name: _list_questions(cluster, node, store, plain) for name, node in members.items()
     }
     probes = {
         name: node_probe.probe(of_node, nonce=secrets.token_hex(8))
         for name, of_node in questions.items()
     }
     longest_s = max(sections.timeout_s(of_node) for of_node in questions.values())
-    done = ask({name: probe.argv for name, probe in probes.items()}, longest_s)
-    answers = [probing.parse_answer(probes[answer.node], answer) for answer in done]
+    answers = probing.ask_nodes(ask, probes, longest_s)
     reported = {answer.node: answer.value for answer in answers if answer.value}
     facts = {name: node_probe.facts(answer) for name, answer in reported.items()}
     drivers = [image.driver for image in images if cluster.in_containers and image.driver]
@@ -99,8 +96,8 @@ def _installer() -> str:
     return shlex.join((sys.executable, "-m", "pip", "install"))
 
 
-def list_questions(
-    cluster: Cluster, node: Node, store: Store, image: Image | None = None
+def _list_questions(
+    cluster: Cluster, node: Node, store: Store, image: Image | None
 ) -> tuple[sections.Section, ...]:
     """Return the questions to a node, for a program of the image if it runs plain processes."""
     if node.shares_files:
@@ -114,3 +111,42 @@ def list_questions(
         modules=image.requires if image else (),
         contained=cluster.confines(node),
     )
+
+
+def show_site(voice: Voice, site: Site) -> None:
+    head = ("node", "hostname", "kernel", "CPUs", "memory", "GPUs", "driver", "Docker")
+    rows = [
+        (
+            name,
+            facts.host.hostname,
+            facts.host.kernel,
+            str(facts.host.cpus),
+            words.size(facts.host.memory_mib << 20),
+            str(len(facts.gpu.models)) if facts.gpu else "-",
+            (facts.gpu.driver or "?") if facts.gpu else "-",
+            facts.docker.server_version if facts.docker else "",
+        )
+        for name, facts in site.nodes.items()
+    ]
+    voice.table(f"Cluster {site.cluster}", head, _fold(rows) if len(rows) > MOST_ROWS else rows)
+    records = [
+        (name, image.tag, image.id[:19], "locked" if image.locked else "UNLOCKED")
+        for name, image in site.images.items()
+    ]
+    if records:
+        voice.table("Images", ("image", "tag", "id", "base"), records)
+    if site.findings:
+        voice.findings(site.findings)
+    elif site.nodes:
+        voice.result("No findings.")
+
+
+def _fold(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Fold the rows of nodes that differ in name and hostname only."""
+    alike: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for row in rows:
+        alike.setdefault(row[2:], []).append(row[:2])
+    return [
+        (*(nodeset.fold(names) for names in zip(*pairs, strict=True)), *facts)
+        for facts, pairs in alike.items()
+    ]

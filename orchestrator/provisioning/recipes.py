@@ -5,20 +5,37 @@ the lock beside the inventory (a bundle adds to it), else what the last provisio
 again what the registry says.
 """
 
+import hashlib
+import io
+import json
+import lzma
+import os
+import stat
 import tarfile
 import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors
+from orchestrator.disk import on_disk
 from orchestrator.files import shipped, yaml_reader
 from orchestrator.inputs import user_files
-from orchestrator.model.image import Image
+from orchestrator.model.image import Image, content_digest
 from orchestrator.model.site import Site
 from orchestrator.planning import images
 from orchestrator.planning.images import HeldImage, ImageRecipe
-from orchestrator.provisioning import archive, context
+from orchestrator.provisioning import materials
 from orchestrator.provisioning.materials import Preparing
+
+_MOST_OF_CONTEXT = 64 << 20  # bytes
+_DOWNLOADS = "downloads"
+_MOST_OF_CONFIGURATION = 4 << 20  # bytes; one has a few kilobytes, and layers are far larger
+_DAMAGES = (
+    *(tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError),
+    *(ValueError, TypeError, KeyError),
+)
 
 
 def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRecipe, Path]:
@@ -45,7 +62,7 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
         image.tag: HeldImage(image.id, image.inputs, image.content)
         for image in (preparing.bundle.images if preparing.bundle else ())
     }
-    contents = context.files(folder, shipped.SCRIPTS)
+    contents = read_context(folder)
     ignored = images.ignored(image, contents["Dockerfile"].decode(errors="replace"))
     if ignored:
         raise errors.ImageError(
@@ -53,7 +70,9 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
             code="IMAGE-FOLDER",
             fix="add the ARG to the Dockerfile, or leave the value out of image.yaml",
         )
-    files = context.digests(contents)
+    files = {
+        name: f"sha256:{hashlib.sha256(content).hexdigest()}" for name, content in contents.items()
+    }
     known = frozenset((record.id, *record.ids.values()) if record else ())
     return ImageRecipe(image, digest, files, checksums, cached, bundled, known), folder
 
@@ -72,13 +91,16 @@ def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
     for url in draft.needed:
         if url not in checksums:
             if not preparing.relock:
-                raise _unlocked(url)
+                raise materials.unlocked(url)
             voice.line(
                 f"{url}: downloaded without a known checksum, since --lock asks for it;"
                 " its sha256 is recorded"
             )
             path, checksums[url] = preparing.downloads.learn(url)
-            _look_into(path, url)
+            # A web page may come in the place of an archive.
+            if not tarfile.is_tarfile(path) and not zipfile.is_zipfile(path):
+                seen = f"{url} gave neither a tar archive nor a wheel"
+                raise errors.ImageError(seen, code="ARCHIVE", fix="look at its URL")
             cached.add(checksums[url])
     digest = draft.base_digest
     if digest is None:
@@ -101,15 +123,12 @@ def fetch(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
     """Return the file at ``url`` with the sha256 that is locked, checked before its first use.
 
     Raises:
-        ImageError: DOWNLOAD-UNLOCKED, OFED-CHECKSUM, DOWNLOAD, or ARCHIVE if it is none.
+        ImageError: DOWNLOAD-UNLOCKED, OFED-CHECKSUM, DOWNLOAD.
     """
     sha256 = recipe.downloads.get(url)
     if sha256 is None:
-        raise _unlocked(url)
-    path = preparing.downloads.fetch(url, sha256)
-    if sha256 not in recipe.cached:  # what was there already was looked into when it came
-        _look_into(path, url)
-    return path
+        raise materials.unlocked(url)
+    return preparing.downloads.fetch(url, sha256)
 
 
 def find_archived(path: Path, image: Image) -> tuple[str, str]:
@@ -118,7 +137,7 @@ def find_archived(path: Path, image: Image) -> tuple[str, str]:
     Raises:
         ImageError: ARCHIVE, the file holds another image.
     """
-    held = archive.images(path)
+    held = list_saved(path)
     base = images.reference(image.base)
     matches = {held[name] for name in held if images.reference(name) == base}
     if len(matches) != 1:
@@ -131,17 +150,117 @@ def find_archived(path: Path, image: Image) -> tuple[str, str]:
     return matches.pop()
 
 
-def _unlocked(url: str) -> errors.ImageError:
-    return errors.ImageError(
-        f"no checksum is known for {url}",
-        code="DOWNLOAD-UNLOCKED",
-        fix="provision --lock accepts it once and records its sha256",
-    )
+def list_saved(path: Path) -> dict[str, tuple[str, str]]:
+    """Return the images in a file of ``docker save``, by name, without a Docker engine.
 
+    Each as the sha256 of its configuration, which is its id, and the digest of its content.
 
-def _look_into(path: Path, url: str) -> None:
-    """Refuse a web page that came in the place of an archive."""
-    if not tarfile.is_tarfile(path) and not zipfile.is_zipfile(path):
+    Raises:
+        ImageError: ARCHIVE; not such a file, damaged, or cut short.
+    """
+    small: dict[str, bytes] = {}  # by name, what may be the list or a configuration
+    found: dict[str, tuple[str, str]] = {}
+    try:
+        with tarfile.open(path, "r|*") as archive:  # in one pass
+            for member in archive:
+                if member.isfile() and member.size <= _MOST_OF_CONFIGURATION:
+                    file = archive.extractfile(member)
+                    if (content := file.read() if file else b"").startswith((b"{", b"[")):
+                        small[member.name] = content
+        for image in json.loads(small["manifest.json"]):
+            configuration = small[image["Config"]]
+            said = json.loads(configuration)
+            layers, settings = said["rootfs"]["diff_ids"], said.get("config") or {}
+            identity = f"sha256:{hashlib.sha256(configuration).hexdigest()}"
+            held = identity, content_digest(layers, settings)
+            found |= dict.fromkeys(image["RepoTags"] or (), held)
+    except _DAMAGES as error:
         raise errors.ImageError(
-            f"{url} gave neither a tar archive nor a wheel", code="ARCHIVE", fix="look at its URL"
-        )
+            f"{path.name} cannot be read: {error!r}; needed what `docker save` writes",
+            code="ARCHIVE",
+            fix="get it anew",
+        ) from error
+    return found
+
+
+def read_context(folder: Path) -> dict[str, bytes]:
+    """Return the files of an image's folder that go into its build, by path in the folder.
+
+    Not image.yaml, whose values go in by themselves, nor pages, caches and hidden files: who edits
+    a comment builds nothing anew.
+
+    A script that images share and that the Dockerfile names goes in too, unless the image's folder
+    has its own.
+
+    Raises:
+        ImageError: IMAGE-FOLDER; it has no Dockerfile, or something that is no plain file.
+        LocalError: something of it cannot be read.
+    """
+    contents: dict[str, bytes] = {}
+    room = _MOST_OF_CONTEXT
+    for path in _paths(folder):
+        with on_disk(path):
+            status = path.lstat()
+            if not stat.S_ISREG(status.st_mode) or status.st_size > room:
+                raise _unfit(f"{path} is no plain file, or too large; needed at most 64 MiB in all")
+            content = path.read_bytes()
+        room -= len(content)
+        contents[path.relative_to(folder).as_posix()] = content
+    if "Dockerfile" not in contents:
+        raise _unfit(f"{folder} has no Dockerfile; needed one to build an image from")
+    lines = contents["Dockerfile"].decode(errors="replace").splitlines()
+    copied = {word for line in lines if line.startswith("COPY ") for word in line.split()}
+    shared = {}
+    for name in sorted(copied):
+        path = shipped.SCRIPTS / name
+        if path.suffix == ".sh" and path.parent == shipped.SCRIPTS and path.is_file():
+            with on_disk(path):
+                shared[name] = path.read_bytes()
+    return {**shared, **contents}
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    """Yield everything below the folder that goes in and is no folder, in the order of names."""
+    with on_disk(folder):
+        inside = sorted(folder.iterdir())
+    for path in inside:
+        if path.name.startswith(".") or path.name == "__pycache__" or path.suffix == ".md":
+            continue
+        if path.is_dir() and not path.is_symlink():
+            yield from _paths(path)
+        elif path.name != "image.yaml":
+            yield path
+
+
+def _unfit(cause: str) -> errors.ImageError:
+    return errors.ImageError(cause, code="IMAGE-FOLDER", fix="compare it with a shipped folder")
+
+
+def write_context(contents: Mapping[str, bytes], downloads: Mapping[str, Path], to: Path) -> None:
+    """Write the context as a tar that depends on nothing but its parts, and is never in memory.
+
+    Args:
+        downloads: by the name that each has in the build, below ``downloads/``; that folder is
+            there even if it is empty, so that a Dockerfile can copy it.
+
+    Raises:
+        StoreError, LocalError: it cannot be written; a part of it may lie there.
+    """
+    placed = {f"{_DOWNLOADS}/{name}": path for name, path in sorted(downloads.items())}
+    parents = (str(folder) for name in (*contents, *placed) for folder in Path(name).parents)
+    with on_disk(to), tarfile.open(to, "w", format=tarfile.GNU_FORMAT) as archive:
+        for folder in sorted({_DOWNLOADS, *parents} - {"."}):
+            archive.addfile(_entry(folder, 0, tarfile.DIRTYPE, 0o755))
+        for name, content in sorted(contents.items()):
+            archive.addfile(_entry(name, len(content)), io.BytesIO(content))
+        for name, path in placed.items():
+            with open(path, "rb") as file:
+                archive.addfile(_entry(name, os.fstat(file.fileno()).st_size), file)
+
+
+def _entry(
+    name: str, size: int, kind: bytes = tarfile.REGTYPE, mode: int = 0o644
+) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)  # owner root, no time: as TarInfo begins
+    entry.size, entry.type, entry.mode = size, kind, mode
+    return entry

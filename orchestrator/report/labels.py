@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from orchestrator.model.case import AXES, NAMED_BY, Case
+from orchestrator.model.case import NAMED_BY, Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Interval, Result
 from orchestrator.report.page import Page
@@ -28,11 +28,7 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
         page.text(f"batch size {case.micro_batch_size}", f"批大小 {case.micro_batch_size}"),
         page.text(f"on {case.device}", f"设备 {case.device}"),
     ]
-    parts += [
-        f"{axis.name} {value}"
-        for axis in AXES
-        if (value := getattr(case, axis.name)) != axis.default
-    ]
+    parts += [f"{name} {value}" for name, value in case.axes.items() if value != 1]
     parts += [f"{name} {value}" for name, value in case.params]
     return page.listed(parts)
 

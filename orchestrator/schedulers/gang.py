@@ -5,19 +5,23 @@ All nodes are polled, and a silent one delays no other.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_LOST_S, NODE_LOST_S
-from orchestrator.fleet import Pool
+from orchestrator.fleet import MOST_AT_ONCE, Answer, Pool, ask_all, settled
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import Runtime, TaskState
 from orchestrator.schedulers import Watch
 
+# Between two looks at tasks that come to their gates: at first, and at most; in between a share of
+# what they have taken so far.
+GATE_S, GATES_S, SHARE = 0.003, 0.05, 0.25
 LOOK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
 SHARE_S = 0.005  # of them for every node of many: a look over SSH takes a fourth of it here
 GATHER_S = 0.00001  # for every node, in which answers gather that are then taken together
@@ -25,6 +29,77 @@ AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
 PEERS_S = 2.0  # from the first failure seen until the others are ended: its cause may yet be said
 BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
+T = TypeVar("T")
+
+
+def ask_tasks(
+    runtime: Callable[[str], Runtime],
+    tasks: Sequence[Task],
+    ask: Callable[[Runtime, Task], T],
+    *,
+    again: bool = False,
+) -> list[Answer[T]]:
+    """Ask the runtime of each task's node at the same time, leader first; repeat if ``again``."""
+    by_node = {task.node: task for task in tasks}
+    return ask_all(list(by_node), lambda node: ask(runtime(node), by_node[node]), again=again)
+
+
+def launch(
+    attempt: Attempt,
+    limits: Limits,
+    runtime: Callable[[str], Runtime],
+    stopping: Callable[[], bool],
+) -> bool:
+    """Bring every task to its gate, then open all gates.
+
+    Returns:
+        False if some task did not come to its gate or was stopped there; others may wait at
+        theirs or run until they are removed.
+
+    Raises:
+        NodeError, UnfitError, LocalError: tasks may wait at their gates.
+    """
+    tasks: Sequence[Task] = attempt.tasks
+    settled(ask_tasks(runtime, tasks, lambda at, task: at.create(attempt, task, limits)))
+    began = time.monotonic()
+    while True:
+        states = ask_tasks(runtime, tasks, lambda at, task: at.inspect(attempt, task))
+        settled(states)
+        phases = {state.node: state.checked().phase for state in states}
+        # Who waits at its gate stays there, or is missed when it is opened: not asked again.
+        tasks = [task for task in tasks if phases[task.node] != "waiting"]
+        if not tasks:
+            break
+        waited_s = time.monotonic() - began
+        gone = {"lost", "ended"} & {*phases.values()}
+        if gone or waited_s > limits.create_s or stopping():
+            return False
+        time.sleep(min(max(GATE_S, SHARE * waited_s), GATES_S))
+    opened = ask_tasks(runtime, attempt.tasks, lambda at, task: at.start(attempt, task))
+    settled(opened)
+    return all(answer.value for answer in opened)
+
+
+def wait(
+    attempt: Attempt,
+    limits: Limits,
+    runtime: Callable[[str], Runtime],
+    stopping: Callable[[], bool],
+    watch: Watch,
+    *,
+    lost_s: float = NODE_LOST_S,
+) -> GangEnd:
+    """Watch the gang until all of it has ended; the first task that fails ends the others.
+
+    A node without an answer for so long is given up, for 12 s once the gang is to end, and after
+    10 s one whose engine alone is silent; what it runs is not known then.
+    """
+    # Two more than nodes, so that stopping tasks need not wait for a silent node.
+    pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
+    try:
+        return Gang(attempt, limits, runtime, pool, lost_s).run(watch, stopping)
+    finally:
+        pool.close()
 
 
 @dataclass(slots=True)
@@ -55,9 +130,14 @@ class Gang:
     """
 
     def __init__(
-        self, attempt: Attempt, limits: Limits, runtime: Callable[[str], Runtime], pool: Pool
+        self,
+        attempt: Attempt,
+        limits: Limits,
+        runtime: Callable[[str], Runtime],
+        pool: Pool,
+        lost_s: float = NODE_LOST_S,
     ) -> None:
-        self._attempt, self._limits = attempt, limits
+        self._attempt, self._limits, self._lost_s = attempt, limits, lost_s
         self._runtime, self._pool = runtime, pool
         self._began = self._grew = self._turned = time.monotonic()
         self._watched = [_Watched(task) for task in attempt.tasks]
@@ -121,7 +201,8 @@ class Gang:
                 engine = "docker-hung" if error.code == "DOCKER-HUNG" else "docker-down"
                 watched.silence = engine if error.code.startswith("DOCKER-") else ""
         since = watched.unheard_since
-        patience_s = ENGINE_LOST_S if watched.silence else NODE_LOST_S
+        lost_s = NODE_LOST_S if self._reason else self._lost_s
+        patience_s = ENGINE_LOST_S if watched.silence else lost_s
         if watched.end is None and since is not None and now - since > patience_s:
             self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
 

@@ -2,7 +2,6 @@
 
 import posixpath
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,24 +9,20 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, REMOVE_S
-from orchestrator.fleet import MOST_AT_ONCE, Answer, Fleet, Pool, ask_all, settled
+from orchestrator.fleet import Answer, Fleet, ask_all, settled
 from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
 from orchestrator.model.image import Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
 from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
-from orchestrator.schedulers import Seen, Watch, strays
-from orchestrator.schedulers.gang import Gang
+from orchestrator.schedulers import Seen, Watch, gang, strays
 from orchestrator.transports import Completed, Transport
 
 if TYPE_CHECKING:
     from orchestrator.runtimes.images import ImageFacts
 
 T = TypeVar("T")
-# Between two looks at tasks that come to their gates: at first, and at most; in between a share of
-# what they have taken so far.
-GATE_S, GATES_S, SHARE = 0.003, 0.05, 0.25
 # Prints a port in hexadecimal of each row that listens, such as 0016 of
 # `   0: 00000000:0016 00000000:0000 0A 00000000:00000000 ...`, of one node.
 LISTENING_ROW = r"s/^ *[0-9]+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]+ 0A .*/\1/p"
@@ -176,25 +171,7 @@ class Scheduler(ABC):
         Raises:
             NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
         """
-        tasks: Sequence[Task] = attempt.tasks
-        settled(self._ask_all(tasks, lambda at, task: at.create(attempt, task, limits)))
-        began = time.monotonic()
-        while True:
-            states = self._ask_all(tasks, lambda at, task: at.inspect(attempt, task))
-            settled(states)
-            phases = {state.node: state.checked().phase for state in states}
-            # Who waits at its gate stays there, or is missed when it is opened: not asked again.
-            tasks = [task for task in tasks if phases[task.node] != "waiting"]
-            if not tasks:
-                break
-            waited_s = time.monotonic() - began
-            gone = {"lost", "ended"} & {*phases.values()}
-            if gone or waited_s > limits.create_s or self._stopping():
-                return False
-            time.sleep(min(max(GATE_S, SHARE * waited_s), GATES_S))
-        opened = self._ask_all(attempt.tasks, lambda at, task: at.start(attempt, task))
-        settled(opened)
-        return all(answer.value for answer in opened)
+        return gang.launch(attempt, limits, self._runtime, self._stopping)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         """Watch the gang until all of it has ended; the first task that fails ends the others.
@@ -202,12 +179,7 @@ class Scheduler(ABC):
         A node without an answer for 12 s is given up, and after 10 s one whose engine alone is
         silent; what it runs is not known then.
         """
-        # Two more than nodes, so that stopping tasks need not wait for a silent node.
-        pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
-        try:
-            return Gang(attempt, limits, self._runtime, pool).run(watch, self._stopping)
-        finally:
-            pool.close()
+        return gang.wait(attempt, limits, self._runtime, self._stopping, watch)
 
     def adoptable(self, attempt: Attempt) -> bool:
         """Return whether every task passed its gate, so that the gang is running or has ended."""
@@ -322,12 +294,7 @@ class Scheduler(ABC):
     def _ask_all(
         self, tasks: Sequence[Task], ask: Callable[[Runtime, Task], T], *, again: bool = False
     ) -> list[Answer[T]]:
-        by_node = {task.node: task for task in tasks}
-
-        def ask_once(node: str) -> T:
-            return ask(self._runtime(node), by_node[node])
-
-        return ask_all(list(by_node), ask_once, again=again)
+        return gang.ask_tasks(self._runtime, tasks, ask, again=again)
 
     def _way(self, task: Task) -> Transport:
         """Return the way to the files of a task whose node can be reached."""

@@ -11,7 +11,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
 from orchestrator.planning import images
 from orchestrator.probes import sections
-from orchestrator.provisioning import in_containers
+from orchestrator.provisioning import last_checks
 from orchestrator.schedulers import strays
 from orchestrator.state.store import Store
 from orchestrator.sweeping import observed_sweep
@@ -98,7 +98,7 @@ def look(
         labelled = engine.labelled(strays.LABEL)
         containers += [it.name for it in labelled if it.labels[strays.LABEL] in settled]
         # Of a killed provisioning; the node's lock proves that none runs.
-        containers += [it.name for it in engine.labelled(in_containers.LABEL)]
+        containers += [it.name for it in engine.labelled(last_checks.LABEL)]
     folders = [f"{node.folder}/{name}" for name in names if name not in unsettled]
     kept = tuple(f"{node.folder}/{name}" for name in names if name in unsettled)
     return (

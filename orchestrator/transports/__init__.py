@@ -17,15 +17,14 @@ from typing import Protocol
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
 from orchestrator.transports._shell import ABSENT, format_read, format_write
+from orchestrator.words import SECRET_PART
 
 MOST_BYTES = 4 << 20  # of a file, at a time
 SLOWEST = 64 << 10  # bytes a second: a link of half a megabit
 LOGGER = logging.getLogger("dlperf.node")
 LONGEST = 400
-# Parts of names between `_` and `-` by which variables and options count as secrets. No task is
-# given any; what people write into playbooks and images may hold some all the same.
-_PART = r"[a-z0-9]*(?:token|password|passwd|passphrase|secret|credential)s?|(?:api|auth)?key|pass"
-_NAME = rf"_*(?:[a-z0-9]+[_-])*(?:{_PART})(?:[_-][a-z0-9]+)*"
+# No task is given a secret; what people write into playbooks and images may hold some.
+_NAME = rf"_*(?:[a-z0-9]+[_-])*(?:{SECRET_PART})(?:[_-][a-z0-9]+)*"
 _OPTION = re.compile(rf"(?i)--?{_NAME}")
 _ASSIGNED = re.compile(rf"(?is)(-{{0,2}}{_NAME}=).*")
 # Within scripts and addresses: a value ends where the shell would end it.

@@ -12,7 +12,7 @@ from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import sites, user_files
 from orchestrator.model.bundle import FILE_NAME, Bundle
-from orchestrator.provisioning import bundled_files, materials
+from orchestrator.provisioning import materials
 from orchestrator.state.files import now, write
 
 
@@ -42,12 +42,12 @@ def bundle(
     lock = materials.lock(path)
     kept = Downloads(store.root / "downloads", lambda *_: None)
     with Fleet.of(cluster) as fleet:
-        parts = [bundled_files.image(fleet, record, folder, voice) for record in records]
+        parts = [materials.bundle_image(fleet, record, folder, voice) for record in records]
     # A base's archive is not among them: its layers are in the image that was built from it.
     urls = dict.fromkeys(
         url for record in records for url in user_files.image(record.name)[0].parts
     )
-    files = [bundled_files.download(kept, folder, url, lock.downloads.get(url)) for url in urls]
+    files = [materials.bundle_download(kept, folder, url, lock.downloads.get(url)) for url in urls]
     made = Bundle(version=1, created=now(), images=tuple(parts), downloads=tuple(files))
     write(folder / FILE_NAME, made.text().encode())
     size = sum(part.size for part in (*parts, *files))

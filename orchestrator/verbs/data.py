@@ -1,5 +1,6 @@
 """data: check that data sets on nodes are complete and equal; prepare them there."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,17 +9,17 @@ import typer
 from orchestrator import errors, nodeset, words
 from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import DataSet, DryRun, FitInventory, Nodes
-from orchestrator.datasets.sets import DATASETS
+from orchestrator.datasets import DATASETS
 from orchestrator.fleet import Fleet, ask_all
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
-from orchestrator.preparing_data import all_nodes, held, plan, show
-from orchestrator.preparing_data.held import Holdings
-from orchestrator.preparing_data.one_node import Work
-from orchestrator.preparing_data.plan import DataRequest, Planned
+from orchestrator.preparing_data import copies
+from orchestrator.preparing_data.copies import Copies
+from orchestrator.preparing_data.prepare import DataRequest, NodeWork, prepare_all, read_labels
 from orchestrator.schedulers import locks
 from orchestrator.signals import SIGNALS, Abandoned
 from orchestrator.state import lock
+from orchestrator.state.store import Store
 
 GOOD = ("prepared", "there", "shared")  # outcomes of nodes that now have the data set
 
@@ -35,8 +36,8 @@ def check(face: Face, name: DataSet, inventory: FitInventory = None, nodes: Node
         locks.held(fleet, store.root),
     ):
         voice.line(f"data set {name}: looking at it on {nodeset.fold(names)}")
-        observed = held.holdings(fleet, request.dataset, names)
-    return show.holdings(voice, request, observed)
+        observed = copies.read(fleet, request.dataset, names)
+    return copies.show(voice, request, observed)
 
 
 @command("data prepare", "data prepare imagenet --dry-run")
@@ -53,11 +54,11 @@ def prepare(
 ) -> int:
     store, voice = face.store, face.voice
     request, whole = _resolve(face, name, inventory, nodes, source)
-    given = plan.given_labels(labels)
+    request = replace(request, labels=read_labels(labels))
     if dry_run:
         with Fleet.of(request.cluster) as fleet:
-            plans, failures = _plan_nodes(fleet, request, given)
-        return show.dry_run(voice, request, plans, failures)
+            works, failures = _look_at_nodes(fleet, request, store)
+        return copies.show_dry_run(voice, request, works, failures)
     with (
         sites.way_out(request.cluster),
         store.lock(whole.name),
@@ -65,17 +66,14 @@ def prepare(
         locks.held(fleet, store.root),
         SIGNALS,
     ):
-        plans, failures = _plan_nodes(fleet, request, given)
-        show.plans(voice, request, plans)
-        logs = store.root.resolve() / "data" / request.dataset.name
-        owner = lock.own(store.root).record()
-        work = Work(fleet, request, owner, logs, SIGNALS.stopping)
+        works, failures = _look_at_nodes(fleet, request, store)
+        copies.show_plans(voice, request, works)
         try:
-            outcomes = all_nodes.run(work, plans, failures, voice)
-            observed = Holdings({}, (), ())
+            outcomes = prepare_all(works, failures, voice)
+            observed = Copies({}, (), ())
             if not SIGNALS.received:
                 good = [name for name, outcome in outcomes.items() if outcome.state in GOOD]
-                looked = held.holdings(fleet, request.dataset, good)
+                looked = copies.read(fleet, request.dataset, good)
                 observed = observed if SIGNALS.received else looked
         except Abandoned:
             names = nodeset.fold(node.name for node in request.cluster.members)
@@ -85,7 +83,7 @@ def prepare(
                 fix="run the same command again: it finds what is at work;"
                 " Ctrl-C once then ends it",
             ) from None
-    return show.outcomes(voice, request, plans, outcomes, observed, SIGNALS.received)
+    return copies.show_outcomes(voice, request, works, outcomes, observed, SIGNALS.received)
 
 
 def _resolve(
@@ -124,14 +122,19 @@ def _resolve(
                 fix="such as --from /data/downloads",
             )
         source = source.rstrip("/") or "/"
-    return DataRequest(dataset, cluster, source), whole
+    return DataRequest(dataset, cluster, source, None), whole
 
 
-def _plan_nodes(
-    fleet: Fleet, request: DataRequest, given: bytes | None
-) -> tuple[dict[str, Planned], list[errors.DlperfError]]:
-    """Return the plans by node name, and the errors of silent nodes."""
-    names = [node.name for node in request.cluster.members]
-    answers = ask_all(names, lambda name: plan.planned(fleet, request, name, given))
-    nodes = {answer.node: answer.value for answer in answers if answer.value}
-    return nodes, [answer.error for answer in answers if answer.error]
+def _look_at_nodes(
+    fleet: Fleet, request: DataRequest, store: Store
+) -> tuple[dict[str, NodeWork], list[errors.DlperfError]]:
+    """Return the preparations by node name, and the errors of silent nodes."""
+    logs = store.root.resolve() / "data" / request.dataset.name
+    owner = lock.own(store.root).record()
+    works = {
+        node.name: NodeWork(fleet, request, node, owner, logs, SIGNALS.stopping)
+        for node in request.cluster.members
+    }
+    answers = ask_all(list(works), lambda name: works[name].look())
+    looked_at = {answer.node: works[answer.node] for answer in answers if answer.value}
+    return looked_at, [answer.error for answer in answers if answer.error]

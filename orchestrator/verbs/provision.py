@@ -21,14 +21,11 @@ from orchestrator.planning import images
 from orchestrator.planning.images import Action
 from orchestrator.provisioning import (
     apply,
-    between_nodes,
     image_files,
-    in_containers,
+    last_checks,
     materials,
     observe,
     recipes,
-    secrets,
-    shown,
 )
 from orchestrator.schedulers import locks, strays
 from orchestrator.signals import SIGNALS
@@ -94,8 +91,8 @@ def provision(
         if failures or provisioned.blocks_images(site.findings):
             site = replace(site, provisioned=(provisioned.report_unfinished(failures),))
     kept = store.keep_site(whole.name, shape(Site).dump_json(site, indent=1))
-    shown.show_site(voice, site)
-    shown.show_actions(voice, done)
+    observe.show_site(voice, site)
+    apply.show_actions(voice, done)
     document = _build_document(site, done)
     code = _choose_code(site)
     if code == 0 and measure and not failures:
@@ -142,10 +139,8 @@ def _show_plan(store: Store, request: _Request, voice: Voice) -> int:
             for name in request.images:
                 recipe, _ = recipes.recipe(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
-    shown.show_site(voice, site)
-    for line in shown.list_questions(store, request.cluster):
-        voice.result(line)
-    shown.show_actions(voice, todo)
+    observe.show_site(voice, site)
+    apply.show_actions(voice, todo)
     return voice.finish(_build_document(site, todo), folded(failures), code=_choose_code(site))
 
 
@@ -187,12 +182,14 @@ def _prepare(
                 preparing = materials.begin(
                     store, fleet, voice, request.inventory, relock, request.bundle
                 )
-                preparing.credentials = secrets.credentials(request.cluster.registry)
+                preparing.credentials = materials.credentials(request.cluster.registry)
                 site, done = apply.prepare_images(preparing, names, request.previous, site)
             seen = names if fleet.engines and not request.cluster.from_files else ()
-            inside = in_containers.findings(fleet, site.images, site.nodes, seen) if seen else []
+            inside = (
+                last_checks.check_containers(fleet, site.images, site.nodes, seen) if seen else []
+            )
             site = site.with_provisioned(*inside)
-            findings, data = between_nodes.check_nodes(fleet, voice, site.nodes, recount=recount)
+            findings, data = last_checks.check_nodes(fleet, voice, site.nodes, recount=recount)
             site = replace(site.with_provisioned(*findings), data=data)
     except (errors.NodeError, errors.UnfitError) as error:
         failures = [error]
@@ -218,7 +215,7 @@ def _measure_speeds(
 
 def _build_document(site: Site, actions: Mapping[str, Sequence[Action]]) -> dict[str, object]:
     facts = shape(Site).dump_python(site, mode="json")
-    return {"site": facts, "actions": shown.actions_json(actions)}
+    return {"site": facts, "actions": apply.list_actions(actions)}
 
 
 def _choose_code(site: Site) -> int:

@@ -31,6 +31,7 @@ def log(tmp_path: Path) -> Iterator[Path]:
     [
         ("env", f"REGISTRY_TOKEN={CANARY}", "true"),
         ("env", f"AWS_SECRET_ACCESS_KEY={CANARY}", f"my_password={CANARY}", "true"),
+        ("env", f"HTTP_AUTHORIZATION={CANARY}", f"SESSION_COOKIE={CANARY}", "true"),
         ("echo", "--password", CANARY, "kept"),
         ("echo", f"--registry-token={CANARY}", "kept"),
         ("echo", "-password", CANARY),

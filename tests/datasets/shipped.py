@@ -1,10 +1,7 @@
 """Data sets by name, and what the real scripts say of a folder here."""
 
-from orchestrator.datasets import (
-    Dataset,
-)
+from orchestrator.datasets import DATASETS, Dataset
 from orchestrator.datasets.contents import FileSizes
-from orchestrator.datasets.sets import DATASETS
 
 NAMES = ("dali_idx", "gpt", "imagenet", "imagenet_ofrecord", "imagenet_tfrecord", "wiki_ofrecord")
 

@@ -4,8 +4,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.datasets import labels, progress
-from orchestrator.preparing_data.one_node import script
+from orchestrator.datasets import look
+from orchestrator.preparing_data.prepare import find_problem, script
 from tests import commands
 
 STEM = "train-[0-9]{5}-of-[0-9]{5}"
@@ -34,8 +34,7 @@ class Stage:
 
     def label(self, text: str) -> None:
         """Say the classes of validation images."""
-        text = labels.lines(labels.parse(text, "valprep.sh"))
-        (self.partial / "notes/labels").write_text(text)
+        (self.partial / "notes/labels").write_bytes(look.parse_labels(text, "valprep.sh"))
 
     def imagenet(self) -> "subprocess.CompletedProcess[str]":
         """Extract both tars."""
@@ -45,7 +44,7 @@ class Stage:
         """Why extracting them fails."""
         done = self.imagenet()
         assert done.returncode == 3, done.stdout + done.stderr
-        named = progress.problem(done.stdout)
+        named = find_problem(done.stdout)
         assert named is not None
         return named
 

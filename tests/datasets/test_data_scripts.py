@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets import progress
-from orchestrator.preparing_data.one_node import script
+from orchestrator.preparing_data.prepare import find_problem, script
 from tests import commands
 from tests.datasets.stage import STEM, Stage, _quoted
 from tests.small_sets import CLASSES, class_tar, imagenet_tars, jpeg, parts, tar, valprep
@@ -187,7 +186,7 @@ def test_a_full_disk_is_named(stage: Stage) -> None:
         mkdir -p {stage.partial}/notes {stage.partial}/set
         exec sh -c '{_quoted(script("imagenet.sh"))}' x {stage.partial} {stage.source}"""
     done = commands.run(["unshare", "--mount", "sh", "-c", mount, "sh", whole], timeout_s=60)
-    named = progress.problem(done.stdout)
+    named = find_problem(done.stdout)
     assert named is not None, done.stdout + done.stderr
     assert named[0] == "DISK-FULL"
 
@@ -267,7 +266,7 @@ def test_one_name_in_two_folders_is_refused(stage: Stage) -> None:
     parts(stage.source, 1)
     parts(stage.source / "old", 1)
     done = stage.run("place.sh", str(stage.partial), str(stage.source), "", "part-[0-9]*")
-    assert progress.problem(done.stdout) == (
+    assert find_problem(done.stdout) == (
         "SOURCE-ODD",
         f"{stage.source} holds part-0 in several folders",
     )
@@ -288,7 +287,7 @@ def test_files_of_another_file_system_are_copied_and_compared(stage: Stage) -> N
         if files:
             assert done.stdout.splitlines()[-1].strip() == str(files), done.stdout + done.stderr
         else:
-            named = progress.problem(done.stdout)
+            named = find_problem(done.stdout)
             assert named is not None, done.stdout + done.stderr
             assert named[0] == "DISK-FULL"
 
@@ -305,11 +304,11 @@ def test_the_sample_of_wikipedia_is_unpacked(stage: Stage) -> None:
     assert stage.files() == ["part-0"]
     whole = (stage.source / name).read_bytes()
     (stage.source / name).write_bytes(whole[: len(whole) // 2])
-    named = progress.problem(stage.run("unpack.sh", *words).stdout)
+    named = find_problem(stage.run("unpack.sh", *words).stdout)
     assert named is not None
     assert named[0] == "SOURCE-DAMAGED"
     with tarfile.open(stage.source / name, "w:gz") as archive:
         archive.add(stage.source / "valprep.sh", "valprep.sh")
-    named = progress.problem(stage.run("unpack.sh", *words).stdout)
+    named = find_problem(stage.run("unpack.sh", *words).stdout)
     assert named is not None
     assert named[0] == "SOURCE-ODD"

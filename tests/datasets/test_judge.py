@@ -2,9 +2,7 @@
 
 import pytest
 
-from orchestrator.datasets import (
-    judge,
-)
+from orchestrator.datasets import contents
 from orchestrator.datasets.contents import ClassesSeen, FileSizes
 from orchestrator.model.site import Finding
 from tests.datasets.shipped import known, sizes
@@ -14,9 +12,9 @@ WHOLE_VAL = ClassesSeen(folders=1000, files=50_000)
 NOTHING = ClassesSeen()
 
 
-def judged(name: str, *contents: ClassesSeen | FileSizes) -> list[Finding]:
+def judged(name: str, *parts: ClassesSeen | FileSizes) -> list[Finding]:
     """What is wrong with a data set of these contents on node `vs001`."""
-    return list(judge.judge(known(name), "vs001", "/data/set", contents))
+    return list(contents.judge(known(name), "vs001", "/data/set", parts))
 
 
 def test_the_whole_set_has_no_finding() -> None:
@@ -138,10 +136,10 @@ def test_both_files_of_gpt_belong_together() -> None:
 
 def test_what_there_is_is_said_in_words() -> None:
     """For tables."""
-    said = judge.counted(known("imagenet"), (WHOLE_TRAIN, WHOLE_VAL))
+    said = contents.counted(known("imagenet"), (WHOLE_TRAIN, WHOLE_VAL))
     assert said == "train: 1281167 files of 1000 classes, val: 50000 files of 1000 classes"
     both = sizes("train-00000-of-00001", "x")
-    assert judge.counted(known("imagenet_tfrecord"), (both, both)) == (
+    assert contents.counted(known("imagenet_tfrecord"), (both, both)) == (
         "train: 1 files, validation: 0 files"
     )
-    assert judge.counted(known("gpt"), (sizes("x"),)) == "files: 0 files"
+    assert contents.counted(known("gpt"), (sizes("x"),)) == "files: 0 files"

@@ -6,11 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.datasets import (
-    Dataset,
-    Need,
-    look,
-)
+from orchestrator.datasets import Dataset, Need, Way, look
 from orchestrator.datasets.look import Observed
 from tests.datasets.shipped import known
 
@@ -104,26 +100,33 @@ def test_a_need_that_does_not_read_is_an_error() -> None:
         look.parse("free_kib 1\nattempt 0\nneed 0 1\nend\n")
 
 
+def chosen(dataset: Dataset, observed: Observed) -> tuple[Way, int]:
+    """Return the way that a node's sources allow, and its bytes."""
+    choice = look.choose_way(dataset, observed)
+    assert choice is not None
+    return choice
+
+
 def test_the_disk_that_an_extraction_takes_is_asked_for() -> None:
     """A twentieth more than the tars, less what was extracted, and a rest for the file system."""
     rest = 64 << 20
     dataset = known("imagenet")
     needs = ((1, 1_000_000_000), (1, 0))
-    ((way, needed),) = look.ways(dataset, found(needs=needs))
+    way, needed = chosen(dataset, found(needs=needs))
     assert (way.script, needed) == ("imagenet.sh", 1_050_000_000 + rest)
-    ((_, less),) = look.ways(dataset, found(needs=needs, have_bytes=1_000_000_000))
+    _, less = chosen(dataset, found(needs=needs, have_bytes=1_000_000_000))
     assert less == 50_000_000 + rest
-    assert look.ways(dataset, found(needs=((1, 5), (0, 0)))) == []
-    assert look.ways(dataset, found(needs=())) == []
+    assert look.choose_way(dataset, found(needs=((1, 5), (0, 0)))) is None
+    assert look.choose_way(dataset, found(needs=())) is None
 
 
 def test_links_take_no_disk() -> None:
     """Where source and target share a file system."""
     dataset = known("wiki_ofrecord")
     needs = ((32, 1 << 40), (0, 0))
-    ((way, linked),) = look.ways(dataset, found(needs=needs, linkable=True))
+    way, linked = chosen(dataset, found(needs=needs, linkable=True))
     assert (way.script, linked) == ("place.sh", 64 << 20)
-    ((_, copied),) = look.ways(dataset, found(needs=needs))
+    _, copied = chosen(dataset, found(needs=needs))
     assert copied > 1 << 40
 
 
@@ -134,7 +137,7 @@ def test_both_files_of_gpt_are_needed() -> None:
         "gpt_sample_dataset_text_document[.]bin|gpt_sample_dataset_text_document[.]idx", True, 2
     )
     one = found(needs=((1, 9),))
-    assert look.ways(dataset, one) == []
+    assert look.choose_way(dataset, one) is None
 
 
 @pytest.mark.parametrize(

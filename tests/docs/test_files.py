@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from orchestrator.datasets.sets import DATASETS
+from orchestrator.datasets import DATASETS
 from orchestrator.files import shipped
 from tests.conftest import Place
 from tests.docs import state_files

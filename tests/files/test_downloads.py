@@ -174,13 +174,14 @@ def test_file_of_a_bundle_is_adopted(tmp_path: Path) -> None:
     """Copied into the cache if it is what it must be, and refused if it is not."""
     cache, file = fetcher(tmp_path), tmp_path / "ofed.tar"
     file.write_bytes(CONTENT)
-    path = cache.adopt(file, SUM)
+    path = cache.fetch(file, SUM)
     assert cache.cached(SUM) == path
     file.write_bytes(CONTENT[:-1])
-    with pytest.raises(errors.ImageError, match="make the bundle again") as refused:
-        cache.adopt(file, SUM)
+    path.unlink()
+    with pytest.raises(errors.ImageError, match="find out why it changed") as refused:
+        cache.fetch(file, SUM)
     assert refused.value.code == "OFED-CHECKSUM"
-    assert kept(tmp_path) == [path.name]
+    assert kept(tmp_path) == []
 
 
 def test_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -196,14 +197,12 @@ def test_full_disk_is_told(tmp_path: Path) -> None:
         Path("/dev/full").write_bytes(b"x" * 10_000)
 
 
-def test_damaged_files_of_a_folder_are_described(tmp_path: Path) -> None:
-    """A missing file, a link and other bytes are named with what was seen and needed."""
+def test_a_whole_file_is_no_link_and_has_its_digest(tmp_path: Path) -> None:
+    """A missing file, a link and other bytes are not what a bundle lists."""
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.tar").write_bytes(CONTENT)
     (tmp_path / "images" / "b.tar").write_bytes(CONTENT[:-1])
     (tmp_path / "link").symlink_to(tmp_path / "images" / "a.tar")
     names = ("images/a.tar", "images/b.tar", "images/c.tar", "link")
-    cut, *missing = downloads.find_damages(tmp_path, dict.fromkeys(names, SUM))
-    assert cut.startswith("images/b.tar has sha256:")
-    assert cut.endswith(f"; needed {SUM}")
-    assert missing == ["images/c.tar is missing", "link is missing"]
+    whole = [downloads.is_whole(tmp_path / name, SUM) for name in names]
+    assert whole == [True, False, False, False]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.provisioning import archive
+from orchestrator.provisioning import recipes
 from tests import commands, proc
 from tests.cluster import Cluster, Node
 from tests.virtual import Desk, holds, own_id
@@ -226,7 +226,7 @@ def test_bundle_holds_the_image_that_was_prepared(desk: Desk) -> None:
     words = ("bundle", str(desk.cluster.inventory))
     with spoilt(nodes[:1], record, "ENV SPOILT=1"):
         made = desk.json(*words, str(desk.folder / "one"))["bundle"]["images"][0]
-        held = archive.images(desk.folder / "one" / made["file"])
+        held = recipes.list_saved(desk.folder / "one" / made["file"])
         assert held[record["tag"]][1] == made["content"]
         assert made["id"] == own_id(record, nodes[1])
     with spoilt(nodes, record, "ENV SPOILT=1"):

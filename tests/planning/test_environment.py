@@ -33,6 +33,7 @@ def test_another_variable_is_another_sweep() -> None:
     [
         *("HF_TOKEN", "hf_token", "GITHUBTOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY"),
         *("DB_PASSWORD", "PASS", "SSH_KEY", "MY_CREDENTIALS", "HTTP_AUTHORIZATION", "KEY"),
+        *("NGC_AUTHKEY", "PASSWORDFILE", "SESSION_COOKIE"),
     ],
 )
 def test_what_is_named_like_a_secret_is_refused(name: str) -> None:

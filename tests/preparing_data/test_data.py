@@ -292,13 +292,8 @@ def test_files_with_a_gap_do_not_get_the_name(nodes: Nodes, tmp_path: Path) -> N
     assert files(nodes.folder / "node1/tf") == 5
 
 
-@pytest.mark.daemons
-@prepares
-def test_a_lost_connection_does_not_end_the_work(
-    nodes: Nodes, server: Sshd, tmp_path: Path
-) -> None:
-    """Through real ssh: the sessions are killed; the preparation goes on and comes to its end."""
-    source = imagenet_tars(tmp_path / "from", classes=MANY, images=1)
+def behind(server: Sshd, nodes: Nodes) -> None:
+    """Write the inventory of one node behind an sshd."""
     (nodes.place.folder / "inventory/pair.yaml").write_text(
         "name: pair\n"
         f"defaults: {{known_hosts: {server.known_hosts}, runtime: process,"
@@ -307,6 +302,16 @@ def test_a_lost_connection_does_not_end_the_work(
         f" identity: {server.identity}, folder: {nodes.folder}/work,"
         f" data: {{imagenet: {nodes.folder}/image}}}}\n"
     )
+
+
+@pytest.mark.daemons
+@prepares
+def test_a_lost_connection_does_not_end_the_work(
+    nodes: Nodes, server: Sshd, tmp_path: Path
+) -> None:
+    """Through real ssh: the sessions are killed; the preparation goes on and comes to its end."""
+    source = imagenet_tars(tmp_path / "from", classes=MANY, images=1)
+    behind(server, nodes)
     running = nodes.place.start(
         *("data", "prepare", "imagenet", "--inventory", "pair", "--from", str(source))
     )
@@ -318,6 +323,31 @@ def test_a_lost_connection_does_not_end_the_work(
     assert files(image) == len(MANY) + 5
     assert image.stat().st_mode & 0o777 == 0o755
     assert nodes.json("check", "imagenet")["held"]["vs001"]["files"] == len(MANY) + 5
+
+
+@pytest.mark.daemons
+@prepares
+def test_work_on_a_silent_node_goes_on_and_is_found_again(
+    nodes: Nodes, server: Sshd, tmp_path: Path
+) -> None:
+    """Ctrl-C waits no longer for it than for any silent node; the next run finds the work."""
+    source = imagenet_tars(tmp_path / "from", classes=MANY, images=1)
+    behind(server, nodes)
+    words = ("data", "prepare", "imagenet", "--inventory", "pair", "--from", str(source))
+    running = nodes.place.start(*words)
+    train = nodes.folder / "image.partial/set/train"
+    wait_for(lambda: train.is_dir() and len(list(train.iterdir())) > 3, "a few classes")
+    server.stop()
+    running.send_signal(signal.SIGINT)
+    said = running.communicate(timeout=60)[1]
+    assert running.returncode == 130
+    assert "ERROR UNREACHABLE node=vs001" in said
+    assert "it keeps running there" in said
+    wait_for(lambda: not nodes.pids(), "the end of the work")
+    server.start()
+    found = nodes.json("prepare", "imagenet", *words[5:])
+    assert found["nodes"]["vs001"]["message"].startswith("found at work")
+    assert files(nodes.folder / "image") == len(MANY) + 5
 
 
 def test_the_generated_labels_are_those_of_the_script() -> None:

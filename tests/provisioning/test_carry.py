@@ -16,7 +16,7 @@ from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import LockFile
-from orchestrator.provisioning.carry_image import carry
+from orchestrator.provisioning.apply import carry
 from orchestrator.provisioning.materials import Preparing
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport

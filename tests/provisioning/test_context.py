@@ -1,6 +1,5 @@
 """The build context of an image: what is in it, and that nothing else reaches it."""
 
-import hashlib
 import os
 import tarfile
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.provisioning import context
+from orchestrator.provisioning import recipes
 from tests import ROOT
 
 SHIPPED = ROOT / "images"
@@ -18,7 +17,7 @@ SCRIPTS = SHIPPED / "scripts"
 @pytest.mark.parametrize("image", sorted(path.parent.name for path in SHIPPED.glob("*/image.yaml")))
 def test_everything_that_a_dockerfile_copies_is_in_its_context(image: str) -> None:
     """Values and pages stay out: editing a comment builds nothing anew."""
-    contents = context.files(SHIPPED / image, SCRIPTS)
+    contents = recipes.read_context(SHIPPED / image)
     assert not {"image.yaml", "README.md"} & contents.keys()
     lines = contents["Dockerfile"].decode().splitlines()
     copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
@@ -29,7 +28,7 @@ def test_an_image_s_own_script_is_taken_before_the_shared_one(tmp_path: Path) ->
     """A shared one goes in only where the Dockerfile copies it."""
     (tmp_path / "Dockerfile").write_text("FROM x\nCOPY packages.sh source.sh /tmp/\n")
     (tmp_path / "packages.sh").write_text("mine")
-    contents = context.files(tmp_path, SCRIPTS)
+    contents = recipes.read_context(tmp_path)
     assert contents["packages.sh"] == b"mine"
     assert contents["source.sh"] == (SCRIPTS / "source.sh").read_bytes()
     assert set(contents) == {"Dockerfile", "packages.sh", "source.sh"}
@@ -46,7 +45,7 @@ def test_context_is_the_same_whatever_the_files_look_like(tmp_path: Path) -> Non
             (folder / file_name).chmod(mode)
             os.utime(folder / file_name, (mode, mode))
         tars.append(folder / "context.tar")
-        context.write(context.files(folder, SCRIPTS), {}, tars[-1])
+        recipes.write_context(recipes.read_context(folder), {}, tars[-1])
     first, second = (path.read_bytes() for path in tars)
     assert first == second
 
@@ -57,8 +56,8 @@ def test_context_holds_downloads_below_a_folder_of_their_own(tmp_path: Path) -> 
     for name in ("Dockerfile", "sub/x.sh", ".hidden", "image.yaml", "PAGE.md"):
         (tmp_path / "image" / name).write_text(name)
     (tmp_path / "tarball").write_bytes(b"ofed" * 1000)
-    contents = context.files(tmp_path / "image", SCRIPTS)
-    context.write(contents, {"ofed.tar": tmp_path / "tarball"}, tmp_path / "full.tar")
+    contents = recipes.read_context(tmp_path / "image")
+    recipes.write_context(contents, {"ofed.tar": tmp_path / "tarball"}, tmp_path / "full.tar")
     with tarfile.open(tmp_path / "full.tar") as archive:
         seen = {member.name: (member.mode, member.uid, member.mtime) for member in archive}
         ofed = archive.extractfile("downloads/ofed.tar")
@@ -68,28 +67,23 @@ def test_context_holds_downloads_below_a_folder_of_their_own(tmp_path: Path) -> 
         **dict.fromkeys(("downloads", "sub"), (0o755, 0, 0)),
         **dict.fromkeys(("Dockerfile", "sub/x.sh", "downloads/ofed.tar"), (0o644, 0, 0)),
     }
-    context.write(contents, {}, tmp_path / "empty.tar")
+    recipes.write_context(contents, {}, tmp_path / "empty.tar")
     with tarfile.open(tmp_path / "empty.tar") as archive:
         assert "downloads" in archive.getnames()
-
-
-def test_files_are_named_by_what_they_hold() -> None:
-    """The sha256 of each, as the hash of all that goes in takes it."""
-    assert context.digests({"a": b"x"}) == {"a": f"sha256:{hashlib.sha256(b'x').hexdigest()}"}
 
 
 def test_folder_that_cannot_be_a_context_is_refused(tmp_path: Path) -> None:
     """No Dockerfile, a link, or a file that no build needs: exit 5 with the path."""
     with pytest.raises(errors.ImageError, match="has no Dockerfile") as refused:
-        context.files(tmp_path, SCRIPTS)
+        recipes.read_context(tmp_path)
     assert refused.value.code == "IMAGE-FOLDER"
     (tmp_path / "Dockerfile").symlink_to("/etc/passwd")
     with pytest.raises(errors.ImageError, match="Dockerfile is no plain file"):
-        context.files(tmp_path, SCRIPTS)
+        recipes.read_context(tmp_path)
     (tmp_path / "Dockerfile").unlink()
     with open(tmp_path / "Dockerfile", "wb") as file:
         file.truncate(65 << 20)
     with pytest.raises(errors.ImageError, match="at most 64 MiB"):
-        context.files(tmp_path, SCRIPTS)
+        recipes.read_context(tmp_path)
     with pytest.raises(errors.LocalError, match="absent"):
-        context.files(tmp_path / "absent", SCRIPTS)
+        recipes.read_context(tmp_path / "absent")

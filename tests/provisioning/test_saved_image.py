@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.model.image import content_digest
-from orchestrator.provisioning import archive
+from orchestrator.provisioning import recipes
 
 LAYER = f"sha256:{'1' * 64}"
 CONFIG = json.dumps({"config": {"Env": ["A=1"]}, "rootfs": {"diff_ids": [LAYER]}}).encode()
@@ -44,24 +44,24 @@ def test_id_is_the_hash_of_the_configuration(tmp_path: Path, mode: Mode, config:
     layer = {"1/layer.tar": b"\0" * (5 << 20)}
     members = {**layer, "manifest.json": listed(config, NAME, "b:1"), config: CONFIG}
     image = (ID, content_digest([LAYER], {"Env": ["A=1"]}))
-    found = archive.images(saved(tmp_path / "x.tar", members, mode))
+    found = recipes.list_saved(saved(tmp_path / "x.tar", members, mode))
     assert found == {NAME: image, "b:1": image}
 
 
 def test_image_without_a_name_is_none(tmp_path: Path) -> None:
     """A file may hold images that were saved by id: they cannot be asked for by name."""
     text = json.dumps([{"Config": "a", "RepoTags": None}]).encode()
-    assert archive.images(saved(tmp_path / "x.tar", {"a": CONFIG, "manifest.json": text})) == {}
+    assert recipes.list_saved(saved(tmp_path / "x.tar", {"a": CONFIG, "manifest.json": text})) == {}
 
 
 WRONG = (
-    ({"a": CONFIG}, "holds no manifest.json"),
-    ({"manifest.json": b"[{"}, "does not say what lies in it"),
-    ({"manifest.json": b"5"}, "does not say what lies in it"),
-    ({"manifest.json": b'[{"RepoTags": ["x:1"]}]'}, "does not say what lies in it"),
+    ({"a": CONFIG}, "KeyError('manifest.json')"),
+    ({"manifest.json": b"[{"}, "JSONDecodeError"),
+    ({"manifest.json": b"5"}, "KeyError('manifest.json')"),
+    ({"manifest.json": b'[{"RepoTags": ["x:1"]}]'}, "KeyError('Config')"),
     ({"a": b'{"rootfs": {}}', "manifest.json": listed("a", NAME)}, "KeyError('diff_ids')"),
-    ({"manifest.json": listed("absent", NAME)}, "does not say what lies in it: KeyError('absent')"),
-    ({"manifest.json": b"\xff"}, "does not say what lies in it"),
+    ({"manifest.json": listed("absent", NAME)}, "KeyError('absent')"),
+    ({"manifest.json": b"[\xff"}, "UnicodeDecodeError"),
 )
 
 
@@ -72,7 +72,7 @@ def test_file_of_another_kind_is_refused(
     """With what it lacks, and what makes such files."""
     path = saved(tmp_path / "x.tar", members)
     with pytest.raises(errors.ImageError) as refused:
-        archive.images(path)
+        recipes.list_saved(path)
     assert refused.value.code == "ARCHIVE"
     assert words in str(refused.value)
     assert "needed what `docker save` writes" in str(refused.value)
@@ -85,8 +85,8 @@ def test_cut_file_is_refused(tmp_path: Path, cut: int) -> None:
     path = saved(tmp_path / "x.tar.gz", members, "w:gz")
     whole = saved(tmp_path / "y.tar", members).read_bytes()
     path.write_bytes(path.read_bytes()[:cut] if cut < 100 else whole[:cut])
-    with pytest.raises(errors.ImageError, match=r"x\.tar\.gz (cannot be read|has|holds)"):
-        archive.images(path)
+    with pytest.raises(errors.ImageError, match=r"x\.tar\.gz cannot be read"):
+        recipes.list_saved(path)
 
 
 def test_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
@@ -94,4 +94,4 @@ def test_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.tar.gz"
     path.write_text("<html>404</html>")
     with pytest.raises(errors.ImageError, match="cannot be read"):
-        archive.images(path)
+        recipes.list_saved(path)

@@ -1,24 +1,109 @@
-"""Checks between nodes: whether they reach each other, and hold the same data sets."""
+"""Checks once nodes have their images: what containers see, and what holds between nodes.
+
+Containers are looked into by one for each image and node; nodes shall reach each other, and hold
+the same data sets.
+"""
 
 import contextlib
 import secrets
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from orchestrator import checks, errors, words
 from orchestrator.console import Voice
-from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, LISTEN_S
+from orchestrator.deadlines import (
+    CALLED_S,
+    DATA_COUNT_S,
+    INSIDE_LEFT_S,
+    INSIDE_S,
+    LISTEN_S,
+)
 from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
 from orchestrator.inputs import probing
+from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.findings import found
 from orchestrator.model.node import Node
-from orchestrator.model.site import DataDigest, Finding, NodeFacts
-from orchestrator.probes import data, reach
+from orchestrator.model.site import DataDigest, Finding, ImageRecord, NodeFacts
+from orchestrator.probes import container, data, reach, sections
 from orchestrator.probes.reach import Heard
 from orchestrator.probes.sections import Section
+from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.transports import Completed, Stream
 
+LABEL = "dlperf.probe"
+LOOK_S = 0.1
 PORT = 22333  # where ranks of the shipped playbooks meet; later trials take others of its kind
 LONGEST_LINE = 200
+
+
+def check_containers(
+    fleet: Fleet,
+    records: Mapping[str, ImageRecord],
+    facts: Mapping[str, NodeFacts],
+    names: Iterable[str],
+) -> list[Finding]:
+    """Return findings from one probe container of each image on every node, removed afterwards.
+
+    Args:
+        records: images by name, as provisioned; ``names`` are the ones to start.
+        facts: of the nodes themselves, by node name, to compare with.
+
+    Raises:
+        UnfitError, NodeError: on some node no container ran and answered.
+    """
+    _forget(fleet)
+    seen_wrong: list[Finding] = []
+    members = {member.name: member for member in fleet.cluster.members}
+    running: set[str] = set()  # nodes whose probe container is being created or runs
+    is_over = threading.Event()  # nobody waits for them
+
+    def look(record: ImageRecord, node: str) -> ContainerFacts:
+        runtime = fleet.containers_on(node, ContainerSettings.of(fleet.cluster, record.on(node)))
+        states = facts[node].data if node in facts else {}
+        present = [key for key in states if states[key] == "present"]
+        mounts = container.data_mounts(members[node], present)
+        questions = container.questions(members[node], mounts)
+        question = container.probe(questions, nonce=secrets.token_hex(8))
+        limit_s = INSIDE_S + sections.timeout_s(questions)
+        running.add(node)
+        try:
+            if is_over.is_set():
+                raise errors.NodeError("nobody waits for it any more", code="STOPPED", node=node)
+            gpus = members[node].gpus is not None
+            done = runtime.run_once(question.argv, gpus=gpus, timeout_s=limit_s, mounts=mounts)
+        finally:
+            running.discard(node)
+        return probing.parse_output(question, done, node)
+
+    try:
+        for name in names:
+            answers = ask_all(list(fleet.engines), partial(look, records[name]))
+            settled(answers)
+            for answer in answers:
+                seen, outside = answer.checked(), facts.get(answer.node)
+                ofed, settings = outside.ofed if outside else None, fleet.cluster.container
+                seen_wrong += checks.container(members[answer.node], seen, settings, host_ofed=ofed)
+    except BaseException:  # also when interrupted, while threads still create containers
+        is_over.set()
+        _forget(fleet)
+        deadline = time.monotonic() + INSIDE_LEFT_S
+        while running and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            _forget(fleet)
+        raise
+    return seen_wrong
+
+
+def _forget(fleet: Fleet) -> None:
+    """Remove probe containers, of this provisioning or of one that was killed."""
+
+    def remove(node: str) -> None:
+        for leftover in fleet.containers[node].labelled(LABEL):
+            fleet.containers[node].remove(leftover.name)
+
+    ask_all(list(fleet.engines), remove)
 
 
 def check_nodes(
@@ -36,9 +121,11 @@ def check_nodes(
         NodeError: a node stopped answering.
     """
     unreachable = _check_reach(fleet)
-    nodes = [
-        probing.with_present_data(node, facts[node.name].data) for node in fleet.cluster.members
-    ]
+    nodes: list[Node] = []
+    for node in fleet.cluster.members:
+        states = facts[node.name].data
+        present = {it: path for it, path in node.data.items() if states.get(it) == "present"}
+        nodes.append(node.model_copy(update={"data": present}))
     # A kept count may be from before the data set was repaired.
     for fresh in (True,) if recount else (False, True):
         digests, unreadable = _check_data(fleet, voice, nodes, fresh=fresh)
@@ -104,22 +191,21 @@ def _check_data(
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
     """Return by data set and node what it holds, and findings for those that cannot be read."""
     nodes = {node.name: node for node in members if node.data}
-    names = dict.fromkeys(name for node in nodes.values() for name in node.data)
-    digests: dict[str, dict[str, DataDigest]] = {name: {} for name in names}
+    digests: dict[str, dict[str, DataDigest]] = {
+        name: {} for node in nodes.values() for name in node.data
+    }
     unreadable: list[Finding] = []
     voice.working(f"data sets: counting files on {words.count(len(nodes), 'node')}")
-    answers = ask_all(list(nodes), lambda node: _count_data(fleet, nodes[node], fresh=fresh))
-    for name in names:
-        for answer in answers:
-            if name not in nodes[answer.node].data:
-                continue
-            digest = (answer.value or {}).get(name) or answer.error
+    for answer in ask_all(list(nodes), lambda name: _count_data(fleet, nodes[name], fresh=fresh)):
+        for name in nodes[answer.node].data:
+            digest = answer.value[name] if answer.value else answer.error
             if isinstance(digest, DataDigest):
                 digests[name][answer.node] = digest
+            elif isinstance(digest, errors.NodeError) and not isinstance(
+                digest, errors.CommandTimedOut
+            ):
+                raise digest
             elif digest is not None:
-                is_silent = isinstance(digest, errors.NodeError)
-                if is_silent and not isinstance(digest, errors.CommandTimedOut):
-                    raise digest
                 needed, fix = f"data set {name}, readable", digest.fix or "see there"
                 unreadable.append(
                     found(digest.code, answer.node, digest.cause, needed, fix, severity="error")

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet
 from orchestrator.model.site import DataState, NodeFacts
-from orchestrator.provisioning import between_nodes
+from orchestrator.provisioning import last_checks
 from orchestrator.transports.local import LocalTransport
 from tests.checks.facts import HOST
 from tests.model.test_cluster import cluster
@@ -28,6 +28,6 @@ def test_what_the_first_look_did_not_find_is_not_counted(state: DataState, tmp_p
     here["folder"] = str(tmp_path / "dlperf")
     fleet = Fleet(cluster([here]), {"here": LocalTransport("here")})
     facts = {"here": NodeFacts(HOST, data={"good": "present", "bad": state})}
-    findings, digests = between_nodes.check_nodes(fleet, Voice(as_json=True), facts, recount=True)
+    findings, digests = last_checks.check_nodes(fleet, Voice(as_json=True), facts, recount=True)
     assert findings == ()
     assert {name: [*held] for name, held in digests.items()} == {"good": ["here"]}

@@ -1,0 +1,36 @@
+"""How far a preparation is, and how that is told."""
+
+from orchestrator.preparing_data.prepare import describe, find_problem, find_progress
+
+
+def test_the_last_whole_line_of_progress_counts() -> None:
+    """A line that was cut says nothing yet."""
+    text = "dlperf progress 1 1001 1300\nnoise\ndlperf progress 2 1001 2600\ndlperf progress 3 10"
+    assert find_progress(text) == (2, 1001)
+    assert find_progress("noise") is None
+
+
+def test_a_problem_has_a_code_and_words() -> None:
+    """The first one named counts."""
+    text = "dlperf problem DISK-FULL no space\ndlperf problem BUSY other\n"
+    assert find_problem(text) == ("DISK-FULL", "no space")
+    assert find_problem("problem x") is None
+
+
+def test_many_nodes_are_told_in_one_line() -> None:
+    """The one that is least far, and the time that is left there."""
+    first = {"vs001": ((10, 1001), 7.0), "vs002": ((20, 1001), 8.0)}
+    now = {"vs001": (37, 1001), "vs002": (30, 1001)}
+    assert describe(first, now, 10.0) == (
+        "vs[001-002]: 30 of 1001 done (vs002 is least far), about 3:14 left"
+    )
+    assert describe(first, {}, 10.0) == "beginning"
+
+
+def test_the_time_left_is_told_once_it_can_be() -> None:
+    """Nobody knows it at the beginning, nor without a total."""
+    begun = {"vs001": ((3, 0), 1.0)}
+    assert describe(begun, {"vs001": (3, 0)}, 1.0) == "vs001: 3 done"
+    assert describe(begun, {"vs001": (4, 0)}, 9.0) == "vs001: 4 done"
+    begun = {"vs001": ((3, 9), 1.0)}
+    assert describe(begun, {"vs001": (3, 9)}, 61.0) == "vs001: 3 of 9 done"
