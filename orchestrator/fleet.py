@@ -15,7 +15,6 @@ from orchestrator import errors, nodeset
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
 from orchestrator.runtimes import Runtime
-from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.transports import Completed, Transport, open_files
 from orchestrator.transports.local import LocalTransport
@@ -163,14 +162,21 @@ class Fleet:
     def runtime(self, name: str, owner: str) -> Runtime:
         """Return the runtime of a node: containers if it has an engine, else plain processes."""
         if name in self.engines:
-            return self.containers_on(name, ContainerSettings.of(self.cluster, owner=owner))
+            return self.containers_on(name, owner=owner)
         return ProcessRuntime(self.transports[name], owner)
 
-    def containers_on(self, name: str, settings: ContainerSettings) -> "DockerRuntime":
-        """Return the runtime of a node with an engine, for containers with these settings."""
+    def containers_on(self, name: str, *, image: str = "", owner: str = "") -> "DockerRuntime":
+        """Return the runtime of a node with an engine; arguments are those of ``DockerRuntime``."""
         from orchestrator.runtimes.docker import DockerRuntime
 
-        return DockerRuntime(self.transports[name], self.engines[name], settings)
+        return DockerRuntime(
+            self.transports[name],
+            self.engines[name],
+            self.cluster.container,
+            has_hcas=self.cluster.has_hcas,
+            image=image,
+            owner=owner,
+        )
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
         """Run a command on all nodes at once; the answers are in the order of ``argv``.

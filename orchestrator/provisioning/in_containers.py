@@ -13,7 +13,6 @@ from orchestrator.inputs import probing
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.site import Finding, ImageRecord, NodeFacts
 from orchestrator.probes import container, sections
-from orchestrator.runtimes.grants import ContainerSettings
 
 LABEL = "dlperf.probe"
 LOOK_S = 0.1
@@ -41,7 +40,7 @@ def findings(
     is_over = threading.Event()  # nobody waits for them
 
     def look(record: ImageRecord, node: str) -> ContainerFacts:
-        runtime = fleet.containers_on(node, ContainerSettings.of(fleet.cluster, record.on(node)))
+        runtime = fleet.containers_on(node, image=record.on(node))
         states = facts[node].data if node in facts else {}
         present = [key for key in states if states[key] == "present"]
         mounts = container.data_mounts(members[node], present)

@@ -7,7 +7,7 @@ import re
 
 from orchestrator import errors
 from orchestrator.model.plan import Task
-from orchestrator.runtimes._files import TaskFiles
+from orchestrator.runtimes.supervisor import TaskFiles
 
 FIX = "see that containers start there: `srun --container-image=FILE true`, or `apptainer exec`"
 # Source: pyxis 0.24.0 under Slurm 22.05; tests/samples/srun-pyxis. Where one slurmd serves a

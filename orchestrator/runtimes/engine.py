@@ -4,7 +4,6 @@ import http.client
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import docker
@@ -14,6 +13,7 @@ import docker.errors
 import docker.utils.proxy
 import requests
 import urllib3
+from docker.utils import version_gte, version_lt
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_ANSWER_S, PATIENCE, Patience
@@ -35,16 +35,6 @@ BROKEN = (
     http.client.HTTPException,
     OSError,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class EngineFacts:
-    """An engine's version and support for GPUs; ``api_version`` is the one used with it."""
-
-    server_version: str
-    api_version: str
-    runtimes: tuple[str, ...]
-    cdi: bool
 
 
 class Engine:
@@ -76,16 +66,6 @@ class Engine:
         self._version = ""
         self._clients: dict[float, Any] = {}
 
-    def facts(self) -> EngineFacts:
-        """Query the engine's version and its support for GPUs."""
-        info = self.ask(lambda client: client.info())
-        return EngineFacts(
-            server_version=info["ServerVersion"],
-            api_version=self._connected(self.patience.answer_s).api_version,
-            runtimes=tuple(sorted(info.get("Runtimes") or ())),
-            cdi=bool(info.get("CDISpecDirs")),
-        )
-
     def check(self, container: str = "") -> None:
         """See that the engine answers, and containerd behind it.
 
@@ -105,29 +85,30 @@ class Engine:
 
         self.ask(look, within_s=min(ENGINE_ANSWER_S, self.patience.answer_s))
 
-    def ask(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
+    def ask(
+        self,
+        question: Callable[[Any], T],
+        *,
+        within_s: float | None = None,
+        once: bool = False,
+    ) -> T:
         """Call ``question`` with the API client, twice if a kept stream turns out to be stale.
 
         Args:
-            question: may run twice.
             within_s: the time limit; the one for short questions by default.
+            once: a second call would do harm; whether the engine did it may then be unknown.
 
         Raises:
             UnfitError: the engine is down, hung, not accessible, or refuses.
-            NodeError: its connection was lost, twice; or the node does not answer either.
+            NodeError: its connection was lost; or the node does not answer either.
             docker.errors.NotFound: it has no such container or image.
         """
-        return ENGINE.call(lambda: self.ask_once(question, within_s=within_s))
 
-    def ask_once(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
-        """Call the engine once, without the retry of ``ask``, where a second call would do harm.
+        def ask_once() -> T:
+            with self.asking(within_s) as client:
+                return question(client)
 
-        Raises:
-            UnfitError, docker.errors.NotFound: as ``ask``.
-            NodeError: the connection was lost; whether the engine did it is not known.
-        """
-        with self.asking(within_s) as client:
-            return question(client)
+        return ask_once() if once else ENGINE.call(ask_once)
 
     @contextmanager
     def asking(self, within_s: float | None = None) -> Iterator[Any]:
@@ -139,9 +120,9 @@ class Engine:
             except docker.errors.NotFound:
                 raise
             except docker.errors.APIError as error:
-                raise self.refusal(error) from error
+                raise _causes.refusal(str(error.explanation or error), self.node) from error
             except docker.errors.DockerException as error:
-                raise _causes.refusal(str(error), self.node, "DOCKER-REFUSED") from error
+                raise _causes.refusal(str(error), self.node) from error
             except BROKEN as error:
                 if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
                     raise self._hung(limit_s) from error
@@ -161,13 +142,7 @@ class Engine:
         """
         done = self._transport.run((*self.command, *words), timeout_s=self.patience.work_s)
         if done.exit_code != 0:
-            text = done.stderr.decode(errors="replace")
-            raise _causes.refusal(text, self.node, "DOCKER-REFUSED")
-
-    def refusal(self, error: Any) -> errors.DlperfError:
-        """Return the engine's own error as one of ours."""
-        text = str(error.explanation or error)
-        return _causes.refusal(text, self.node, "DOCKER-REFUSED")
+            raise _causes.refusal(done.stderr.decode(errors="replace"), self.node)
 
     def close(self) -> None:
         """Close the streams; the engine and its containers go on."""
@@ -198,18 +173,18 @@ class Engine:
             served = f"{pinged.headers.get('Server', 'podman')} serves Docker's API: podman"
             raise _causes.silence(served, self.node, "", self._sudo)
         theirs = pinged.headers.get("Api-Version", "")
-        if theirs and _number(OLDEST_API) <= _number(theirs) <= _number(ours):
+        if theirs and version_gte(theirs, OLDEST_API) and version_gte(ours, theirs):
             return str(theirs)
         reported = client.version(api_version=False)  # which starts runc, for its version
         theirs, least = reported["ApiVersion"], reported.get("MinAPIVersion", "1.12")
-        if _number(theirs) < _number(OLDEST_API) or _number(least) > _number(ours):
+        if version_lt(theirs, OLDEST_API) or version_lt(ours, least):
             raise errors.UnfitError(
                 f"the engine speaks API {least} to {theirs}, this program {OLDEST_API} to {ours}",
                 code="DOCKER-API",
                 node=self.node,
                 fix="bring Docker on the node, or the docker package here, to a later version",
             )
-        return str(min(theirs, ours, key=_number))
+        return str(theirs) if version_lt(theirs, ours) else ours
 
     def _check_aside(self) -> None:
         """See that the engine answers, by a command of its own and not by our streams.
@@ -260,7 +235,3 @@ def _client(adapter: DialAdapter, version: str, within_s: float) -> Any:
     client._proxy_configs = docker.utils.proxy.ProxyConfig()
     client.mount("http://", adapter)
     return client
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

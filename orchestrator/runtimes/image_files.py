@@ -4,16 +4,13 @@ Both share the node's processes, so a task is watched, ended and swept like one 
 """
 
 import posixpath
-import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orchestrator import errors
 from orchestrator.deadlines import PATIENCE
-from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.plan import Mount, Task
-from orchestrator.runtimes import observer
-from orchestrator.runtimes._files import supervised
 from orchestrator.transports import Transport
 
 INSIDE = "/dlperf"
@@ -147,23 +144,6 @@ WAYS = {
 
 def of_task(attempt: Attempt, task: Task) -> Contained:
     return Contained(attempt.image, attempt.folder(task), task.mounts, bool(task.gpus))
-
-
-def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str:
-    """Return the script that becomes a task's supervisor, in its container."""
-    folder, token = attempt.folder(task), attempt.token(task)
-    env = {"HOME": folder, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
-    # A supervisor counts from its own start, and others may unpack their image for long after it;
-    # the controller, without which there is no step, counts from the gate.
-    longer = replace(limits, time_s=limits.create_s + limits.time_s)
-    observing = observer.command(attempt, task, limits, "")
-    words = (
-        *way.words(of_task(attempt, task)),
-        *proved(attempt.image),
-        *("env", *(f"{name}={value}" for name, value in env.items())),
-        *supervised(attempt, task, longer, task.argv),
-    )
-    return f"umask 077\n(\n{observing}) &\nexec {shlex.join(words)}\n"
 
 
 def remove_left(

@@ -11,10 +11,9 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState, container_starts, docker_in_step, image_files, marks
-from orchestrator.runtimes.grants import ContainerSettings
+from orchestrator.runtimes import TaskState, container_starts, image_files, marks, step
 from orchestrator.runtimes.process import inherited_environment
-from orchestrator.runtimes.step import StepFiles, task_script
+from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.schedulers import slurm_queue
 from orchestrator.schedulers.gang_step import ENDING_S, LAST_WORDS_S, LOOK_S, GangStep
 from orchestrator.transports.local import LocalTransport
@@ -30,10 +29,9 @@ class SlurmTasks:
 
     def __init__(self, fleet: Fleet, job: str, owner: str) -> None:
         self._fleet, self._job = fleet, job
-        self._files = StepFiles(LocalTransport("shared"))
+        self._shared = LocalTransport("shared")
         self._way = image_files.WAYS.get(fleet.cluster.members[0].runtime)
-        settings = ContainerSettings.of(fleet.cluster, owner=owner)
-        self._containers = {name: fleet.containers_on(name, settings) for name in fleet.engines}
+        self._containers = {name: fleet.containers_on(name, owner=owner) for name in fleet.engines}
         self.clean: set[str] = set()
         self._lock = threading.Lock()
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
@@ -44,7 +42,7 @@ class SlurmTasks:
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Write the task's files; the last one starts the step, whose tasks wait at their gates."""
-        self._files.write(attempt, task, self._script(attempt, task, limits))
+        step.write(self._shared, attempt, task, self._script(attempt, task, limits))
         self._gang(attempt).create(least_cpus(os.environ), options(self._way, attempt))
 
     def start(self, attempt: Attempt, task: Task) -> bool:  # noqa: ARG002 - all at once
@@ -62,14 +60,14 @@ class SlurmTasks:
 
     def _look(self, attempt: Attempt, task: Task) -> TaskState:
         gang = self._gang(attempt)
-        state = self._files.state(attempt, task)
+        state = step.look(self._files(attempt, task))
         if state.phase == "ended":
             return state
         gone_s = gang.gone_s()
         if gone_s is None:
             down = task.node in gang.down()
             return self._make_lost_state(attempt, task, "node-down") if down else state
-        state = self._files.state(attempt, task)  # it may have ended between the two looks
+        state = step.look(self._files(attempt, task))  # it may have ended between the two looks
         if state.phase == "ended":
             return state
         # A node that goes down while a container is made there prints an error of pyxis, too.
@@ -98,7 +96,7 @@ class SlurmTasks:
         return replace(gang, reason="oom", first=replace(short, why="oom"))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        return self._files.of(attempt, task).output(offset)
+        return self._files(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:  # noqa: ARG002 - a gang ends as a whole
         """Ask all tasks of the step to end."""
@@ -111,11 +109,11 @@ class SlurmTasks:
             LeftoverError: some processes do not end.
         """
         gang, ours = self._gang(attempt), attempt.handle == self._job
-        ended = self._files.state(attempt, task).phase == "ended"
+        ended = step.look(self._files(attempt, task)).phase == "ended"
         gang.end(ENDING_S if ended else 0.0)
         # An engine's containers are outside of the step, and who is in one may not see the node.
         plain = not (self._containers or self._way)
-        if ours and ended and plain and self._files.of(attempt, task).has("clean"):
+        if ours and ended and plain and self._files(attempt, task).has("clean"):
             self.clean.add(task.node)
             return
         if ours and task.node in gang.down():
@@ -138,25 +136,28 @@ class SlurmTasks:
 
     def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
         if self._way is not None:
-            return image_files.script(self._way, attempt, task, limits)
+            return step.image_script(self._way, attempt, task, limits)
         if task.node not in self._containers:
-            return task_script(attempt, task, limits, inherited_environment())
+            return step.process_script(attempt, task, limits, inherited_environment())
         request = self._containers[task.node].request(attempt, task, limits)
         docker = self._fleet.engines[task.node].command
-        return docker_in_step.script(attempt, task, limits, docker, request)
+        return step.docker_script(attempt, task, limits, docker, request)
 
     def refusal(self, attempt: Attempt, task: Task) -> errors.DlperfError | None:
         """Return why an ended step never put a task into its container; None if it did."""
-        files = self._files.of(attempt, task)
+        files = self._files(attempt, task)
         if self._containers:
-            return docker_in_step.refusal(files, task)
+            return step.docker_refusal(files, task)
         if self._way is None:
             return None
         said = self._gang(attempt).read_output().decode(errors="replace")
         return container_starts.refusal(files, said, task)
 
     def _make_lost_state(self, attempt: Attempt, task: Task, why: str) -> TaskState:
-        return TaskState("lost", self._files.of(attempt, task).make_lost_end(why))
+        return TaskState("lost", self._files(attempt, task).make_lost_end(why))
+
+    def _files(self, attempt: Attempt, task: Task) -> TaskFiles:
+        return TaskFiles(self._shared, attempt, task)
 
     def _gang(self, attempt: Attempt) -> GangStep:
         key = attempt.sweep, attempt.trial, attempt.number

@@ -8,7 +8,7 @@ from orchestrator import errors
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import container_starts
-from orchestrator.runtimes._files import TaskFiles
+from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.transports.local import LocalTransport
 from tests import TESTS
 

@@ -38,15 +38,6 @@ def test_words_of_docker_have_their_code(said: str, code: str) -> None:
     assert (error.code, error.cause) == (code, said)
 
 
-def test_a_limit_that_the_kernel_numbers_is_named() -> None:
-    """As the inventory calls it, where Docker has such a one."""
-    said = "error setting rlimit type 8: operation not permitted"
-    error = _causes.refusal(said, "here", "OTHERWISE")
-    assert error.code == "ULIMIT"
-    assert error.cause == "error setting rlimit type 8 (memlock): operation not permitted"
-    assert "type 99:" in _causes.refusal(said.replace("8", "99"), "here", "OTHERWISE").cause
-
-
 def test_sudo_that_wants_a_password_is_a_matter_of_rights() -> None:
     """sudo's own words, and who must be allowed what."""
     error = _causes.silence("sudo: a password is required\n", "here", "user a may not", sudo=True)

@@ -1,5 +1,6 @@
-"""The files that a task's supervisor writes on its node."""
+"""A task's supervisor and observer on its node: their programs, command lines and files."""
 
+import shlex
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
@@ -12,27 +13,55 @@ from orchestrator.model.process import ProcessIdentity
 from orchestrator.processes import BOOT_ID
 from orchestrator.transports import Transport
 
+SUPERVISE, OBSERVE, STEP = "supervise.sh", "observe.sh", "step.sh"
+
 
 @cache
-def script() -> bytes:
-    return resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_bytes()
+def program(name: str) -> bytes:
+    """Return the text of a shell program beside this module."""
+    return resources.files("orchestrator.runtimes").joinpath(name).read_bytes()
+
+
+def put_programs(transport: Transport, folder: str, *names: str) -> None:
+    """Write shell programs into the folder of an attempt."""
+    for name in names:
+        transport.put(program(name), f"{folder}/{name}")
 
 
 def supervised(
-    attempt: Attempt, task: Task, limits: Limits, argv: Sequence[str], observing: str = ""
+    attempt: Attempt, task: Task, limits: Limits, argv: Sequence[str], *, observed: bool = True
 ) -> tuple[str, ...]:
     """Return the command line of a task's supervisor, whose program text lies in its folder.
 
     Args:
         argv: the program's.
-        observing: ``observer.arguments``; empty if another process starts the observer.
+        observed: whether the supervisor starts the observer; else ``observer`` has to.
     """
-    folder = attempt.folder(task)
+    folder, observing = attempt.folder(task), _observer_words(attempt, task, limits)
     return (
-        *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), attempt.token(task)),
-        *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes), observing),
+        *("sh", f"{folder}/{SUPERVISE}", folder, str(task.node_rank), attempt.token(task)),
+        *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
+        " ".join(observing) if observed else "",
         *argv,
     )
+
+
+def observer(attempt: Attempt, task: Task, limits: Limits) -> str:
+    """Return the shell command that starts the observer of a task on its node.
+
+    Nothing of a trial depends on it. It waits until the supervisor has started.
+    """
+    folder, rank = attempt.folder(task), str(task.node_rank)
+    words = shlex.join((folder, rank, *_observer_words(attempt, task, limits)))
+    # Not from a file in the task's folder, to which its container can write.
+    text = shlex.quote(f"{{\nexec </dev/null\n{program(OBSERVE).decode()}\n}}\n")
+    mark = f"DLPERF_OBSERVER={attempt.token(task)}"
+    return f"umask 077\nprintf %s {text} | {mark} setsid -f sh -s {words} >/dev/null 2>&1\n"
+
+
+def _observer_words(attempt: Attempt, task: Task, limits: Limits) -> tuple[str, str, str]:
+    seconds = limits.create_s + limits.time_s + limits.grace_s
+    return attempt.sweep, f"{seconds:.0f}", ",".join(str(index) for index in task.gpus)
 
 
 # $1: a FIFO. One that is opened for reading too makes nobody wait for a reader; what was opened is
