@@ -117,7 +117,7 @@ def silence(text: str, node: str, user: str, sudo: bool) -> errors.UnfitError:
 
     Args:
         text: its standard error.
-        user: the login user, and the owner of the socket, for the message.
+        user: the login user.
         sudo: whether it was called by ``sudo -n``.
     """
     cause = " ".join(text.split()).rstrip(".")
@@ -125,6 +125,6 @@ def silence(text: str, node: str, user: str, sudo: bool) -> errors.UnfitError:
     code = DOCKER_CODES[kind]
     fix = findings.describe(code).fix
     if kind == "DENIED":
-        cause = f"{user}: {cause}"
+        cause = f"user {user} may not use Docker: {cause}"
         fix = "let this user run docker by `sudo -n` without a password" if sudo else fix
     return errors.UnfitError(cause or "no answer", code=code, node=node, fix=fix)

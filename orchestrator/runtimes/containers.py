@@ -1,6 +1,6 @@
 """The containers of a node's engine: made, started, looked at, ended."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -57,9 +57,8 @@ class Containers:
 
     def find(self, name: str) -> ContainerState | None:
         """Return the present state of a container, or None if no container has that name."""
-        try:
-            answer = self._engine.ask(lambda client: client.inspect_container(name))
-        except docker.errors.NotFound:
+        answer = self._ask(lambda client: client.inspect_container(name))
+        if answer is None:
             return None
         state = answer["State"]
         return ContainerState(
@@ -105,9 +104,8 @@ class Containers:
                 once=True,
             )
         except docker.errors.NotFound as error:
-            cause = str(error.explanation)
-            fix = _causes.PROVISION_FIX
-            raise _causes.missing_image(cause, self._engine.node, fix) from error
+            cause, node = str(error.explanation), self._engine.node
+            raise _causes.missing_image(cause, node, _causes.PROVISION_FIX) from error
         except errors.UnfitError as error:
             if "is already in use" not in error.cause:
                 raise
@@ -129,13 +127,7 @@ class Containers:
 
     def signal(self, name: str, signal: str) -> None:
         """Send a signal to a container's first process; nothing happens if it does not run."""
-        try:
-            self._engine.ask(lambda client: client.kill(name, signal))
-        except docker.errors.NotFound:
-            return
-        except errors.UnfitError as error:
-            if "is not running" not in error.cause:
-                raise
+        self._ask(lambda client: client.kill(name, signal), unless="is not running")
 
     def remove(self, name: str) -> bool:
         """Kill and remove a container; False if there was none or its removal is under way.
@@ -143,18 +135,13 @@ class Containers:
         Raises:
             UnfitError: the engine could not.
         """
-        try:
-            self._engine.ask(
-                lambda client: client.remove_container(name, v=True, force=True),
-                within_s=self._engine.patience.end_s,
-            )
-        except docker.errors.NotFound:
-            return False
-        except errors.UnfitError as error:
-            if "is already in progress" not in error.cause:
-                raise
-            return False
-        return True
+
+        def remove(client: Any) -> bool:
+            client.remove_container(name, v=True, force=True)
+            return True
+
+        within_s, unless = self._engine.patience.end_s, "is already in progress"
+        return bool(self._ask(remove, within_s=within_s, unless=unless))
 
     def output(self, name: str) -> tuple[bytes, bytes]:
         """Return the standard output and the standard error of a container, separately.
@@ -185,6 +172,23 @@ class Containers:
         events = self._engine.ask(_events)
         started = {event["Actor"]["ID"] for event in events if event.get("Action") == "start"}
         return container.id not in started and len(events) < MOST_EVENTS
+
+    def _ask(
+        self,
+        question: Callable[[Any], Any],
+        *,
+        within_s: float | None = None,
+        unless: str = "is not there",
+    ) -> Any:
+        """Return the engine's answer; None if it has no such container, or says ``unless``."""
+        try:
+            return self._engine.ask(question, within_s=within_s)
+        except docker.errors.NotFound:
+            return None
+        except errors.UnfitError as error:
+            if unless not in error.cause:
+                raise
+            return None
 
 
 def _events(client: Any) -> list[Mapping[str, Any]]:

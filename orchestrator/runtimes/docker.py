@@ -5,7 +5,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 import docker.errors
@@ -64,8 +63,6 @@ class DockerRuntime:
         self._containers = Containers(engine)
         self._user = Cached(lambda: ":".join(self._ask_node(USER)))
         self._gpu_access = Cached(self._find_gpu_access)
-        self._hcas = Cached(self._find_hcas)
-        self._entrypoints: dict[str, Cached[tuple[str, ...]]] = {}
         # By token: the supervisor's pid on the node, and when the engine last answered about it.
         self._running: dict[str, tuple[str, float]] = {}
 
@@ -99,8 +96,11 @@ class DockerRuntime:
             NodeError: it does not answer.
         """
         image = attempt.images.get(self._node) or attempt.image or self._image
-        ask = Cached(partial(self._ask_entrypoint, image))
-        argv = (*self._entrypoints.setdefault(image, ask).get(), *task.argv)
+        facts = Images(self._engine).find(image)
+        if facts is None:
+            cause = f"there is no image {image}"
+            raise _causes.missing_image(cause, self._node, _causes.PROVISION_FIX)
+        argv = (*facts.entrypoint, *task.argv)
         errors_file = TaskFiles(self._transport, attempt, task).path("err")
         started = {
             "Image": image,
@@ -224,7 +224,7 @@ class DockerRuntime:
         """
         access = self._gpu_access.get() if gpus else "none"
         if self._has_hcas and not self._options.privileged:
-            self._hcas.get()
+            self._require_hcas()
         return {"gpu_access": access, "has_hcas": self._has_hcas}
 
     def _find_gpu_access(self) -> str:
@@ -254,27 +254,18 @@ class DockerRuntime:
             fix=_causes.GPU_FIX,
         )
 
-    def _find_hcas(self) -> tuple[str, ...]:
-        devices = self._ask_node(HCA_DEVICES)
-        if not devices:
+    def _require_hcas(self) -> None:
+        if not self._ask_node(HCA_DEVICES):
             raise errors.UnfitError(
                 f"there is no device in {grants.HCA_FOLDER}; the inventory declares HCAs",
                 code="IB-DEVICES",
                 node=self._node,
                 fix="load the InfiniBand modules (ib_uverbs) on the node",
             )
-        return devices
 
     def _ask_node(self, script: str) -> tuple[str, ...]:
         done = self._transport.run(("sh", "-c", script), timeout_s=COMMAND_S)
         return tuple(done.stdout.decode(errors="replace").split())
-
-    def _ask_entrypoint(self, image: str) -> tuple[str, ...]:
-        facts = Images(self._engine).find(image)
-        if facts is None:
-            cause = f"there is no image {image}"
-            raise _causes.missing_image(cause, self._node, _causes.PROVISION_FIX)
-        return facts.entrypoint
 
     def _ask(self, question: Callable[[], T]) -> T:
         """Return the engine's answer; turn its refusals into errors of the node."""

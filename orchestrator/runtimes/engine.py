@@ -23,11 +23,10 @@ from orchestrator.retries import ENGINE
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes._dial import MOST_STREAMS, DialAdapter
 from orchestrator.transports import Stream, Transport
+from orchestrator.transports.cached import Cached
 
 T = TypeVar("T")
 OLDEST_API = "1.30"
-SOCKET = "/var/run/docker.sock"
-WHOSE = 'id -un; stat -c "the socket is of %U:%G, mode %a" "$1" 2>/dev/null'
 # requests lets errors of the libraries below it through while an answer is being read.
 BROKEN = (
     requests.RequestException,
@@ -61,10 +60,8 @@ class Engine:
         self._sudo = sudo
         self.command = (*(("sudo", "-n") if sudo else ()), *command)
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
-        self._connecting = threading.Lock()
         self._adapter = DialAdapter(self._dial, self._check_aside)
-        self._version = ""
-        self._clients: dict[float, Any] = {}
+        self._version = Cached(self._common_version)
 
     def check(self, container: str = "") -> None:
         """See that the engine answers, and containerd behind it.
@@ -116,7 +113,7 @@ class Engine:
         limit_s = within_s or self.patience.answer_s
         with self._slots:
             try:
-                yield self._connected(limit_s)
+                yield self._client(self._version.get(), limit_s)
             except docker.errors.NotFound:
                 raise
             except docker.errors.APIError as error:
@@ -145,28 +142,27 @@ class Engine:
             raise _causes.refusal(done.stderr.decode(errors="replace"), self.node)
 
     def close(self) -> None:
-        """Close the streams; the engine and its containers go on."""
-        with self._connecting:
-            self._adapter.close()
-            self._adapter = DialAdapter(self._dial, self._check_aside)
-            self._clients.clear()
-
-    def _connected(self, within_s: float) -> Any:
-        """Return a client with a time limit; all clients share their streams."""
-        with self._connecting:
-            if not self._version:
-                first_s = min(within_s, self.patience.answer_s)
-                first = _client(self._adapter, OLDEST_API, first_s)
-                self._version = self._common_version(first)
-            if within_s not in self._clients:
-                self._clients[within_s] = _client(self._adapter, self._version, within_s)
-            return self._clients[within_s]
+        """Close the streams; the engine and its containers go on. A later question opens others."""
+        self._adapter.close()
+        self._adapter = DialAdapter(self._dial, self._check_aside)
 
     def _dial(self) -> Stream:
         return self._transport.open((*self.command, "system", "dial-stdio"))
 
-    def _common_version(self, client: Any) -> str:
+    def _client(self, version: str, within_s: float) -> Any:
+        """Make an API client that uses nothing from this machine: no proxy, no login, no header."""
+        client = docker.APIClient(base_url="tcp://docker:2375", version=version, timeout=within_s)
+        client.trust_env = False
+        client._auth_configs = docker.auth.AuthConfig({})
+        client._general_configs = {}
+        client._proxy_configs = docker.utils.proxy.ProxyConfig()
+        client.mount("http://", self._adapter)
+        return client
+
+    def _common_version(self) -> str:
         ours = docker.constants.DEFAULT_DOCKER_API_VERSION
+        # Any version will do until the engine has said which it speaks; none would dial at once.
+        client = self._client(OLDEST_API, self.patience.answer_s)
         pinged = client._get(client._url("/_ping", versioned_api=False))
         client._raise_for_status(pinged)
         if "Libpod-Api-Version" in pinged.headers:
@@ -201,11 +197,9 @@ class Engine:
             raise self._hung(limit_s) from error
         stderr = done.stderr.decode(errors="replace")
         if done.exit_code != 0 or kind_of_silence(stderr) == "FOREIGN":
-            words = ("sh", "-c", WHOSE, "sh", SOCKET)
-            asked = self._transport.run(words, timeout_s=self.patience.answer_s)
-            user, _, socket = asked.stdout.decode(errors="replace").strip().partition("\n")
-            denied = f"user {user} may not use Docker" + (f" ({socket})" if socket else "")
-            raise _causes.silence(stderr, self.node, denied, self._sudo)
+            asked = self._transport.run(("id", "-un"), timeout_s=self.patience.answer_s)
+            user = asked.stdout.decode(errors="replace").strip()
+            raise _causes.silence(stderr, self.node, user, self._sudo)
 
     def _hung(self, limit_s: float) -> errors.UnfitError:
         """Return the error for an engine that is silent on a node which is not.
@@ -220,18 +214,3 @@ class Engine:
             node=self.node,
             fix=findings.describe("DOCKER-HUNG").fix,
         )
-
-
-def _client(adapter: DialAdapter, version: str, within_s: float) -> Any:
-    """Make an API client that uses nothing from this machine: no proxy, no login, no header.
-
-    Args:
-        version: any will do until the engine has said which it speaks; none would dial at once.
-    """
-    client = docker.APIClient(base_url="tcp://docker:2375", version=version, timeout=within_s)
-    client.trust_env = False
-    client._auth_configs = docker.auth.AuthConfig({})
-    client._general_configs = {}
-    client._proxy_configs = docker.utils.proxy.ProxyConfig()
-    client.mount("http://", adapter)
-    return client

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from orchestrator.model.attempt import Attempt
@@ -135,23 +135,31 @@ def run_words(host: Mapping[str, Any], config: Mapping[str, Any], *options: str)
     Source: Docker 20.10, `docker run --help`.
     """
     entry, log = config.get("Entrypoint") or (), host["LogConfig"]
+    values: Mapping[str, Iterable[str]] = {
+        "label": pairs(config["Labels"]),
+        "user": [config["User"]],
+        "workdir": [config["WorkingDir"]],
+        "env": config["Env"],
+        "network": [host["NetworkMode"]],
+        "log-driver": [log["Type"]],
+        "log-opt": pairs(log["Config"]),
+        "mount": (_mount(mount) for mount in host["Mounts"]),
+        "ulimit": (f"{u['Name']}={u['Soft']}:{u['Hard']}" for u in host["Ulimits"]),
+        "privileged": [""] if host.get("Privileged") else [],
+        "cap-drop": host.get("CapDrop", ()),
+        "cap-add": host.get("CapAdd", ()),
+        "security-opt": host.get("SecurityOpt", ()),
+        "shm-size": [str(host["ShmSize"])] if "ShmSize" in host else [],
+        "device": _devices(host),
+        "runtime": [host["Runtime"]] if "Runtime" in host else [],
+        "gpus": (_gpus(gpus) for gpus in host.get("DeviceRequests", ()) if "Count" in gpus),
+        "entrypoint": entry[:1],
+    }
+    given = ((f"--{option}", value) for option, each in values.items() for value in each)
+    words = (f"{option}={value}" if value else option for option, value in given)
     return (
-        *("run", "--rm", "--init", *options),
-        *(f"--label={label}={value}" for label, value in config["Labels"].items()),
-        f"--user={config['User']}",
-        f"--workdir={config['WorkingDir']}",
-        *(f"--env={pair}" for pair in config["Env"]),
-        f"--network={host['NetworkMode']}",
-        f"--log-driver={log['Type']}",
-        *(f"--log-opt={name}={value}" for name, value in log["Config"].items()),
-        *(f"--mount={_mount(mount)}" for mount in host["Mounts"]),
-        *(f"--ulimit={u['Name']}={u['Soft']}:{u['Hard']}" for u in host["Ulimits"]),
-        *_rights(host),
-        *_hardware(host),
-        *(f"--entrypoint={first}" for first in entry[:1]),
-        config["Image"],
-        *entry[1:],
-        *config.get("Cmd", ()),
+        *("run", "--rm", "--init", *options, *words, config["Image"]),
+        *(*entry[1:], *config.get("Cmd", ())),
     )
 
 
@@ -162,26 +170,14 @@ def _mount(mount: Mapping[str, Any]) -> str:
     return row.getvalue()
 
 
-def _rights(host: Mapping[str, Any]) -> Iterator[str]:
-    if host.get("Privileged"):
-        yield "--privileged"
-    yield from (f"--cap-drop={name}" for name in host.get("CapDrop", ()))
-    yield from (f"--cap-add={name}" for name in host.get("CapAdd", ()))
-    yield from (f"--security-opt={option}" for option in host.get("SecurityOpt", ()))
-
-
-def _hardware(host: Mapping[str, Any]) -> Iterator[str]:
-    if "ShmSize" in host:
-        yield f"--shm-size={host['ShmSize']}"
+def _devices(host: Mapping[str, Any]) -> Iterator[str]:
     for device in host.get("Devices", ()):
-        paths = f"{device['PathOnHost']}:{device['PathInContainer']}"
-        yield f"--device={paths}:{device['CgroupPermissions']}"
-    if "Runtime" in host:
-        yield f"--runtime={host['Runtime']}"
-    for gpus in host.get("DeviceRequests", ()):
-        if gpus["Driver"] == "cdi":
-            yield from (f"--device={name}" for name in gpus["DeviceIDs"])
-        else:
-            (capabilities,) = gpus["Capabilities"]
-            more = ",".join(name for name in capabilities if name != "gpu")  # which it adds itself
-            yield f'--gpus=all,driver={gpus["Driver"]},"capabilities={more}"'
+        yield f"{device['PathOnHost']}:{device['PathInContainer']}:{device['CgroupPermissions']}"
+    for request in host.get("DeviceRequests", ()):
+        yield from request.get("DeviceIDs", ())  # those of CDI
+
+
+def _gpus(request: Mapping[str, Any]) -> str:
+    (capabilities,) = request["Capabilities"]
+    more = ",".join(name for name in capabilities if name != "gpu")  # which it adds itself
+    return f'all,driver={request["Driver"]},"capabilities={more}"'

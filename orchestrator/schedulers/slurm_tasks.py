@@ -11,7 +11,7 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState, container_starts, image_files, marks, step
+from orchestrator.runtimes import TaskState, image_files, marks, step
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.schedulers import slurm_queue
@@ -151,7 +151,7 @@ class SlurmTasks:
         if self._way is None:
             return None
         said = self._gang(attempt).read_output().decode(errors="replace")
-        return container_starts.refusal(files, said, task)
+        return image_files.refusal(files, said, task)
 
     def _make_lost_state(self, attempt: Attempt, task: Task, why: str) -> TaskState:
         return TaskState("lost", self._files(attempt, task).make_lost_end(why))

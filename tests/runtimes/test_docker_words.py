@@ -40,9 +40,9 @@ def test_words_of_docker_have_their_code(said: str, code: str) -> None:
 
 def test_sudo_that_wants_a_password_is_a_matter_of_rights() -> None:
     """sudo's own words, and who must be allowed what."""
-    error = _causes.silence("sudo: a password is required\n", "here", "user a may not", sudo=True)
+    error = _causes.silence("sudo: a password is required\n", "here", "a", sudo=True)
     assert (error.code, "sudo -n" in error.fix) == ("DOCKER-PERM", True)
-    missing = _causes.silence("sudo: docker: command not found\n", "here", "user a", sudo=True)
+    missing = _causes.silence("sudo: docker: command not found\n", "here", "a", sudo=True)
     assert (missing.code, "install Docker" in missing.fix) == ("DOCKER-MISSING", True)
 
 
@@ -53,7 +53,7 @@ def test_a_socket_that_is_gone_is_an_engine_to_start() -> None:
         " correct and if the daemon is running: dial unix /var/run/docker.sock: connect: no such"
         " file or directory\n",
         "here",
-        "user a",
+        "a",
         sudo=False,
     )
     assert (error.code, "systemctl start docker" in error.fix) == ("DOCKER-DOWN", True)
@@ -73,7 +73,7 @@ def test_a_socket_that_is_gone_is_an_engine_to_start() -> None:
 )
 def test_an_engine_that_is_not_the_nodes_own_is_told(said: str) -> None:
     """Starting Docker would help none of them: podman, and contexts of other machines."""
-    error = _causes.silence(said, "here", "user a", sudo=False)
+    error = _causes.silence(said, "here", "a", sudo=False)
     assert (error.code, "podman-docker" in error.fix) == ("DOCKER-FOREIGN", True)
 
 
