@@ -1,6 +1,6 @@
 """The containers of a node's engine: made, started, looked at, ended."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -57,7 +57,7 @@ class Containers:
 
     def find(self, name: str) -> ContainerState | None:
         """Return the present state of a container, or None if no container has that name."""
-        answer = self._ask(lambda client: client.inspect_container(name))
+        answer = self._engine.ask_of(lambda client: client.inspect_container(name))
         if answer is None:
             return None
         state = answer["State"]
@@ -85,21 +85,19 @@ class Containers:
             for answer in answers
         )
 
-    def create(self, name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    def create(self, name: str, request: Mapping[str, Any]) -> bool:
         """Create a container without starting it; False if the name is taken.
 
         Args:
-            host: ``HostConfig`` of Docker's API.
-            config: the rest of the request: ``Image``, ``Cmd``, ``Env``, ``Labels``, ...
+            request: of Docker's API: ``Image``, ``Cmd``, ``Env``, ``HostConfig``, ...
 
         Raises:
             ImageError: there is no such image.
             NodeError: the connection was lost; it may or may not exist.
         """
-        document = {**config, "HostConfig": dict(host)}
         try:
             self._engine.ask(
-                lambda client: client.create_container_from_config(document, name),
+                lambda client: client.create_container_from_config(dict(request), name),
                 within_s=self._engine.patience.create_s,
                 once=True,
             )
@@ -127,7 +125,7 @@ class Containers:
 
     def signal(self, name: str, signal: str) -> None:
         """Send a signal to a container's first process; nothing happens if it does not run."""
-        self._ask(lambda client: client.kill(name, signal), unless="is not running")
+        self._engine.ask_of(lambda client: client.kill(name, signal), unless="is not running")
 
     def remove(self, name: str) -> bool:
         """Kill and remove a container; False if there was none or its removal is under way.
@@ -141,7 +139,7 @@ class Containers:
             return True
 
         within_s, unless = self._engine.patience.end_s, "is already in progress"
-        return bool(self._ask(remove, within_s=within_s, unless=unless))
+        return bool(self._engine.ask_of(remove, within_s=within_s, unless=unless))
 
     def output(self, name: str) -> tuple[bytes, bytes]:
         """Return the standard output and the standard error of a container, separately.
@@ -172,23 +170,6 @@ class Containers:
         events = self._engine.ask(_events)
         started = {event["Actor"]["ID"] for event in events if event.get("Action") == "start"}
         return container.id not in started and len(events) < MOST_EVENTS
-
-    def _ask(
-        self,
-        question: Callable[[Any], Any],
-        *,
-        within_s: float | None = None,
-        unless: str = "is not there",
-    ) -> Any:
-        """Return the engine's answer; None if it has no such container, or says ``unless``."""
-        try:
-            return self._engine.ask(question, within_s=within_s)
-        except docker.errors.NotFound:
-            return None
-        except errors.UnfitError as error:
-            if unless not in error.cause:
-                raise
-            return None
 
 
 def _events(client: Any) -> list[Mapping[str, Any]]:

@@ -75,8 +75,7 @@ class DockerRuntime:
         """
         self._engine.check()  # a hung one would only start it once it goes on
         supervisor.put_programs(self._transport, attempt.folder(task), supervisor.SUPERVISE)
-        host, config = self.request(attempt, task, limits)
-        self._make(attempt, task, host, config)
+        self._make(attempt, task, self.request(attempt, task, limits))
         try:
             self._containers.start(attempt.token(task))
         except errors.UnfitError:
@@ -86,10 +85,8 @@ class DockerRuntime:
         with contextlib.suppress(errors.DlperfError):  # it is measured all the same
             self._transport.run(("sh", "-c", observing, "sh"), timeout_s=SUPERVISOR_S)
 
-    def request(
-        self, attempt: Attempt, task: Task, limits: Limits
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the ``HostConfig`` of a task's container, and the rest of the request to Docker.
+    def request(self, attempt: Attempt, task: Task, limits: Limits) -> dict[str, Any]:
+        """Return the request of Docker's API for a task's container.
 
         Raises:
             UnfitError, ImageError: the node lacks what the settings ask for, or the image.
@@ -116,12 +113,12 @@ class DockerRuntime:
             },
         }
         granted = self._granted(gpus=bool(task.gpus))
-        host, config = grants.request(
+        request = grants.request(
             self._options, attempt, task, started, user=self._user.get(), **granted
         )
         # By which the task is ended without the engine.
-        config["Env"].append(f"DLPERF_SUPERVISOR={attempt.token(task)}")
-        return host, config
+        request["Env"].append(f"DLPERF_SUPERVISOR={attempt.token(task)}")
+        return request
 
     def start(self, attempt: Attempt, task: Task) -> bool:
         return TaskFiles(self._transport, attempt, task).open_gate()
@@ -189,17 +186,17 @@ class DockerRuntime:
         """
         name, granted = f"dlp-probe-{secrets.token_hex(6)}", self._granted(gpus=gpus)
         user = self._user.get()
-        config = {
+        request = {
             "Image": self._image,
             "User": user,
             "Env": grants.pairs(grants.environment("/", user, granted["gpu_access"])),
             # By a shell, so that a missing command has exit code 127 here too.
             "Entrypoint": ["sh", "-c", 'exec "$@"', "sh", *argv],
             "Labels": {f"{LABEL}probe": self._node},
+            "HostConfig": grants.host_config(self._options, mounts, **granted),
         }
         try:
-            host = grants.host_config(self._options, mounts, **granted)
-            self._containers.create(name, host, config)
+            self._containers.create(name, request)
             self._containers.start(name)
             deadline = time.monotonic() + timeout_s
             while time.monotonic() < deadline:
@@ -274,14 +271,12 @@ class DockerRuntime:
         except errors.UnfitError as error:
             raise errors.NodeError(error.cause, code=error.code, node=self._node) from error
 
-    def _make(
-        self, attempt: Attempt, task: Task, host: Mapping[str, Any], config: Mapping[str, Any]
-    ) -> None:
+    def _make(self, attempt: Attempt, task: Task, request: Mapping[str, Any]) -> None:
         """Create the container, unless a call whose answer was lost has done it."""
         name = attempt.token(task)
         for _ in range(CONTAINER_MAKES):
             with contextlib.suppress(errors.NodeError):
-                if self._containers.create(name, host, config):
+                if self._containers.create(name, request):
                     return
             there = self._containers.find(name)
             if there is None:

@@ -107,6 +107,23 @@ class Engine:
 
         return ask_once() if once else ENGINE.call(ask_once)
 
+    def ask_of(
+        self,
+        question: Callable[[Any], T],
+        *,
+        within_s: float | None = None,
+        unless: str | None = None,
+    ) -> T | None:
+        """Return the answer; None if there is no such container or image, or it says ``unless``."""
+        try:
+            return self.ask(question, within_s=within_s)
+        except docker.errors.NotFound:
+            return None
+        except errors.UnfitError as error:
+            if unless is None or unless not in error.cause:
+                raise
+            return None
+
     @contextmanager
     def asking(self, within_s: float | None = None) -> Iterator[Any]:
         """Yield the engine's API client; translate its errors."""

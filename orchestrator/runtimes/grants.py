@@ -27,8 +27,8 @@ def request(
     user: str,
     gpu_access: str,
     has_hcas: bool,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return ``HostConfig`` of Docker's API for a task's container, and the rest.
+) -> dict[str, Any]:
+    """Return the request of Docker's API for a task's container.
 
     Args:
         started: ``Image``, ``Entrypoint``, ``Cmd`` and ``Labels``.
@@ -39,7 +39,8 @@ def request(
     mounts = (Mount(folder, folder, read_only=False), *task.mounts)
     host = host_config(container, mounts, gpu_access, has_hcas, task.capabilities)
     env = {**environment(folder, user, gpu_access), **task.env}
-    return host, {"User": user, "WorkingDir": folder, "Env": pairs(env), **started}
+    own = {"User": user, "WorkingDir": folder, "Env": pairs(env)}
+    return {**own, **started, "HostConfig": host}
 
 
 def host_config(
@@ -124,25 +125,24 @@ def pairs(env: Mapping[str, str]) -> list[str]:
     return [f"{name}={value}" for name, value in env.items()]
 
 
-def run_words(host: Mapping[str, Any], config: Mapping[str, Any], *options: str) -> tuple[str, ...]:
+def run_words(request: Mapping[str, Any], *options: str) -> tuple[str, ...]:
     """Return what follows ``docker`` to run a container in the foreground and then remove it.
 
     Args:
-        host: ``HostConfig`` of Docker's API, as ``host_config`` makes it.
-        config: the rest of the request; without an ``Entrypoint`` the image's own counts.
+        request: as of Docker's API; without an ``Entrypoint`` the image's own counts.
         options: more options of ``docker run``.
 
     Source: Docker 20.10, `docker run --help`.
     """
-    entry, log = config.get("Entrypoint") or (), host["LogConfig"]
+    entry, host = request.get("Entrypoint") or (), request["HostConfig"]
     values: Mapping[str, Iterable[str]] = {
-        "label": pairs(config["Labels"]),
-        "user": [config["User"]],
-        "workdir": [config["WorkingDir"]],
-        "env": config["Env"],
+        "label": pairs(request["Labels"]),
+        "user": [request["User"]],
+        "workdir": [request["WorkingDir"]],
+        "env": request["Env"],
         "network": [host["NetworkMode"]],
-        "log-driver": [log["Type"]],
-        "log-opt": pairs(log["Config"]),
+        "log-driver": [host["LogConfig"]["Type"]],
+        "log-opt": pairs(host["LogConfig"]["Config"]),
         "mount": (_mount(mount) for mount in host["Mounts"]),
         "ulimit": (f"{u['Name']}={u['Soft']}:{u['Hard']}" for u in host["Ulimits"]),
         "privileged": [""] if host.get("Privileged") else [],
@@ -158,8 +158,8 @@ def run_words(host: Mapping[str, Any], config: Mapping[str, Any], *options: str)
     given = ((f"--{option}", value) for option, each in values.items() for value in each)
     words = (f"{option}={value}" if value else option for option, value in given)
     return (
-        *("run", "--rm", "--init", *options, *words, config["Image"]),
-        *(*entry[1:], *config.get("Cmd", ())),
+        *("run", "--rm", "--init", *options, *words, request["Image"]),
+        *(*entry[1:], *request.get("Cmd", ())),
     )
 
 

@@ -56,9 +56,8 @@ class Images:
 
     def find(self, reference: str) -> ImageFacts | None:
         """Return the image of that name, digest or id; None if the engine has none."""
-        try:
-            answer = self._engine.ask(lambda client: client.inspect_image(reference))
-        except docker.errors.NotFound:
+        answer = self._engine.ask_of(lambda client: client.inspect_image(reference))
+        if answer is None:
             return None
         config = answer.get("Config") or {}
         return ImageFacts(
@@ -211,14 +210,11 @@ class Images:
 
     def remove(self, reference: str) -> bool:
         """Remove an image by one of its names; False if there was none."""
-        try:
-            self._engine.ask(
-                lambda client: client.remove_image(reference),
-                within_s=self._engine.patience.untag_s,
-            )
-        except docker.errors.NotFound:
-            return False
-        return True
+        within_s = self._engine.patience.untag_s
+        removed = self._engine.ask_of(
+            lambda client: client.remove_image(reference), within_s=within_s
+        )
+        return removed is not None
 
     def _carry(
         self,

@@ -76,7 +76,7 @@ def docker_script(
     task: Task,
     limits: Limits,
     docker: Sequence[str],
-    request: tuple[Mapping[str, Any], Mapping[str, Any]],
+    request: Mapping[str, Any],
 ) -> str:
     """Return the script that becomes the docker command of a task, on its node.
 
@@ -84,10 +84,9 @@ def docker_script(
         docker: how the docker command is called there.
         request: what ``DockerRuntime.request`` says of the container.
     """
-    host, config = request
-    tied = {**config, "Entrypoint": ("sh", "-c", TIED, "sh", *config["Entrypoint"])}
+    tied = {**request, "Entrypoint": ("sh", "-c", TIED, "sh", *request["Entrypoint"])}
     name = f"--name={attempt.token(task)}"
-    words = (*docker, *run_words(host, tied, "--interactive", name))
+    words = (*docker, *run_words(tied, "--interactive", name))
     fifo = shlex.quote(f"{attempt.folder(task)}/r{task.node_rank}.in")
     # A standard input that never ends by itself.
     held_open = f"mkfifo {fifo} && exec <>{fifo}\nrm -f {fifo}\n"

@@ -83,4 +83,4 @@ def _docker(
         gpu_access=access if task.gpus else "none",
         has_hcas=cluster.has_hcas,
     )
-    return (*(("sudo", "-n") if node.sudo else ()), "docker", *grants.run_words(*request))
+    return (*(("sudo", "-n") if node.sudo else ()), "docker", *grants.run_words(request))

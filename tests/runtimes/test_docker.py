@@ -73,11 +73,12 @@ def test_containers_have_the_least_rights(stage: Stage) -> None:
 def test_docker_run_makes_the_container_that_the_api_makes(stage: Stage) -> None:
     """As the engine itself shows both: only what the foreground needs differs."""
     attempt, task = stage.attempt("true", mounts=(Mount("/usr/share", "/da,ta", read_only=True),))
-    host, config = stage.runtime(BOUND).request(
+    request = stage.runtime(BOUND).request(
         attempt, replace(task, capabilities=("CAP_CHOWN",)), LIMITS
     )
     Path(attempt.folder(task)).mkdir()
     device = {"PathOnHost": "/dev/null", "PathInContainer": "/dev/zero2", "CgroupPermissions": "rw"}
+    host = request["HostConfig"]
     host["Devices"] = [device]
     host["DeviceRequests"] = [
         {
@@ -87,8 +88,8 @@ def test_docker_run_makes_the_container_that_the_api_makes(stage: Stage) -> None
             "Options": {},
         }
     ]
-    Containers(stage.engine).create("by-api", host, config)
-    stage.dockerd.docker("create", *run_words(host, config, "--interactive", "--name=by-words")[1:])
+    Containers(stage.engine).create("by-api", request)
+    stage.dockerd.docker("create", *run_words(request, "--interactive", "--name=by-words")[1:])
     (ours,), (theirs,) = (
         json.loads(stage.dockerd.docker("inspect", name)) for name in ("by-api", "by-words")
     )

@@ -30,12 +30,13 @@ HOST = {
 }
 NVIDIA = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu", "compute", "utility"]]}
 CDI = {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}
+REQUEST = {**CONFIG, "HostConfig": HOST}
 IB = {"PathOnHost": "/dev/i/u0", "PathInContainer": "/dev/i/u0", "CgroupPermissions": "rw"}
 
 
 def test_a_request_of_the_api_becomes_words_of_docker_run() -> None:
     """In the foreground, removed at its end; a comma in a path is quoted as in a line of CSV."""
-    assert run_words(HOST, CONFIG, "--name=dlp-r0") == (
+    assert run_words(REQUEST, "--name=dlp-r0") == (
         *("run", "--rm", "--init", "--name=dlp-r0"),
         *("--label=dlperf.sweep=s", "--label=dlperf.job=7"),
         *("--user=1000:1000", "--workdir=/w/a1", "--env=HOME=/w/a1", "--env=A=1 2"),
@@ -68,8 +69,8 @@ def test_rights_and_hardware_are_options_of_docker_run(
     more: dict[str, object], words: tuple[str, ...]
 ) -> None:
     """Each as `docker run --help` has it."""
-    said = run_words({**HOST, **more}, CONFIG)
-    assert [word for word in said if word not in run_words(HOST, CONFIG)] == [*words]
+    said = run_words({**CONFIG, "HostConfig": {**HOST, **more}})
+    assert [word for word in said if word not in run_words(REQUEST)] == [*words]
 
 
 def test_the_script_of_a_task_becomes_the_docker_command() -> None:
@@ -77,7 +78,7 @@ def test_the_script_of_a_task_becomes_the_docker_command() -> None:
     task = Task("n1", 0, ("true",), {}, (), (0, 1))
     attempt = Attempt("s", "t", 1, {"n1": "/w/a 1"}, 29500, (task,), handle="7")
     text = step.docker_script(
-        attempt, task, Limits(60, 60, 5, 30), ("sudo", "-n", "docker"), (HOST, CONFIG)
+        attempt, task, Limits(60, 60, 5, 30), ("sudo", "-n", "docker"), REQUEST
     )
     *_, fifo, removed, last = text.splitlines()
     assert fifo == "mkfifo '/w/a 1/r0.in' && exec <>'/w/a 1/r0.in'"
@@ -120,5 +121,5 @@ def test_an_engine_that_made_no_container_is_heard(
 
 def test_without_an_entrypoint_the_image_has_its_own() -> None:
     """As in a line to paste: the program follows the image."""
-    plain = {**CONFIG, "Entrypoint": (), "Cmd": ("python3", "train.py")}
-    assert run_words(HOST, plain)[-3:] == ("sha256:1bbe", "python3", "train.py")
+    plain = {**REQUEST, "Entrypoint": (), "Cmd": ("python3", "train.py")}
+    assert run_words(plain)[-3:] == ("sha256:1bbe", "python3", "train.py")
