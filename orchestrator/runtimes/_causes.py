@@ -10,7 +10,6 @@ MISSING_FIX = (
     "correct the image's name or tag; a digest in the lock beside the inventory: provision --lock"
 )
 PROVISION_FIX = "run `dlperf-orch provision` again"
-GPU_FIX = "install the NVIDIA container toolkit on the node, or set container.gpu_access"
 # Patterns of messages, the code that each stands for, and what to do. The first that matches
 # counts: a registry's message comes wrapped in the engine's.
 CAUSES = (
@@ -75,7 +74,7 @@ CAUSES = (
         r"could not select device driver|unknown or invalid runtime name|unknown runtime|"
         r"nvidia-container-cli|unresolvable CDI devices|CDI device injection failed",
         "GPU-RUNTIME",
-        GPU_FIX,
+        "install the NVIDIA container toolkit on the node, or set container.gpu_access",
     ),
     (
         r"error setting rlimit|rlimit type",

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import docker.errors
 import docker.utils
 
 from orchestrator import errors
@@ -217,7 +216,7 @@ class DockerRuntime:
         """Return how GPUs come into a container, and whether HCAs do.
 
         Raises:
-            UnfitError: GPU-RUNTIME, IB-DEVICES; the node has not what the inventory asks for.
+            UnfitError: IB-DEVICES; the inventory declares HCAs, and the node has none.
         """
         access = self._gpu_access.get() if gpus else "none"
         if self._has_hcas and not self._options.privileged:
@@ -225,31 +224,21 @@ class DockerRuntime:
         return {"gpu_access": access, "has_hcas": self._has_hcas}
 
     def _find_gpu_access(self) -> str:
+        """Return the way in which GPUs come into containers; Docker says if there is none."""
         requested = self._options.gpu_access
         if requested == "none":
             return requested
         info, version = self._engine.ask(lambda client: (client.info(), client.api_version))
-        runtimes = sorted(info.get("Runtimes") or ())
-        # An older engine would silently start the container without GPUs.
-        takes_requests = docker.utils.version_gte(version, DEVICE_REQUESTS_API)
-        has: Mapping[str, Callable[[], bool]] = {
-            "runtime": lambda: "nvidia" in runtimes,
-            "gpus": lambda: takes_requests and bool(self._ask_node(GPU_HOOK)),
-            "cdi": lambda: (
-                takes_requests and bool(info.get("CDISpecDirs") and self._ask_node(CDI_SPECS))
-            ),
-        }
-        ways = grants.WAYS if requested == "auto" else (requested,)
-        for way in ways:
-            if has[way]():
-                return way
-        raise errors.UnfitError(
-            f"Docker {info['ServerVersion']} has the runtimes {', '.join(runtimes)};"
-            f" tried for GPUs: {', '.join(ways)}",
-            code="GPU-RUNTIME",
-            node=self._node,
-            fix=_causes.GPU_FIX,
-        )
+        if docker.utils.version_lt(version, DEVICE_REQUESTS_API):
+            return "runtime"  # by another way the container would silently start without GPUs
+        if requested != "auto":
+            return requested
+        # The first of ``grants.WAYS`` that is there.
+        if "nvidia" in (info.get("Runtimes") or ()):
+            return "runtime"
+        if self._ask_node(GPU_HOOK) or not info.get("CDISpecDirs"):
+            return "gpus"
+        return "cdi" if self._ask_node(CDI_SPECS) else "gpus"
 
     def _require_hcas(self) -> None:
         if not self._ask_node(HCA_DEVICES):
