@@ -30,8 +30,9 @@ set -C # no link of the program's is followed
 echo $$ >"$base.observer"
 
 started_at() { # START: sets pid, of a supervisor that may see itself by another one
-    for path in $(grep -lszxF "DLPERF_SUPERVISOR=$DLPERF_OBSERVER" /proc/[0-9]*/environ); do
-        pid=${path#/proc/} pid=${pid%/environ}
+    # Its first children may have started in the same clock tick: the oldest counts.
+    for pid in $(grep -lszxF "DLPERF_SUPERVISOR=$DLPERF_OBSERVER" /proc/[0-9]*/environ |
+        cut -d / -f 3 | sort -n); do
         read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
         set -- "$1" ${stat##*) }
         [ "${21}" != "$1" ] || return 0
