@@ -321,30 +321,21 @@ class DockerRuntime:
         end = files.end()
         if end is None and identity is None and container is None:
             return TaskState("absent")
-        if end is None:
-            why = self._find_reason(files, identity, container)
-            status = container.exit_code if container and why != "lost" else None
-            return TaskState("lost", files.make_lost_end(why, status))
-        # The kernel ended a rank for want of memory, while the program went on and exits with 0.
-        if container and container.oom_killed:
-            end = replace(end, why="oom")
-        # An engine that goes down or starts anew asks what it finds running to end.
-        elif container and end.why == "stopped" and self._containers.restarted_since(container):
-            end = replace(end, why="docker-restarted")
-        return TaskState("ended", end)
-
-    def _find_reason(
-        self, files: TaskFiles, identity: ProcessIdentity | None, container: ContainerState | None
-    ) -> str:
-        if identity is not None and files.rebooted(identity):
-            return "rebooted"
-        if container is None:
-            return "lost"
-        if container.oom_killed:
-            return "oom"
-        if container.exit_code != KILLED:
-            return "lost"
-        return "docker-restarted" if self._containers.restarted_since(container) else "killed"
+        is_killed = container is not None and container.exit_code == KILLED
+        why = end.why if end else "killed" if is_killed else "lost"
+        if end is None and identity is not None and files.rebooted(identity):
+            why = "rebooted"
+        elif container is not None and container.oom_killed:
+            # The kernel ended a rank for want of memory; the program may go on and exit with 0.
+            why = "oom"
+        elif container is not None and why in ("stopped", "killed"):
+            # An engine that goes down or starts anew asks what it finds running to end.
+            restarted = self._containers.restarted_since(container)
+            why = "docker-restarted" if restarted else why
+        if end is not None:
+            return TaskState("ended", replace(end, why=why))
+        status = container.exit_code if container and why != "lost" else None
+        return TaskState("lost", files.make_lost_end(why, status))
 
 
 def _is_ours(container: ContainerState, attempt: Attempt, task: Task) -> bool:
