@@ -105,5 +105,5 @@ def _marks(attempt: Attempt, task: Task) -> dict[str, str]:
 
 
 def _become(words: Sequence[str], observing: str = "", before: str = "") -> str:
-    beside = f"(\n{observing}) &\n" if observing else ""
+    beside = f"(\n{observing}) >/dev/null 2>&1 &\n" if observing else ""
     return f"umask 077\n{beside}{before}exec {shlex.join(words)}\n"
