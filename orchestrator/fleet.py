@@ -16,7 +16,6 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
 from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
-from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.transports import Completed, Transport
 from orchestrator.transports.failures import check_open_files
@@ -167,14 +166,21 @@ class Fleet:
     def runtime(self, name: str, owner: str) -> Runtime:
         """Return the runtime of a node: containers if it has an engine, else plain processes."""
         if name in self.engines:
-            return self.containers_on(name, ContainerSettings.of(self.cluster, owner=owner))
+            return self.containers_on(name, owner=owner)
         return ProcessRuntime(self.transports[name], owner)
 
-    def containers_on(self, name: str, settings: ContainerSettings) -> "DockerRuntime":
-        """Return the runtime of a node with an engine, for containers with these settings."""
+    def containers_on(self, name: str, *, image: str = "", owner: str = "") -> "DockerRuntime":
+        """Return the runtime of a node with an engine; arguments are those of ``DockerRuntime``."""
         from orchestrator.runtimes.docker import DockerRuntime
 
-        return DockerRuntime(self.transports[name], self.engines[name], settings)
+        return DockerRuntime(
+            self.transports[name],
+            self.engines[name],
+            self.cluster.container,
+            has_hcas=self.cluster.has_hcas,
+            image=image,
+            owner=owner,
+        )
 
     def ask(self, argv: Mapping[str, tuple[str, ...]], timeout_s: float) -> list[Answer[Completed]]:
         """Run a command on all nodes at once, by node name; answers in the order of ``argv``."""

@@ -54,6 +54,10 @@ class Cluster(Noun):
         return LOG_BYTES if self.max_log_size is None else size_bytes(self.max_log_size)
 
     @property
+    def has_hcas(self) -> bool:
+        return any(node.hcas for node in self.members)
+
+    @property
     def in_containers(self) -> bool:
         return self.members[0].in_container
 

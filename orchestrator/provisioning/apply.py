@@ -207,13 +207,14 @@ def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -
         _through_registry(preparing, f"{registry.push}/{tag}", tag, source, targets)
     elif preparing.fleet.cluster.slurm is not None:
         # What flows through a step of Slurm's flows slowly.
-        engines = preparing.fleet.images
+        engines = preparing.fleet.engines
         preparing.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = preparing.folder / f"{tag.replace('/', '-')}.tar"
         show(f"{tag}: from {source} through {path} to {', '.join(targets)}")
         try:
-            engines[source].save_file(tag, str(path))
-            settled(ask_all(targets, lambda node: engines[node].load_file(str(path))))
+            engines[source].command_line("save", "--output", str(path), tag)
+            load = ("load", "--quiet", "--input", str(path))
+            settled(ask_all(targets, lambda node: engines[node].command_line(*load)))
         finally:
             with contextlib.suppress(OSError):
                 path.unlink()

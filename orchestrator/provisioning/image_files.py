@@ -14,7 +14,7 @@ from orchestrator.fleet import Fleet
 from orchestrator.inputs import user_files
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.planning.images import Action, reference
-from orchestrator.runtimes import container_starts, image_files
+from orchestrator.runtimes import image_files
 from orchestrator.runtimes.image_files import Contained
 from orchestrator.schedulers import slurm_queue
 from orchestrator.transports.local import LocalTransport
@@ -126,7 +126,7 @@ def _start(fleet: Fleet, state: Path, file: Path) -> None:
     if done.exit_code == 0:
         return
     said = done.stderr.decode(errors="replace")
-    node, cause = container_starts.blame(said)
+    node, cause = image_files.blame(said)
     raise errors.UnfitError(
         f"no container of {file} starts: {cause}",
         code="CONTAINER-START",

@@ -29,7 +29,6 @@ from orchestrator.model.site import DataDigest, Finding, ImageRecord, NodeFacts
 from orchestrator.probes import container, data, reach, sections
 from orchestrator.probes.reach import Heard
 from orchestrator.probes.sections import Section
-from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.transports import Completed, Stream
 
 LABEL = "dlperf.probe"
@@ -60,7 +59,7 @@ def check_containers(
     is_over = threading.Event()  # nobody waits for them
 
     def look(record: ImageRecord, node: str) -> ContainerFacts:
-        runtime = fleet.containers_on(node, ContainerSettings.of(fleet.cluster, record.on(node)))
+        runtime = fleet.containers_on(node, image=record.on(node))
         states = facts[node].data if node in facts else {}
         present = [key for key in states if states[key] == "present"]
         mounts = container.data_mounts(members[node], present)

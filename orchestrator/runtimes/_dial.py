@@ -1,6 +1,6 @@
 """HTTP to a node's Docker engine over byte streams of the node's one connection."""
 
-import io
+import socket
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -25,11 +25,13 @@ class _Socket:
         check: called in each long silence; raises if the engine is the reason.
     """
 
+    makefile = socket.socket.makefile  # counts in _io_refs who still reads
+
     def __init__(self, stream: Stream, check: Callable[[], None]) -> None:
         self._stream = stream
         self._check = check
         self._limit_s: float | None = None
-        self._holders = 1
+        self._io_refs = 0
         self._closed = False
         self.sendall = stream.sendall
 
@@ -37,31 +39,20 @@ class _Socket:
         self._limit_s = limit_s
         self._stream.settimeout(limit_s)
 
-    def recv(self, size: int) -> bytes:
-        left_s = self._limit_s
-        while left_s is not None and left_s > 2 * ENGINE_SILENCE_S:  # no short question's
-            self._stream.settimeout(ENGINE_SILENCE_S)
-            try:
-                return self._stream.recv(size)
-            except TimeoutError:
-                left_s -= ENGINE_SILENCE_S
-                self._check()
-        self._stream.settimeout(left_s)
-        return self._stream.recv(size)
-
-    def makefile(self, *_: object, **__: object) -> io.BufferedReader:
-        self._holders += 1
-        return io.BufferedReader(_SocketReader(self))
+    def recv_into(self, buffer: Any) -> int:
+        piece = self._recv(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
 
     def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self.let_go()
-
-    def let_go(self) -> None:
-        self._holders -= 1
-        if self._holders == 0:
+        self._closed = True
+        if self._io_refs == 0:
             self._stream.close()
+
+    def _decref_socketios(self) -> None:  # called by what makefile returns, once it is closed
+        self._io_refs -= 1
+        if self._closed:
+            self.close()
 
     def idles(self) -> bool:
         """Return whether the stream is still open and holds no unread byte."""
@@ -74,23 +65,17 @@ class _Socket:
             return False
         return False
 
-
-class _SocketReader(io.RawIOBase):
-    def __init__(self, socket: _Socket) -> None:
-        self._socket = socket
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self._socket.recv(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            self._socket.let_go()
+    def _recv(self, size: int) -> bytes:
+        left_s = self._limit_s
+        while left_s is not None and left_s > 2 * ENGINE_SILENCE_S:  # no short question's
+            self._stream.settimeout(ENGINE_SILENCE_S)
+            try:
+                return self._stream.recv(size)
+            except TimeoutError:
+                left_s -= ENGINE_SILENCE_S
+                self._check()
+        self._stream.settimeout(left_s)
+        return self._stream.recv(size)
 
 
 class _Connection(urllib3.connection.HTTPConnection):

@@ -9,9 +9,9 @@ from typing import Any
 import docker.errors
 
 from orchestrator import errors
+from orchestrator.runtimes import _causes
 from orchestrator.runtimes.engine import Engine
 
-FINISHED = ("exited", "dead")
 MOST_EVENTS = 256  # what an engine remembers
 
 
@@ -46,7 +46,7 @@ class ContainerState:
     @property
     def finished(self) -> bool:
         """Return whether the container has exited, or will never start."""
-        return self.status in FINISHED
+        return self.status in ("exited", "dead")
 
 
 class Containers:
@@ -57,9 +57,8 @@ class Containers:
 
     def find(self, name: str) -> ContainerState | None:
         """Return the present state of a container, or None if no container has that name."""
-        try:
-            answer = self._engine.ask(lambda client: client.inspect_container(name))
-        except docker.errors.NotFound:
+        answer = self._engine.ask_of(lambda client: client.inspect_container(name))
+        if answer is None:
             return None
         state = answer["State"]
         return ContainerState(
@@ -86,36 +85,30 @@ class Containers:
             for answer in answers
         )
 
-    def create(self, name: str, host: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-        """Create a container without starting it; return its id, empty if the name is taken.
+    def create(self, name: str, request: Mapping[str, Any]) -> bool:
+        """Create a container without starting it; False if the name is taken.
 
         Args:
-            host: ``HostConfig`` of Docker's API.
-            config: the rest of the request: ``Image``, ``Cmd``, ``Env``, ``Labels``, ...
+            request: of Docker's API: ``Image``, ``Cmd``, ``Env``, ``HostConfig``, ...
 
         Raises:
             ImageError: there is no such image.
             NodeError: the connection was lost; it may or may not exist.
         """
-        document = {**config, "HostConfig": dict(host)}
-
-        def ask(client: Any) -> Any:
-            return client.create_container_from_config(document, name)
-
         try:
-            answer = self._engine.ask_once(ask, within_s=self._engine.patience.create_s)
+            self._engine.ask(
+                lambda client: client.create_container_from_config(dict(request), name),
+                within_s=self._engine.patience.create_s,
+                once=True,
+            )
         except docker.errors.NotFound as error:
-            raise errors.ImageError(
-                str(error.explanation),
-                code="IMAGE-MISSING",
-                node=self._engine.node,
-                fix="run `dlperf-orch provision` again",
-            ) from error
+            cause, node = str(error.explanation), self._engine.node
+            raise _causes.missing_image(cause, node, _causes.PROVISION_FIX) from error
         except errors.UnfitError as error:
             if "is already in use" not in error.cause:
                 raise
-            return ""
-        return str(answer["Id"])
+            return False
+        return True
 
     def start(self, name: str) -> None:
         """Start a container; nothing happens if it runs already.
@@ -128,17 +121,11 @@ class Containers:
                 lambda client: client.start(name), within_s=self._engine.patience.start_s
             )
         except docker.errors.NotFound as error:
-            raise self._engine.refusal(error) from error
+            raise _causes.refusal(str(error.explanation), self._engine.node) from error
 
     def signal(self, name: str, signal: str) -> None:
         """Send a signal to a container's first process; nothing happens if it does not run."""
-        try:
-            self._engine.ask(lambda client: client.kill(name, signal))
-        except docker.errors.NotFound:
-            return
-        except errors.UnfitError as error:
-            if "is not running" not in error.cause:
-                raise
+        self._engine.ask_of(lambda client: client.kill(name, signal), unless="is not running")
 
     def remove(self, name: str) -> bool:
         """Kill and remove a container; False if there was none or its removal is under way.
@@ -146,24 +133,19 @@ class Containers:
         Raises:
             UnfitError: the engine could not.
         """
-        try:
-            self._engine.ask(
-                lambda client: client.remove_container(name, v=True, force=True),
-                within_s=self._engine.patience.end_s,
-            )
-        except docker.errors.NotFound:
-            return False
-        except errors.UnfitError as error:
-            if "is already in progress" not in error.cause:
-                raise
-            return False
-        return True
+
+        def remove(client: Any) -> bool:
+            client.remove_container(name, v=True, force=True)
+            return True
+
+        within_s, unless = self._engine.patience.end_s, "is already in progress"
+        return bool(self._engine.ask_of(remove, within_s=within_s, unless=unless))
 
     def output(self, name: str) -> tuple[bytes, bytes]:
         """Return the standard output and the standard error of a container, separately.
 
         Raises:
-            UnfitError: CONTAINER-GONE.
+            UnfitError: CONTAINER-GONE; somebody removed it.
         """
         try:
             return self._engine.ask(
@@ -173,15 +155,11 @@ class Containers:
                 )
             )
         except docker.errors.NotFound as error:
-            raise self.explain_removal(name) from error
-
-    def explain_removal(self, name: str) -> errors.UnfitError:
-        """Return the error for a container of ours that somebody removed."""
-        return errors.UnfitError(
-            f"container {name} was removed while it ran",
-            code="CONTAINER-GONE",
-            node=self._engine.node,
-        )
+            raise errors.UnfitError(
+                f"container {name} was removed while it ran",
+                code="CONTAINER-GONE",
+                node=self._engine.node,
+            ) from error
 
     def restarted_since(self, container: ContainerState) -> bool:
         """Return whether the engine has restarted since it started this container.

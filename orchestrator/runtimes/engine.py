@@ -4,7 +4,6 @@ import http.client
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import docker
@@ -14,6 +13,7 @@ import docker.errors
 import docker.utils.proxy
 import requests
 import urllib3
+from docker.utils import version_gte, version_lt
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_ANSWER_S, PATIENCE, Patience
@@ -23,11 +23,10 @@ from orchestrator.retries import ENGINE
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes._dial import MOST_STREAMS, DialAdapter
 from orchestrator.transports import Stream, Transport
+from orchestrator.transports.cached import Cached
 
 T = TypeVar("T")
 OLDEST_API = "1.30"
-SOCKET = "/var/run/docker.sock"
-WHOSE = 'id -un; stat -c "the socket is of %U:%G, mode %a" "$1" 2>/dev/null'
 # requests lets errors of the libraries below it through while an answer is being read.
 BROKEN = (
     requests.RequestException,
@@ -35,16 +34,6 @@ BROKEN = (
     http.client.HTTPException,
     OSError,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class EngineFacts:
-    """An engine's version and support for GPUs; ``api_version`` is the one used with it."""
-
-    server_version: str
-    api_version: str
-    runtimes: tuple[str, ...]
-    cdi: bool
 
 
 class Engine:
@@ -71,20 +60,8 @@ class Engine:
         self._sudo = sudo
         self.command = (*(("sudo", "-n") if sudo else ()), *command)
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
-        self._connecting = threading.Lock()
         self._adapter = DialAdapter(self._dial, self._check_aside)
-        self._version = ""
-        self._clients: dict[float, Any] = {}
-
-    def facts(self) -> EngineFacts:
-        """Query the engine's version and its support for GPUs."""
-        info = self.ask(lambda client: client.info())
-        return EngineFacts(
-            server_version=info["ServerVersion"],
-            api_version=self._connected(self.patience.answer_s).api_version,
-            runtimes=tuple(sorted(info.get("Runtimes") or ())),
-            cdi=bool(info.get("CDISpecDirs")),
-        )
+        self._version = Cached(self._common_version)
 
     def check(self, container: str = "") -> None:
         """See that the engine answers, and containerd behind it.
@@ -105,29 +82,47 @@ class Engine:
 
         self.ask(look, within_s=min(ENGINE_ANSWER_S, self.patience.answer_s))
 
-    def ask(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
+    def ask(
+        self,
+        question: Callable[[Any], T],
+        *,
+        within_s: float | None = None,
+        once: bool = False,
+    ) -> T:
         """Call ``question`` with the API client, twice if a kept stream turns out to be stale.
 
         Args:
-            question: may run twice.
             within_s: the time limit; the one for short questions by default.
+            once: a second call would do harm; whether the engine did it may then be unknown.
 
         Raises:
             UnfitError: the engine is down, hung, not accessible, or refuses.
-            NodeError: its connection was lost, twice; or the node does not answer either.
+            NodeError: its connection was lost; or the node does not answer either.
             docker.errors.NotFound: it has no such container or image.
         """
-        return ENGINE.call(lambda: self.ask_once(question, within_s=within_s))
 
-    def ask_once(self, question: Callable[[Any], T], *, within_s: float | None = None) -> T:
-        """Call the engine once, without the retry of ``ask``, where a second call would do harm.
+        def ask_once() -> T:
+            with self.asking(within_s) as client:
+                return question(client)
 
-        Raises:
-            UnfitError, docker.errors.NotFound: as ``ask``.
-            NodeError: the connection was lost; whether the engine did it is not known.
-        """
-        with self.asking(within_s) as client:
-            return question(client)
+        return ask_once() if once else ENGINE.call(ask_once)
+
+    def ask_of(
+        self,
+        question: Callable[[Any], T],
+        *,
+        within_s: float | None = None,
+        unless: str | None = None,
+    ) -> T | None:
+        """Return the answer; None if there is no such container or image, or it says ``unless``."""
+        try:
+            return self.ask(question, within_s=within_s)
+        except docker.errors.NotFound:
+            return None
+        except errors.UnfitError as error:
+            if unless is None or unless not in error.cause:
+                raise
+            return None
 
     @contextmanager
     def asking(self, within_s: float | None = None) -> Iterator[Any]:
@@ -135,13 +130,13 @@ class Engine:
         limit_s = within_s or self.patience.answer_s
         with self._slots:
             try:
-                yield self._connected(limit_s)
+                yield self._client(self._version.get(), limit_s)
             except docker.errors.NotFound:
                 raise
             except docker.errors.APIError as error:
-                raise self.refusal(error) from error
+                raise _causes.refusal(str(error.explanation or error), self.node) from error
             except docker.errors.DockerException as error:
-                raise _causes.refusal(str(error), self.node, "DOCKER-REFUSED") from error
+                raise _causes.refusal(str(error), self.node) from error
             except BROKEN as error:
                 if "timed out" in str(error).lower() or isinstance(error, TimeoutError):
                     raise self._hung(limit_s) from error
@@ -161,55 +156,48 @@ class Engine:
         """
         done = self._transport.run((*self.command, *words), timeout_s=self.patience.work_s)
         if done.exit_code != 0:
-            text = done.stderr.decode(errors="replace")
-            raise _causes.refusal(text, self.node, "DOCKER-REFUSED")
-
-    def refusal(self, error: Any) -> errors.DlperfError:
-        """Return the engine's own error as one of ours."""
-        text = str(error.explanation or error)
-        return _causes.refusal(text, self.node, "DOCKER-REFUSED")
+            raise _causes.refusal(done.stderr.decode(errors="replace"), self.node)
 
     def close(self) -> None:
-        """Close the streams; the engine and its containers go on."""
-        with self._connecting:
-            self._adapter.close()
-            self._adapter = DialAdapter(self._dial, self._check_aside)
-            self._clients.clear()
-
-    def _connected(self, within_s: float) -> Any:
-        """Return a client with a time limit; all clients share their streams."""
-        with self._connecting:
-            if not self._version:
-                first_s = min(within_s, self.patience.answer_s)
-                first = _client(self._adapter, OLDEST_API, first_s)
-                self._version = self._common_version(first)
-            if within_s not in self._clients:
-                self._clients[within_s] = _client(self._adapter, self._version, within_s)
-            return self._clients[within_s]
+        """Close the streams; the engine and its containers go on. A later question opens others."""
+        self._adapter.close()
+        self._adapter = DialAdapter(self._dial, self._check_aside)
 
     def _dial(self) -> Stream:
         return self._transport.open((*self.command, "system", "dial-stdio"))
 
-    def _common_version(self, client: Any) -> str:
+    def _client(self, version: str, within_s: float) -> Any:
+        """Make an API client that uses nothing from this machine: no proxy, no login, no header."""
+        client = docker.APIClient(base_url="tcp://docker:2375", version=version, timeout=within_s)
+        client.trust_env = False
+        client._auth_configs = docker.auth.AuthConfig({})
+        client._general_configs = {}
+        client._proxy_configs = docker.utils.proxy.ProxyConfig()
+        client.mount("http://", self._adapter)
+        return client
+
+    def _common_version(self) -> str:
         ours = docker.constants.DEFAULT_DOCKER_API_VERSION
+        # Any version will do until the engine has said which it speaks; none would dial at once.
+        client = self._client(OLDEST_API, self.patience.answer_s)
         pinged = client._get(client._url("/_ping", versioned_api=False))
         client._raise_for_status(pinged)
         if "Libpod-Api-Version" in pinged.headers:
             served = f"{pinged.headers.get('Server', 'podman')} serves Docker's API: podman"
             raise _causes.silence(served, self.node, "", self._sudo)
         theirs = pinged.headers.get("Api-Version", "")
-        if theirs and _number(OLDEST_API) <= _number(theirs) <= _number(ours):
+        if theirs and version_gte(theirs, OLDEST_API) and version_gte(ours, theirs):
             return str(theirs)
         reported = client.version(api_version=False)  # which starts runc, for its version
         theirs, least = reported["ApiVersion"], reported.get("MinAPIVersion", "1.12")
-        if _number(theirs) < _number(OLDEST_API) or _number(least) > _number(ours):
+        if version_lt(theirs, OLDEST_API) or version_lt(ours, least):
             raise errors.UnfitError(
                 f"the engine speaks API {least} to {theirs}, this program {OLDEST_API} to {ours}",
                 code="DOCKER-API",
                 node=self.node,
                 fix="bring Docker on the node, or the docker package here, to a later version",
             )
-        return str(min(theirs, ours, key=_number))
+        return str(theirs) if version_lt(theirs, ours) else ours
 
     def _check_aside(self) -> None:
         """See that the engine answers, by a command of its own and not by our streams.
@@ -226,11 +214,9 @@ class Engine:
             raise self._hung(limit_s) from error
         stderr = done.stderr.decode(errors="replace")
         if done.exit_code != 0 or kind_of_silence(stderr) == "FOREIGN":
-            words = ("sh", "-c", WHOSE, "sh", SOCKET)
-            asked = self._transport.run(words, timeout_s=self.patience.answer_s)
-            user, _, socket = asked.stdout.decode(errors="replace").strip().partition("\n")
-            denied = f"user {user} may not use Docker" + (f" ({socket})" if socket else "")
-            raise _causes.silence(stderr, self.node, denied, self._sudo)
+            asked = self._transport.run(("id", "-un"), timeout_s=self.patience.answer_s)
+            user = asked.stdout.decode(errors="replace").strip()
+            raise _causes.silence(stderr, self.node, user, self._sudo)
 
     def _hung(self, limit_s: float) -> errors.UnfitError:
         """Return the error for an engine that is silent on a node which is not.
@@ -245,22 +231,3 @@ class Engine:
             node=self.node,
             fix=findings.describe("DOCKER-HUNG").fix,
         )
-
-
-def _client(adapter: DialAdapter, version: str, within_s: float) -> Any:
-    """Make an API client that uses nothing from this machine: no proxy, no login, no header.
-
-    Args:
-        version: any will do until the engine has said which it speaks; none would dial at once.
-    """
-    client = docker.APIClient(base_url="tcp://docker:2375", version=version, timeout=within_s)
-    client.trust_env = False
-    client._auth_configs = docker.auth.AuthConfig({})
-    client._general_configs = {}
-    client._proxy_configs = docker.utils.proxy.ProxyConfig()
-    client.mount("http://", adapter)
-    return client
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

@@ -4,16 +4,15 @@ Both share the node's processes, so a task is watched, ended and swept like one 
 """
 
 import posixpath
-import shlex
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orchestrator import errors
 from orchestrator.deadlines import PATIENCE
-from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.plan import Mount, Task
-from orchestrator.runtimes import observer
-from orchestrator.runtimes._files import supervised
+from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.transports import Transport
 
 INSIDE = "/dlperf"
@@ -42,6 +41,18 @@ for name in $(enroot list | grep -xE "pyxis_(${job}_)?$job\\.[0-9]+"); do
     enroot remove --force "$name" </dev/null >/dev/null || echo "$name"
 done
 """
+
+
+# Source: pyxis 0.24.0 under Slurm 22.05; tests/samples/srun-pyxis. Where one slurmd serves a
+# machine, slurmstepd does not name its node. An indented text is of enroot's log.
+_PYXIS = re.compile(r"^slurmstepd(?:-(\S+))?: error: pyxis: +(\S.*)$", re.MULTILINE)
+_SAYS_NOTHING = re.compile(
+    r"child \d+ |printing enroot log file|couldn't create enroot start|\[INFO\]"
+)
+_SEE_LOG = re.compile(r"failed to |container start failed|container exited")
+_FATAL = re.compile(r"FATAL: +(.*)")  # apptainer 1.4.5, without colours
+_EXITED = re.compile(r"^srun: error: ([^][\s]+): task \d+: Exited with exit code", re.MULTILINE)
+_ENDED = "received SIG"  # a node whose container was being made when another's failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,23 +160,6 @@ def of_task(attempt: Attempt, task: Task) -> Contained:
     return Contained(attempt.image, attempt.folder(task), task.mounts, bool(task.gpus))
 
 
-def script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) -> str:
-    """Return the script that becomes a task's supervisor, in its container."""
-    folder, token = attempt.folder(task), attempt.token(task)
-    env = {"HOME": folder, **task.env, "DLPERF_SUPERVISOR": token, "DLPERF_JOB": attempt.handle}
-    # A supervisor counts from its own start, and others may unpack their image for long after it;
-    # the controller, without which there is no step, counts from the gate.
-    longer = replace(limits, time_s=limits.create_s + limits.time_s)
-    observing = observer.command(attempt, task, limits, "")
-    words = (
-        *way.words(of_task(attempt, task)),
-        *proved(attempt.image),
-        *("env", *(f"{name}={value}" for name, value in env.items())),
-        *supervised(attempt, task, longer, task.argv),
-    )
-    return f"umask 077\n(\n{observing}) &\nexec {shlex.join(words)}\n"
-
-
 def remove_left(
     way: ImageFiles, transport: Transport, job: str, running: Iterable[str], **where: str
 ) -> None:
@@ -191,3 +185,66 @@ def remove_left(
 def proved(image: str) -> tuple[str, ...]:
     """Return the words put before a program so that it refuses to run outside of the image."""
     return ("sh", "-c", PROVED, "sh", f"{INSIDE}/{posixpath.basename(image)}")
+
+
+def find_failed_start(said: str) -> tuple[str, str] | None:
+    """Return node and cause of the first container that did not start, if pyxis names one.
+
+    Args:
+        said: standard error of srun. The node is empty where it names none.
+    """
+    lines = _PYXIS.findall(said)
+    ended = {node for node, text in lines if text.startswith(_ENDED)}
+    node = next((name for name, _ in lines if name not in ended), None)
+    if node is None:
+        return None
+
+    def rank(text: str) -> int:
+        return 2 if _SAYS_NOTHING.match(text) else 1 if _SEE_LOG.match(text) else 0
+
+    cause: str = min((text for name, text in lines if name == node), key=rank)
+    return node, cause.removeprefix("[ERROR] ").strip()
+
+
+def blame(said: str) -> tuple[str, str]:
+    """Return the node and the cause that srun's error output names for a failed container.
+
+    Args:
+        said: standard error of srun. The node is empty where it names none, or several.
+    """
+    nodes = _EXITED.findall(said)
+    node = nodes[0] if len(nodes) == 1 else ""
+    return find_failed_start(said) or (node, first_error(said))
+
+
+def first_error(said: str) -> str:
+    """Return the first error in standard error; its first line if no line is marked as one."""
+    if fatal := _FATAL.search(said):
+        return fatal[1]
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    marked = (line for line in lines if "error:" in line or "unrecognized" in line)
+    return next(marked, lines[0] if lines else "no reason given")
+
+
+def refusal(files: TaskFiles, said: str, task: Task) -> errors.UnfitError | None:
+    """Return why an ended step never started a task's container; None if it did.
+
+    srun's exit status is that of a program which failed; only its words tell the two apart.
+
+    Args:
+        said: standard error of the step's srun.
+    """
+    if files.supervisor() is not None:
+        return None
+    found = find_failed_start(said)
+    told = files.text("err") if files.has("gone") else ""  # nothing: killed, for another's failure
+    if found is None and not told:
+        return None
+    node, cause = found or ("", first_error(told))
+    return errors.UnfitError(
+        f"no container started: {cause}",
+        code="CONTAINER-START",
+        node=node or task.node,
+        fix="see that containers start there: `srun --container-image=FILE true`, or"
+        " `apptainer exec`",
+    )

@@ -2,10 +2,11 @@
 # The state of a node beside one task: clocks, power and limits of its GPUs, load, other processes,
 # once a second into files of the attempt, as long as the task's supervisor lives.
 #
-# usage: sh observe.sh FOLDER NODE_RANK SWEEP LIMIT_S GPUS PID
+# usage: sh observe.sh FOLDER NODE_RANK SWEEP LIMIT_S GPUS [PID]
 #
 #   GPUS  their indices, such as 0,1; empty where the task has none
-#   PID   of the supervisor as this shell sees it; empty: rR.pid says it, up to a minute from now
+#   PID   of the supervisor as this shell sees it; without it, of the process that carries the mark
+#         of DLPERF_OBSERVER and started when rR.pid says, up to a minute from now
 #
 # It ends as soon as the task does, which rR.alive shows. In FOLDER it leaves its own pid,
 # rR.observer, and what `orchestrator/telemetry` reads:
@@ -14,7 +15,7 @@
 # Nothing waits for it, and no failure of it is one of the trial. It needs Linux and awk.
 umask 077
 export LC_ALL=C # else awk reads and writes numbers as the node's language does: 1,5
-folder=$1 rank=$2 sweep=$3 limit_s=$4 gpus=$5 pid=$6
+folder=$1 rank=$2 sweep=$3 limit_s=$4 gpus=$5 pid=${6-}
 base=$folder/r$rank
 ulimit -f 131072 # 64 MiB a file
 wanted="timestamp index uuid pstate clocks.sm clocks.mem power.draw temperature.gpu utilization.gpu
@@ -27,9 +28,21 @@ clocks_event_reasons_counters.hw_power_brake_slowdown"
 cd "$folder" || exit
 set -C # no link of the program's is followed
 echo $$ >"$base.observer"
+
+started_at() { # START: sets pid, of a supervisor that may see itself by another one
+    # Its first children may have started in the same clock tick: the oldest counts.
+    for pid in $(grep -lszxF "DLPERF_SUPERVISOR=$DLPERF_OBSERVER" /proc/[0-9]*/environ |
+        cut -d / -f 3 | sort -n); do
+        read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
+        set -- "$1" ${stat##*) }
+        [ "${21}" != "$1" ] || return 0
+    done
+    pid=
+}
+
 tries=0
 while [ -z "$pid" ] && [ "$tries" -lt 80 ]; do
-    read -r pid _ 2>/dev/null <"$base.pid" && break
+    read -r _ start _ 2>/dev/null <"$base.pid" && { started_at "$start"; break; }
     [ "$tries" -lt 20 ] && sleep 0.05 || sleep 1
     tries=$((tries + 1))
 done

@@ -6,8 +6,9 @@ from orchestrator import errors
 from orchestrator.deadlines import SUPERVISOR_S
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import TaskState, marks, observer
-from orchestrator.runtimes._files import TaskFiles, script, supervised
+from orchestrator.runtimes import TaskState, marks, supervisor
+from orchestrator.runtimes.grants import pairs
+from orchestrator.runtimes.supervisor import OBSERVE, SUPERVISE, TaskFiles
 from orchestrator.transports import Transport
 
 # Everything else of the caller's environment could change the number and is not passed on.
@@ -43,15 +44,13 @@ class ProcessRuntime:
         Raises:
             NodeError, LocalError: the task may or may not have been started.
         """
-        self._transport.put(script(), f"{attempt.folder(task)}/supervise.sh")
-        self._transport.put(observer.script().encode(), f"{attempt.folder(task)}/observe.sh")
+        supervisor.put_programs(self._transport, attempt.folder(task), SUPERVISE, OBSERVE)
         known = marks.of_controller(self._owner, limits) if self._owner else {}
         env = {**task.env, "DLPERF_SUPERVISOR": attempt.token(task), **known}
-        observing = observer.arguments(attempt, task, limits)
         words = (
             *("sh", "-c", DETACHED, "sh", self._files(attempt, task).path("err")),
-            *(f"{name}={value}" for name, value in env.items()),
-            *supervised(attempt, task, limits, task.argv, observing),
+            *pairs(env),
+            *supervisor.supervised(attempt, task, limits, task.argv),
         )
         done = self._transport.run(words, timeout_s=SUPERVISOR_S)
         if done.exit_code != 0:
@@ -67,15 +66,15 @@ class ProcessRuntime:
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
         files = self._files(attempt, task)
-        end, supervisor = files.end(), files.supervisor()
-        if end is None and supervisor is None:
+        end, identity = files.end(), files.supervisor()
+        if end is None and identity is None:
             return TaskState("absent")
-        if end is None and supervisor is not None:
-            if files.alive(supervisor, str(supervisor.pid)):
+        if end is None and identity is not None:
+            if files.alive(identity, str(identity.pid)):
                 return TaskState("running" if files.has("go") else "waiting")
             end = files.end()  # it may have ended between the two looks
             if end is None:
-                why = "rebooted" if files.rebooted(supervisor) else "lost"
+                why = "rebooted" if files.rebooted(identity) else "lost"
                 return TaskState("lost", files.make_lost_end(why))
         return TaskState("ended", end)
 
@@ -84,9 +83,9 @@ class ProcessRuntime:
 
     def stop(self, attempt: Attempt, task: Task) -> None:
         files = self._files(attempt, task)
-        supervisor = files.supervisor()
-        if supervisor and files.alive(supervisor, str(supervisor.pid)):
-            self._transport.run(("kill", "-TERM", str(supervisor.pid)), timeout_s=SUPERVISOR_S)
+        identity = files.supervisor()
+        if identity and files.alive(identity, str(identity.pid)):
+            self._transport.run(("kill", "-TERM", str(identity.pid)), timeout_s=SUPERVISOR_S)
 
     def remove(self, attempt: Attempt, task: Task) -> None:
         """Kill all processes of a task; raises what ``marks.kill`` raises."""

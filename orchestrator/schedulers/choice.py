@@ -11,8 +11,8 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
 from orchestrator.model.plan import Task
 from orchestrator.model.site import NodeFacts
-from orchestrator.runtimes import docker_run
-from orchestrator.runtimes.grants import ContainerSettings, Grants, pairs, way_of_gpus
+from orchestrator.runtimes import grants
+from orchestrator.runtimes.grants import pairs
 from orchestrator.schedulers import slurm_tasks
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.schedulers.scheduler import Scheduler
@@ -72,9 +72,15 @@ def _docker(
     user = _ASKED if node.user != "root" else "0:0"
     if node.shares_files:
         user = f"{os.getuid()}:{os.getgid()}"
-    settings = ContainerSettings.of(cluster)
-    access = way_of_gpus(settings.gpu_access, known.docker if known else None)
-    grants = Grants(settings, lambda: user, lambda: access)
+    access = grants.way_of_gpus(cluster.container.gpu_access, known.docker if known else None)
     image = attempt.images.get(node.name) or attempt.image
-    request = grants.request(attempt, task, image, {"Cmd": task.argv, "Labels": {}})
-    return (*(("sudo", "-n") if node.sudo else ()), "docker", *docker_run.words(*request))
+    request = grants.request(
+        cluster.container,
+        attempt,
+        task,
+        {"Image": image, "Cmd": task.argv, "Labels": {}},
+        user=user,
+        gpu_access=access if task.gpus else "none",
+        has_hcas=cluster.has_hcas,
+    )
+    return (*(("sudo", "-n") if node.sudo else ()), "docker", *grants.run_words(request))

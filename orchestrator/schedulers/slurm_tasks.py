@@ -20,10 +20,9 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.model.slurm import environment
-from orchestrator.runtimes import TaskState, container_starts, docker_in_step, image_files, marks
-from orchestrator.runtimes.grants import ContainerSettings
+from orchestrator.runtimes import TaskState, image_files, marks, step
 from orchestrator.runtimes.process import inherited_environment
-from orchestrator.runtimes.step import StepFiles, task_script
+from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.schedulers import slurm_queue
 from orchestrator.schedulers.scheduler import LISTENING_ROW
 from orchestrator.transports.local import LocalTransport
@@ -111,8 +110,8 @@ class GangStep:
             self._told = True
             if self._say(b"stop\n"):
                 return
-        for step in self._ids():
-            slurm_queue.cancel(step, "--signal=TERM")
+        for step_id in self._ids():
+            slurm_queue.cancel(step_id, "--signal=TERM")
 
     def end(self, patience_s: float = 0.0) -> None:
         """End the step if it still runs, and wait for that.
@@ -127,8 +126,8 @@ class GangStep:
             return
         deadline = time.monotonic() + STEP_END_S
         while ids := self._ids():
-            for step in ids:
-                slurm_queue.cancel(step)
+            for step_id in ids:
+                slurm_queue.cancel(step_id)
             if self.down():
                 break  # Slurm shows the step until its silent node answers, or the job ends
             if time.monotonic() > deadline:
@@ -229,10 +228,9 @@ class SlurmTasks:
 
     def __init__(self, fleet: Fleet, job: str, owner: str) -> None:
         self._fleet, self._job = fleet, job
-        self._files = StepFiles(LocalTransport("shared"))
+        self._shared = LocalTransport("shared")
         self._way = image_files.WAYS.get(fleet.cluster.members[0].runtime)
-        settings = ContainerSettings.of(fleet.cluster, owner=owner)
-        self._containers = {name: fleet.containers_on(name, settings) for name in fleet.engines}
+        self._containers = {name: fleet.containers_on(name, owner=owner) for name in fleet.engines}
         self.clean: dict[str, frozenset[int]] = {}
         self._lock = threading.Lock()
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
@@ -243,15 +241,7 @@ class SlurmTasks:
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Write the task's files; the last one starts the step, whose tasks wait at their gates."""
-        if self._way is not None:
-            text = image_files.script(self._way, attempt, task, limits)
-        elif task.node not in self._containers:
-            text = task_script(attempt, task, limits, inherited_environment())
-        else:
-            request = self._containers[task.node].request(attempt, task, limits)
-            docker = self._fleet.engines[task.node].command
-            text = docker_in_step.script(attempt, task, limits, docker, request)
-        self._files.write(attempt, task, text)
+        step.write(self._shared, attempt, task, self._script(attempt, task, limits))
         self._gang(attempt).create(least_cpus(os.environ), options(self._way, attempt))
 
     def start(self, attempt: Attempt, task: Task) -> bool:  # noqa: ARG002 - all at once
@@ -268,10 +258,10 @@ class SlurmTasks:
         return state
 
     def _look(self, attempt: Attempt, task: Task) -> TaskState:
-        gang, state = self._gang(attempt), self._files.state(attempt, task)
+        gang, state = self._gang(attempt), step.look(self._files(attempt, task))
         gone_s = None if state.phase == "ended" else gang.gone_s()
         if gone_s is not None:
-            state = self._files.state(attempt, task)  # it may have ended between the two looks
+            state = step.look(self._files(attempt, task))  # it may have ended between the two looks
         if state.phase == "ended":
             return state
         is_down = task.node in gang.down(NODE_STATE_S if gone_s is None else LOOK_S)
@@ -282,7 +272,7 @@ class SlurmTasks:
             raise refusal
         if gone_s is not None and gone_s < LAST_WORDS_S:
             return TaskState("running" if state.phase == "absent" else state.phase)
-        end = self._files.of(attempt, task).make_lost_end("node-down" if is_down else "lost")
+        end = self._files(attempt, task).make_lost_end("node-down" if is_down else "lost")
         return TaskState("lost", end)
 
     def correct_end(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
@@ -292,20 +282,20 @@ class SlurmTasks:
         containers. Where a node is down, the others' ranks failed for want of their peer, often
         long before Slurm noticed it.
         """
-        step = self._gang(attempt)
-        down = step.down(0.0) if gang.reason in ("failed", "lost") else ()
+        gang_step = self._gang(attempt)
+        down = gang_step.down(0.0) if gang.reason in ("failed", "lost") else ()
         lost = next((end for end in gang.ends if end.node in down), None)
         if lost is not None:
             return replace(gang, reason="node-down", first=replace(lost, why="node-down"))
-        step.has_ended(ENDING_S)
-        nodes = short_of_memory(step.read_output())
+        gang_step.has_ended(ENDING_S)
+        nodes = short_of_memory(gang_step.read_output())
         short = next((end for end in gang.ends if end.node in nodes), None)
         if short is None or gang.reason == "stopped":
             return gang
         return replace(gang, reason="oom", first=replace(short, why="oom"))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
-        return self._files.of(attempt, task).output(offset)
+        return self._files(attempt, task).output(offset)
 
     def stop(self, attempt: Attempt, task: Task) -> None:  # noqa: ARG002 - a gang ends as a whole
         """Ask all tasks of the step to end."""
@@ -318,11 +308,11 @@ class SlurmTasks:
             LeftoverError: some processes do not end.
         """
         gang, ours = self._gang(attempt), attempt.handle == self._job
-        ended = self._files.state(attempt, task).phase == "ended"
+        ended = step.look(self._files(attempt, task)).phase == "ended"
         gang.end(ENDING_S if ended else 0.0)
         # An engine's containers are outside of the step, and who is in one may not see the node.
         plain = not (self._containers or self._way)
-        if ours and ended and plain and (said := self._files.of(attempt, task).text("clean")):
+        if ours and ended and plain and (said := self._files(attempt, task).text("clean")):
             self.clean[task.node] = frozenset(int(port, 16) for port in said.split()[1:])
             return
         if ours and task.node in gang.down():
@@ -343,15 +333,27 @@ class SlurmTasks:
                 raise
             # the job was cancelled or queued again, or has lost the node: Slurm ends all
 
+    def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
+        if self._way is not None:
+            return step.image_script(self._way, attempt, task, limits)
+        if task.node not in self._containers:
+            return step.process_script(attempt, task, limits, inherited_environment())
+        request = self._containers[task.node].request(attempt, task, limits)
+        docker = self._fleet.engines[task.node].command
+        return step.docker_script(attempt, task, limits, docker, request)
+
     def refusal(self, attempt: Attempt, task: Task) -> errors.DlperfError | None:
         """Return why an ended step never put a task into its container; None if it did."""
-        files = self._files.of(attempt, task)
+        files = self._files(attempt, task)
         if self._containers:
-            return docker_in_step.refusal(files, task)
+            return step.docker_refusal(files, task)
         if self._way is None:
             return None
         said = self._gang(attempt).read_output().decode(errors="replace")
-        return container_starts.refusal(files, said, task)
+        return image_files.refusal(files, said, task)
+
+    def _files(self, attempt: Attempt, task: Task) -> TaskFiles:
+        return TaskFiles(self._shared, attempt, task)
 
     def _gang(self, attempt: Attempt) -> GangStep:
         key = attempt.sweep, attempt.trial, attempt.number

@@ -10,6 +10,7 @@ decides: a program that wants all processors cannot lose more than the observer 
 """
 
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,9 +20,9 @@ from pathlib import Path
 from statistics import median
 
 from orchestrator.measuring import intervals
-from orchestrator.model.attempt import Attempt, Limits
+from orchestrator.model.attempt import Attempt
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import marks, observer
+from orchestrator.runtimes import marks, supervisor
 from orchestrator.transports.local import LocalTransport
 from tests.benchmarks.reference_rn50 import PROGRAM, load
 
@@ -32,7 +33,6 @@ USUAL = ["--device", "cpu", "--image-size", "64", "-b", "4"]
 SHARES: list[float] = []  # of one CPU, that the observer used in each window
 COSTS: list[float] = []  # its processor time for that of the program
 AIM = 0.005
-LIMITS = Limits(time_s=3600, stall_s=3600, grace_s=1, create_s=60)
 
 
 def main(argv: list[str]) -> None:
@@ -86,7 +86,11 @@ def observed(folder: Path, gpus: tuple[int, ...]) -> Iterator[None]:
     transport = LocalTransport("here")
     os.mkfifo(folder / "r0.alive")
     alive = os.open(folder / "r0.alive", os.O_RDWR)
-    observer.start(transport, observer.command(attempt, task, LIMITS, str(os.getpid())))
+    words = (str(folder), "0", attempt.sweep, "3600", ",".join(map(str, gpus)), str(os.getpid()))
+    observe = folder / supervisor.OBSERVE
+    observe.write_bytes(supervisor.program(supervisor.OBSERVE))
+    env = {**os.environ, "DLPERF_OBSERVER": attempt.token(task)}
+    subprocess.Popen(("sh", str(observe), *words), env=env, start_new_session=True)
     began, worked_s = time.monotonic(), time.process_time()
     try:
         yield

@@ -29,6 +29,8 @@ ONLY_PARSED = {
     "docs/commands.md: dlperf-orch data check imagenet --inventory v100x4": "needs the nodes",
     "docs/commands.md: dlperf-orch data prepare imagenet --inventory v100x4 --from /downloads"
     " --dry-run": "needs the nodes",
+    "docs/images.md: ssh 10.0.0.1 docker run --detach --name registry --network host --restart"
+    " unless-stopped registry:2": "tests/on_cluster/test_registry.py does it",
     "docs/images.md: dlperf-orch provision inventory/v100x4.yaml --lock": "needs the nodes",
     "docs/images.md: dlperf-orch bundle inventory/v100x4.yaml /media/usb/bundle": "needs the nodes",
     "docs/images.md: dlperf-orch clean --images --inventory v100x4": "needs the nodes",

@@ -27,7 +27,7 @@ STILL = [page for page in PAGES if page not in (*SWEEPING, NUMBERS)]
 ALL = [block for page in PAGES for block in blocks(page) if block.language == "sh"]
 TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 # Programs of others that pages call, whose options are their own matter.
-OTHERS = {"pip", "test", "nvidia-smi", "ibstat", "ls", ".venv/bin/python"}
+OTHERS = {"pip", "test", "nvidia-smi", "ibstat", "ls", "ssh", "echo", ".venv/bin/python"}
 
 
 def lines(block: Block) -> Iterator[list[str]]:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shlex
 import shutil
 import subprocess
 import threading
@@ -15,6 +16,7 @@ import pytest
 from orchestrator.provisioning import recipes
 from tests import commands, proc
 from tests.cluster import Cluster, Node
+from tests.docs.pages import ROOT, blocks
 from tests.virtual import Desk, holds, own_id
 from tests.waiting import wait_for
 
@@ -133,6 +135,42 @@ def test_an_image_goes_through_the_registry_and_the_secret_nowhere(
     assert not any(canary in done.stdout + done.stderr for canary in CANARIES)
     assert not holding(desk.folder, desk.cluster.folder)
     desk.cluster.node(0).must(f"docker rmi {PLACE}/{tag}")
+
+
+# The image registry:2 for the node, of this machine's program: all that the line of the page needs.
+STAND_IN = """
+cd "$(mktemp -d)" && mkdir etc
+cat >etc/it.yml <<END
+{version: 0.1, storage: {filesystem: {rootdirectory: /data}}, http: {addr: ":5000"}}
+END
+libraries=$(ldd /usr/bin/docker-registry | grep -o '/lib[^ ]*')
+tar -ch -C / usr/bin/docker-registry $libraries -C "$PWD" etc/it.yml |
+    docker import -c 'ENTRYPOINT ["docker-registry", "serve", "/etc/it.yml"]' - registry:2
+"""
+
+
+def test_the_lines_of_the_page_make_the_first_node_the_registry(desk: Desk) -> None:
+    """Word for word, but for the address and the inventory: its image comes through there."""
+    (text,) = (
+        block.text for block in blocks(ROOT / "docs/images.md") if "registry:2" in block.text
+    )
+    first, last = desk.cluster.node(0), desk.cluster.node(3)
+    inventory = desk.inventory(**{MIRROR: ""})
+    here = text.replace("10.0.0.1", first.address).replace("inventory/v100x4.yaml", inventory.name)
+    run, name, provision = here.splitlines()
+    tag = prepared(desk)["tag"]
+    last.must(f"docker rmi {tag}")
+    first.must(STAND_IN)
+    try:
+        first.must(run.removeprefix(f"ssh {first.address} "))
+        wait_for(lambda: ":5000" in first.must("ss -Htln"), "the registry listens")
+        subprocess.run(("sh", "-c", name), cwd=desk.folder, check=True)
+        done = desk.must(*shlex.split(provision)[1:])
+    finally:
+        first.must("docker rm --force --volumes registry; docker rmi registry:2")
+    assert f"vs004: pull {first.address}:5000/dlperf/" in done.stderr
+    assert holds(last, prepared(desk))
+    first.must(f"docker rmi {first.address}:5000/{tag}")
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
     voice = Voice(as_json=True)
     with Fleet(cluster, transports, lambda: engines) as fleet, closing(voice._err.file):
         for engine in engines.values():
-            engine.facts()
+            engine.check()
         kept = Downloads(folder, lambda *_: None)
         yield Preparing(
             fleet, folder / "some.yaml", False, LockFile(version=1), None, None, kept, voice, folder

@@ -5,17 +5,17 @@ from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
+from orchestrator.model.node import Container
 from orchestrator.model.plan import Mount, Task
 from orchestrator.runtimes.docker import DockerRuntime
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.transports.local import LocalTransport
 from tests.dockerd import IMAGE, Dockerd
 from tests.waiting import wait_for
 
 LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
 ENDLESS = "while :; do sleep 0.1; done"
-LEAST = ContainerSettings(image=IMAGE)
+LEAST = Container()
 
 
 @dataclass
@@ -27,9 +27,13 @@ class Stage:
     folder: Path
     number: int = 0
 
-    def runtime(self, settings: ContainerSettings = LEAST) -> DockerRuntime:
+    def runtime(
+        self, options: Container = LEAST, image: str = IMAGE, *, has_hcas: bool = False
+    ) -> DockerRuntime:
         """A runtime on the engine."""
-        return DockerRuntime(LocalTransport("here"), self.engine, settings)
+        return DockerRuntime(
+            LocalTransport("here"), self.engine, options, image=image, has_hcas=has_hcas
+        )
 
     def attempt(
         self, *argv: str, mounts: tuple[Mount, ...] = (), gpus: tuple[int, ...] = ()
@@ -41,10 +45,10 @@ class Stage:
         return Attempt("s1", self.folder.name, self.number, folders, 29500, (made,)), made
 
     def begin(
-        self, attempt: Attempt, task: Task, settings: ContainerSettings = LEAST
+        self, attempt: Attempt, task: Task, options: Container = LEAST, image: str = IMAGE
     ) -> DockerRuntime:
         """The runtime that has brought the task through its gate."""
-        runtime = self.runtime(settings)
+        runtime = self.runtime(options, image)
         runtime.create(attempt, task, LIMITS)
         wait_for(lambda: runtime.inspect(attempt, task).phase == "waiting", "the gate", 20)
         assert runtime.start(attempt, task)
@@ -65,10 +69,10 @@ class Stage:
         assert end is not None
         return end
 
-    def said(self, script: str, settings: ContainerSettings = LEAST) -> str:
+    def said(self, script: str, options: Container = LEAST, image: str = IMAGE) -> str:
         """What a script prints in a container."""
         attempt, task = self.attempt("sh", "-c", script)
-        runtime = self.begin(attempt, task, settings)
+        runtime = self.begin(attempt, task, options, image)
         assert self.end(runtime, attempt, task).status == 0
         return runtime.output(attempt, task, 0).decode()
 

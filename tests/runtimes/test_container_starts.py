@@ -7,8 +7,8 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import container_starts
-from orchestrator.runtimes._files import TaskFiles
+from orchestrator.runtimes import image_files
+from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.transports.local import LocalTransport
 from tests import TESTS
 
@@ -42,33 +42,33 @@ def sample(name: str) -> str:
 def test_the_node_to_blame_is_named_with_its_cause(name: str) -> None:
     """Not one whose container was given up for another's, wherever its lines stand."""
     said = sample(name)
-    assert container_starts.find_failed_start(said) == CAUSES[name]
+    assert image_files.find_failed_start(said) == CAUSES[name]
     nodes = [
         "".join(line for line in said.splitlines(True) if name in line)
         for name in ("vs001", "vs002")
     ]
-    assert container_starts.find_failed_start("".join(nodes)) == CAUSES[name]
+    assert image_files.find_failed_start("".join(nodes)) == CAUSES[name]
 
 
 def test_a_slurmstepd_that_is_alone_on_its_machine_names_no_node() -> None:
     """The node is then not known; a line without any cause is still one of pyxis'."""
     said = sample("invalid_image").replace("slurmstepd-vs001", "slurmstepd")
-    assert container_starts.find_failed_start(said) == (
+    assert image_files.find_failed_start(said) == (
         "",
         "Invalid image format: /shared/t/bad.sqsh",
     )
     first, *_ = said.splitlines()
-    assert container_starts.find_failed_start(first) == ("", "child 8265 failed with error code: 1")
+    assert image_files.find_failed_start(first) == ("", "child 8265 failed with error code: 1")
 
 
 def test_the_first_error_of_srun_is_no_remark() -> None:
     """Without pyxis there is no line of its; the remark on CPUs comes first on some clusters."""
-    assert container_starts.first_error(sample("no_plugin")) == (
+    assert image_files.first_error(sample("no_plugin")) == (
         "srun: unrecognized option '--container-image=/x.sqsh'"
     )
-    assert container_starts.first_error(sample("stopped")).startswith("slurmstepd-vs001: error: **")
-    assert container_starts.first_error("srun: a remark\n") == "srun: a remark"
-    assert container_starts.first_error("\n") == "no reason given"
+    assert image_files.first_error(sample("stopped")).startswith("slurmstepd-vs001: error: **")
+    assert image_files.first_error("srun: a remark\n") == "srun: a remark"
+    assert image_files.first_error("\n") == "no reason given"
 
 
 # Of apptainer 1.4.5 on two nodes: the second has no /dev/fuse; and where none has the file.
@@ -89,13 +89,13 @@ srun: error: vs002: task 1: Exited with exit code 255
 
 def test_apptainer_says_why_and_srun_where() -> None:
     """Where one node fails, it is named; where pyxis told of one, that counts."""
-    node, cause = container_starts.blame(NO_FUSE)
+    node, cause = image_files.blame(NO_FUSE)
     assert node == "vs002"
     assert cause.startswith("container creation failed: image driver mount failure: ")
-    node, cause = container_starts.blame(NO_FILE)
+    node, cause = image_files.blame(NO_FILE)
     assert node == ""
     assert cause.endswith("lstat /nope.sif: no such file or directory")
-    assert container_starts.blame(sample("mount_missing")) == CAUSES["mount_missing"]
+    assert image_files.blame(sample("mount_missing")) == CAUSES["mount_missing"]
 
 
 def refused(folder: Path, said: str, **files: str) -> errors.UnfitError | None:
@@ -104,7 +104,7 @@ def refused(folder: Path, said: str, **files: str) -> errors.UnfitError | None:
     attempt = Attempt("s", "t", 1, {"vs001": str(folder)}, 1, (task,))
     for name, text in files.items():
         (folder / f"r0.{name}").write_text(text)
-    return container_starts.refusal(TaskFiles(LocalTransport("shared"), attempt, task), said, task)
+    return image_files.refusal(TaskFiles(LocalTransport("shared"), attempt, task), said, task)
 
 
 def test_a_task_without_a_container_is_told_by_its_node(tmp_path: Path) -> None:

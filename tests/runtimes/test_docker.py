@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
+from orchestrator.model.node import Container
 from orchestrator.model.plan import Mount
-from orchestrator.runtimes import docker_run
 from orchestrator.runtimes.containers import Containers
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.grants import ContainerSettings
+from orchestrator.runtimes.grants import run_words
 from orchestrator.runtimes.images import Images
 from tests.dockerd import IMAGE, QUICK, Dockerd, context, unlike
 from tests.runtimes.docker_stage import ENDLESS, LEAST, LIMITS, Stage
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
-BOUND = ContainerSettings(image=IMAGE, shm_size="32m", ulimits={"nofile": 512})
+BOUND = Container(shm_size="32m", ulimits={"nofile": 512})
 # What a container in the foreground of a step has and one that the API starts has not.
 DIFFERING = {
     "HostConfig": {"AutoRemove", "Init"},
@@ -73,11 +73,12 @@ def test_containers_have_the_least_rights(stage: Stage) -> None:
 def test_docker_run_makes_the_container_that_the_api_makes(stage: Stage) -> None:
     """As the engine itself shows both: only what the foreground needs differs."""
     attempt, task = stage.attempt("true", mounts=(Mount("/usr/share", "/da,ta", read_only=True),))
-    host, config = stage.runtime(BOUND).request(
+    request = stage.runtime(BOUND).request(
         attempt, replace(task, capabilities=("CAP_CHOWN",)), LIMITS
     )
     Path(attempt.folder(task)).mkdir()
     device = {"PathOnHost": "/dev/null", "PathInContainer": "/dev/zero2", "CgroupPermissions": "rw"}
+    host = request["HostConfig"]
     host["Devices"] = [device]
     host["DeviceRequests"] = [
         {
@@ -87,10 +88,8 @@ def test_docker_run_makes_the_container_that_the_api_makes(stage: Stage) -> None
             "Options": {},
         }
     ]
-    Containers(stage.engine).create("by-api", host, config)
-    stage.dockerd.docker(
-        "create", *docker_run.words(host, config, "--interactive", "--name=by-words")[1:]
-    )
+    Containers(stage.engine).create("by-api", request)
+    stage.dockerd.docker("create", *run_words(request, "--interactive", "--name=by-words")[1:])
     (ours,), (theirs,) = (
         json.loads(stage.dockerd.docker("inspect", name)) for name in ("by-api", "by-words")
     )
@@ -146,7 +145,7 @@ def test_the_images_own_entrypoint_is_kept(stage: Stage) -> None:
     shell = json.dumps(["sh", "-c", 'echo "entered with $1"; exec "$@"', "sh"])
     built = context(f"FROM {IMAGE}\nENTRYPOINT {shell}\nENV FROM_IMAGE=yes\n")
     Images(stage.engine).build([built], "entered:1", {}, {}, lambda _: None)
-    said = stage.said('echo "and $FROM_IMAGE"', ContainerSettings("entered:1"))
+    said = stage.said('echo "and $FROM_IMAGE"', image="entered:1")
     assert said == "entered with sh\nand yes\n"
 
 
@@ -170,24 +169,25 @@ def test_orphans_are_reaped_while_a_task_runs(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "gpus", "code"),
+    ("options", "image", "gpus", "code"),
     [
-        (LEAST, (0,), "GPU-RUNTIME"),
-        (ContainerSettings(IMAGE, gpu_access="gpus"), (0,), "GPU-RUNTIME"),
-        (ContainerSettings(IMAGE, has_hcas=True), (), "IB-DEVICES"),
-        (ContainerSettings("no-such-image:1"), (), "IMAGE-MISSING"),
-        (ContainerSettings("empty:1"), (), "DOCKER-REFUSED"),
-        (ContainerSettings(IMAGE, ulimits={"nofile": 1 << 40}), (), "ULIMIT"),
+        (LEAST, IMAGE, (0,), "GPU-RUNTIME"),
+        (Container(gpu_access="gpus"), IMAGE, (0,), "GPU-RUNTIME"),
+        (LEAST, IMAGE, (), "IB-DEVICES"),
+        (LEAST, "no-such-image:1", (), "IMAGE-MISSING"),
+        (LEAST, "empty:1", (), "DOCKER-REFUSED"),
+        (Container(ulimits={"nofile": 1 << 40}), IMAGE, (), "ULIMIT"),
     ],
 )
 def test_what_cannot_be_started_is_named_and_leaves_nothing(
-    stage: Stage, settings: ContainerSettings, gpus: tuple[int, ...], code: str
+    stage: Stage, options: Container, image: str, gpus: tuple[int, ...], code: str
 ) -> None:
     """No container in `created` stays behind, whatever the node lacks."""
     unlike(stage.dockerd, "empty:1")
     attempt, made = stage.attempt("true", gpus=gpus)
+    runtime = stage.runtime(options, image, has_hcas=code == "IB-DEVICES")
     with pytest.raises(errors.UnfitError) as raised:
-        stage.runtime(settings).create(attempt, made, LIMITS)
+        runtime.create(attempt, made, LIMITS)
     assert raised.value.code == code
     assert stage.names() == []
 

@@ -28,7 +28,7 @@ def test_a_start_and_a_removal_may_take_longer_than_an_answer(tmp_path: Path) ->
     with running() as dockerd:
         stage = Stage(dockerd, dockerd.engine(), tmp_path)
         containers = Containers(stage.engine)
-        containers.create("slow", {}, {"Image": IMAGE, "Cmd": ["sleep", "60"]})
+        containers.create("slow", {"Image": IMAGE, "Cmd": ["sleep", "60"]})
         with still(dockerd, 12):
             containers.start("slow")
         state = containers.find("slow")

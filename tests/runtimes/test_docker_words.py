@@ -38,20 +38,11 @@ def test_words_of_docker_have_their_code(said: str, code: str) -> None:
     assert (error.code, error.cause) == (code, said)
 
 
-def test_a_limit_that_the_kernel_numbers_is_named() -> None:
-    """As the inventory calls it, where Docker has such a one."""
-    said = "error setting rlimit type 8: operation not permitted"
-    error = _causes.refusal(said, "here", "OTHERWISE")
-    assert error.code == "ULIMIT"
-    assert error.cause == "error setting rlimit type 8 (memlock): operation not permitted"
-    assert "type 99:" in _causes.refusal(said.replace("8", "99"), "here", "OTHERWISE").cause
-
-
 def test_sudo_that_wants_a_password_is_a_matter_of_rights() -> None:
     """sudo's own words, and who must be allowed what."""
-    error = _causes.silence("sudo: a password is required\n", "here", "user a may not", sudo=True)
+    error = _causes.silence("sudo: a password is required\n", "here", "a", sudo=True)
     assert (error.code, "sudo -n" in error.fix) == ("DOCKER-PERM", True)
-    missing = _causes.silence("sudo: docker: command not found\n", "here", "user a", sudo=True)
+    missing = _causes.silence("sudo: docker: command not found\n", "here", "a", sudo=True)
     assert (missing.code, "install Docker" in missing.fix) == ("DOCKER-MISSING", True)
 
 
@@ -62,7 +53,7 @@ def test_a_socket_that_is_gone_is_an_engine_to_start() -> None:
         " correct and if the daemon is running: dial unix /var/run/docker.sock: connect: no such"
         " file or directory\n",
         "here",
-        "user a",
+        "a",
         sudo=False,
     )
     assert (error.code, "systemctl start docker" in error.fix) == ("DOCKER-DOWN", True)
@@ -82,7 +73,7 @@ def test_a_socket_that_is_gone_is_an_engine_to_start() -> None:
 )
 def test_an_engine_that_is_not_the_nodes_own_is_told(said: str) -> None:
     """Starting Docker would help none of them: podman, and contexts of other machines."""
-    error = _causes.silence(said, "here", "user a", sudo=False)
+    error = _causes.silence(said, "here", "a", sudo=False)
     assert (error.code, "podman-docker" in error.fix) == ("DOCKER-FOREIGN", True)
 
 

@@ -1,6 +1,5 @@
 """A real engine reached over streams, and its images carried: what goes well and what does not."""
 
-import json
 import re
 import signal
 import threading
@@ -79,14 +78,6 @@ def test_streams_are_few_and_kept(dockerd: Dockerd, engine: Engine) -> None:
     wait_for(lambda: not streams(dockerd), "the end of the streams", 10)
 
 
-def test_facts_are_the_engines_own(dockerd: Dockerd, engine: Engine) -> None:
-    """Version and runtimes, as its own command line says them."""
-    facts = engine.facts()
-    said = json.loads(dockerd.docker("info", "--format", "{{json .}}"))
-    assert facts.server_version == said["ServerVersion"]
-    assert facts.runtimes == tuple(sorted(said["Runtimes"]))
-
-
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
@@ -100,7 +91,7 @@ def test_an_engine_that_is_not_there(
     """What is missing is said in the docker command's own words, and the node is named."""
     engine = dockerd.engine(command=command)
     with pytest.raises(errors.DlperfError, match=said) as raised:
-        engine.facts()
+        engine.check()
     assert (raised.value.code, raised.value.where["node"]) == (code, "here")
 
 
@@ -109,7 +100,7 @@ def test_a_socket_that_we_may_not_use(dockerd: Dockerd) -> None:
     nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     engine = dockerd.engine(command=(*nobody, *dockerd.command))
     with pytest.raises(errors.UnfitError, match=r"user root may not .*permission denied") as raised:
-        engine.facts()
+        engine.check()
     assert raised.value.code == "DOCKER-PERM"
     assert "sudo: true" in raised.value.fix
 
@@ -118,28 +109,28 @@ def test_a_hung_engine_is_given_up_in_time() -> None:
     """DOCKER-HUNG after the limit, not after minutes; once it moves again, so do we."""
     with running() as dockerd:
         engine = dockerd.engine(patience=replace(QUICK, answer_s=1.0))
-        assert engine.facts()
+        engine.check()
         dockerd.kill(signal.SIGSTOP)
         began = time.monotonic()
         with pytest.raises(errors.UnfitError, match="does not answer") as raised:
-            engine.facts()
+            engine.check()
         dockerd.kill(signal.SIGCONT)
         assert raised.value.code == "DOCKER-HUNG"
         assert time.monotonic() - began < 5
-        assert engine.facts()
+        engine.check()
 
 
 def test_a_restarted_engine_is_found_again() -> None:
     """While it is down that is said; streams that were kept over its restart are not trusted."""
     with running() as dockerd:
         engine = dockerd.engine()
-        assert engine.facts()
+        engine.check()
         dockerd.kill()
         with pytest.raises(errors.UnfitError, match="daemon running") as raised:
-            engine.facts()
+            engine.check()
         assert raised.value.code == "DOCKER-DOWN"
         dockerd.start()
-        assert engine.facts()
+        engine.check()
 
 
 def first_blob(path: str, body: bytes) -> bool:

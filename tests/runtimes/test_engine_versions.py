@@ -58,7 +58,7 @@ def test_an_engine_too_old_or_too_new(
         of_versions(least, most, dockerd, tmp_path) as engine,
         pytest.raises(errors.UnfitError, match=rf"{least} to {most}, .* 1\.\d+") as raised,
     ):
-        engine.facts()
+        engine.check()
     assert raised.value.code == "DOCKER-API"
 
 
@@ -80,5 +80,5 @@ def test_podman_that_serves_the_api_is_not_taken_for_docker(
         of_versions("1.24", "1.41", dockerd, tmp_path, headers) as engine,
         pytest.raises(errors.UnfitError, match=r"Libpod/4\.3\.1 .*podman") as raised,
     ):
-        engine.facts()
+        engine.check()
     assert raised.value.code == "DOCKER-FOREIGN"

@@ -13,9 +13,9 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Mount, Task
-from orchestrator.runtimes import image_files
-from orchestrator.runtimes._files import script
+from orchestrator.runtimes import image_files, step
 from orchestrator.runtimes.image_files import WAYS, Contained
+from orchestrator.runtimes.supervisor import SUPERVISE, program
 from orchestrator.schedulers import choice
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.transports.local import LocalTransport
@@ -132,7 +132,7 @@ def test_a_task_is_its_supervisor_inside() -> None:
     alone = f"exec {shlex.join(APPTAINER[:6])} "
     for runtime, first in (("pyxis", "exec sh -c "), ("apptainer", alone)):
         made = attempt()
-        text = image_files.script(WAYS[runtime], made, made.tasks[1], Limits(60, 60, 5, 30, 100))
+        text = step.image_script(WAYS[runtime], made, made.tasks[1], Limits(60, 60, 5, 30, 100))
         assert f"\n{first}" in text
         assert text.endswith(
             " sh /dlperf/base.sqsh env HOME=/state/a1 'A=1 2' DLPERF_SUPERVISOR=dlp-s-t-a1-r1"
@@ -182,11 +182,11 @@ def test_a_task_ends_while_its_image_is_still_served(
     (tmp_path / "apptainer").chmod(0o755)
     folder = tmp_path / "a1"
     folder.mkdir()
-    (folder / "supervise.sh").write_bytes(script())
+    (folder / "supervise.sh").write_bytes(program(SUPERVISE))
     words = WAYS["apptainer"].words(Contained("/i/base.sif", str(folder)))
     supervised = ("sh", f"{folder}/supervise.sh", str(folder), "0", "dlp-r0", "60", "1", "100", "")
-    program = ("sh", "-c", "exit 3")
-    with subprocess.Popen([*words, *supervised, *program], start_new_session=True) as made:
+    trains = ("sh", "-c", "exit 3")
+    with subprocess.Popen([*words, *supervised, *trains], start_new_session=True) as made:
         wait_for((folder / "r0.pid").exists, "the supervisor at its gate", 20)
         (folder / "r0.gate").write_text("go\n")
         assert made.wait(20) == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.runtimes import observer
+from orchestrator.runtimes.supervisor import OBSERVE, program
 from orchestrator.telemetry.read import telemetry
 from tests.waiting import wait_for
 
@@ -44,7 +44,7 @@ def test_numbers_have_a_point_on_a_german_node(german: dict[str, str], tmp_path:
     """The share of another's process is not cut there, and its line has a place for each number."""
     os.mkfifo(tmp_path / "r0.alive")
     held = os.open(tmp_path / "r0.alive", os.O_RDWR)  # as a supervisor does
-    words = ("timeout", "60", "sh", "-c", observer.script(), "observe.sh", str(tmp_path))
+    words = ("timeout", "60", "sh", "-c", program(OBSERVE).decode(), OBSERVE, str(tmp_path))
     state = tmp_path / "r0.state"
     with running("sh", "-c", "while :; do :; done") as busy, running("sleep", "60") as task:
         share = f",cpu,{busy},"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model.attempt import Attempt, Limits, TaskEnd
+from orchestrator.model.node import Container
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.docker import DockerRuntime
-from orchestrator.runtimes.grants import ContainerSettings
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.transports.local import LocalTransport
 from tests.dockerd import IMAGE, Dockerd
@@ -103,8 +103,11 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     else:
         dockerd: Dockerd = request.getfixturevalue("dockerd")
         engine = dockerd.engine()
-        settings = ContainerSettings(image=IMAGE)
-        made = Stage(lambda: DockerRuntime(transport, engine, settings), tmp_path, "killed")
+
+        def make() -> Runtime:
+            return DockerRuntime(transport, engine, Container(), image=IMAGE)
+
+        made = Stage(make, tmp_path, "killed")
         yield made
         engine.close()
     for attempt in made.attempts:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.runtimes import observer
 from tests.waiting import wait_for
 
-SUPERVISE = resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_text()
+PROGRAMS = resources.files("orchestrator.runtimes")
+SUPERVISE = PROGRAMS.joinpath("supervise.sh").read_text()
+OBSERVE = PROGRAMS.joinpath("observe.sh").read_text()
 NOBODY = 65534
 
 
@@ -34,7 +35,7 @@ def supervised(
     # As text: another user may not reach the file.
     script = (*shell, "-c", SUPERVISE, "supervise.sh")
     words = (*script, str(folder), "0", folder.name, "60", str(grace_s), "1000000")
-    (folder / "observe.sh").write_text(observer.script())
+    (folder / "observe.sh").write_text(OBSERVE)
     with subprocess.Popen((*words, observe, *program), start_new_session=True, user=user) as made:
         try:
             wait_for((folder / "r0.gate").exists, "the supervisor at its gate", 20)

@@ -13,7 +13,7 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Seat
-from orchestrator.runtimes._files import TaskFiles
+from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.sweeping import closing
 from orchestrator.transports.local import LocalTransport

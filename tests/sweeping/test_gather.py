@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.model.attempt import GangEnd, TaskEnd
-from orchestrator.runtimes._files import script
+from orchestrator.runtimes.supervisor import SUPERVISE, program
 from orchestrator.sweeping import closing
 from tests.sweeping.elsewhere import LOG, attempt, close, done, elsewhere, end, sweep_in
 from tests.waiting import wait_for
@@ -133,7 +133,7 @@ def test_what_was_fetched_is_synced_before_the_node_lets_go(tmp_path: Path) -> N
 def test_a_supervisor_on_a_full_disk_leaves_nothing_half_written(small: Path) -> None:
     """How it ended cannot be told there; the log that took the room stays."""
     path = small / "supervise.sh"
-    path.write_bytes(script())
+    path.write_bytes(program(SUPERVISE))
     words = ("sh", str(path), str(small), "0", "dlp-full-disk", "60", "1", str(1 << 30), "")
     fill = ("sh", "-c", "exec yes")
     process = subprocess.Popen((*words, *fill), stdin=subprocess.DEVNULL, start_new_session=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.runtimes._files import OPEN_GATE
+from orchestrator.runtimes.supervisor import OPEN_GATE
 from orchestrator.transports import Stream, Transport
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.ssh import SshTransport

@@ -6,8 +6,9 @@ import pytest
 
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.plan import Task
-from orchestrator.runtimes import docker_in_step, docker_run
-from orchestrator.runtimes._files import TaskFiles
+from orchestrator.runtimes import step
+from orchestrator.runtimes.grants import run_words
+from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.transports.local import LocalTransport
 
 CONFIG = {
@@ -29,12 +30,13 @@ HOST = {
 }
 NVIDIA = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu", "compute", "utility"]]}
 CDI = {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}
+REQUEST = {**CONFIG, "HostConfig": HOST}
 IB = {"PathOnHost": "/dev/i/u0", "PathInContainer": "/dev/i/u0", "CgroupPermissions": "rw"}
 
 
 def test_a_request_of_the_api_becomes_words_of_docker_run() -> None:
     """In the foreground, removed at its end; a comma in a path is quoted as in a line of CSV."""
-    assert docker_run.words(HOST, CONFIG, "--name=dlp-r0") == (
+    assert run_words(REQUEST, "--name=dlp-r0") == (
         *("run", "--rm", "--init", "--name=dlp-r0"),
         *("--label=dlperf.sweep=s", "--label=dlperf.job=7"),
         *("--user=1000:1000", "--workdir=/w/a1", "--env=HOME=/w/a1", "--env=A=1 2"),
@@ -67,16 +69,16 @@ def test_rights_and_hardware_are_options_of_docker_run(
     more: dict[str, object], words: tuple[str, ...]
 ) -> None:
     """Each as `docker run --help` has it."""
-    said = docker_run.words({**HOST, **more}, CONFIG)
-    assert [word for word in said if word not in docker_run.words(HOST, CONFIG)] == [*words]
+    said = run_words({**CONFIG, "HostConfig": {**HOST, **more}})
+    assert [word for word in said if word not in run_words(REQUEST)] == [*words]
 
 
 def test_the_script_of_a_task_becomes_the_docker_command() -> None:
     """With a standard input that stays open, and tied to it in the container."""
     task = Task("n1", 0, ("true",), {}, (), (0, 1))
     attempt = Attempt("s", "t", 1, {"n1": "/w/a 1"}, 29500, (task,), handle="7")
-    text = docker_in_step.script(
-        attempt, task, Limits(60, 60, 5, 30), ("sudo", "-n", "docker"), (HOST, CONFIG)
+    text = step.docker_script(
+        attempt, task, Limits(60, 60, 5, 30), ("sudo", "-n", "docker"), REQUEST
     )
     *_, fifo, removed, last = text.splitlines()
     assert fifo == "mkfifo '/w/a 1/r0.in' && exec <>'/w/a 1/r0.in'"
@@ -85,8 +87,8 @@ def test_the_script_of_a_task_becomes_the_docker_command() -> None:
         "exec sudo -n docker run --rm --init --interactive --name=dlp-s-t-a1-r0 "
     )
     assert "kill -TERM $$" in last
-    assert '\npid=$("$@" inspect ' in text
-    assert '"$pid" >/dev/null' in text
+    assert text.startswith("umask 077\n(\n")
+    assert "DLPERF_OBSERVER=dlp-s-t-a1-r0 setsid -f sh -s '/w/a 1' 0 s 95 0,1 >/dev/null" in text
 
 
 @pytest.mark.parametrize(
@@ -111,13 +113,13 @@ def test_an_engine_that_made_no_container_is_heard(
     (tmp_path / "r0.gone").write_text(f"{status}\n")
     (tmp_path / "r0.err").write_text(said)
     files = TaskFiles(LocalTransport("n1"), attempt, task)
-    refusal = docker_in_step.refusal(files, task)
+    refusal = step.docker_refusal(files, task)
     assert (refusal.code if refusal else None) == code
     (tmp_path / "r0.pid").write_text("7 100 b00t\n")
-    assert docker_in_step.refusal(files, task) is None
+    assert step.docker_refusal(files, task) is None
 
 
 def test_without_an_entrypoint_the_image_has_its_own() -> None:
     """As in a line to paste: the program follows the image."""
-    plain = {**CONFIG, "Entrypoint": (), "Cmd": ("python3", "train.py")}
-    assert docker_run.words(HOST, plain)[-3:] == ("sha256:1bbe", "python3", "train.py")
+    plain = {**REQUEST, "Entrypoint": (), "Cmd": ("python3", "train.py")}
+    assert run_words(plain)[-3:] == ("sha256:1bbe", "python3", "train.py")

@@ -1,8 +1,10 @@
-"""The files that a task's supervisor writes on its node."""
+"""A task's supervisor and observer on its node: their programs, command lines and files."""
 
+import shlex
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
@@ -12,27 +14,55 @@ from orchestrator.model.process import ProcessIdentity
 from orchestrator.processes import BOOT_ID
 from orchestrator.transports import Transport
 
+SUPERVISE, OBSERVE, STEP = "supervise.sh", "observe.sh", "step.sh"
+
 
 @cache
-def script() -> bytes:
-    return resources.files("orchestrator.runtimes").joinpath("supervise.sh").read_bytes()
+def program(name: str) -> bytes:
+    """Return the text of a shell program beside this module."""
+    return resources.files("orchestrator.runtimes").joinpath(name).read_bytes()
+
+
+def put_programs(transport: Transport, folder: str, *names: str) -> None:
+    """Write shell programs into the folder of an attempt."""
+    for name in names:
+        transport.put(program(name), f"{folder}/{name}")
 
 
 def supervised(
-    attempt: Attempt, task: Task, limits: Limits, argv: Sequence[str], observing: str = ""
+    attempt: Attempt, task: Task, limits: Limits, argv: Sequence[str], *, observed: bool = True
 ) -> tuple[str, ...]:
     """Return the command line of a task's supervisor, whose program text lies in its folder.
 
     Args:
         argv: the program's.
-        observing: ``observer.arguments``; empty if another process starts the observer.
+        observed: whether the supervisor starts the observer; else ``observer`` has to.
     """
-    folder = attempt.folder(task)
+    folder, observing = attempt.folder(task), _observer_words(attempt, task, limits)
     return (
-        *("sh", f"{folder}/supervise.sh", folder, str(task.node_rank), attempt.token(task)),
-        *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes), observing),
+        *("sh", f"{folder}/{SUPERVISE}", folder, str(task.node_rank), attempt.token(task)),
+        *(f"{limits.time_s:g}", f"{limits.grace_s:g}", str(limits.log_bytes)),
+        " ".join(observing) if observed else "",
         *argv,
     )
+
+
+def observer(attempt: Attempt, task: Task, limits: Limits) -> str:
+    """Return the shell command that starts the observer of a task on its node.
+
+    Nothing of a trial depends on it. It waits until the supervisor has started.
+    """
+    folder, rank = attempt.folder(task), str(task.node_rank)
+    words = shlex.join((folder, rank, *_observer_words(attempt, task, limits)))
+    # Not from a file in the task's folder, to which its container can write.
+    text = shlex.quote(f"{{\nexec </dev/null\n{program(OBSERVE).decode()}\n}}\n")
+    mark = f"DLPERF_OBSERVER={attempt.token(task)}"
+    return f"umask 077\nprintf %s {text} | {mark} setsid -f sh -s {words} >/dev/null 2>&1\n"
+
+
+def _observer_words(attempt: Attempt, task: Task, limits: Limits) -> tuple[str, str, str]:
+    seconds = limits.create_s + limits.time_s + limits.grace_s
+    return attempt.sweep, f"{seconds:.0f}", ",".join(str(index) for index in task.gpus)
 
 
 # $1: a FIFO. One that is opened for reading too makes nobody wait for a reader; what was opened is
@@ -70,13 +100,8 @@ class TaskFiles:
         words = self._words("pid")
         if not words:
             return None
-        if len(words) != 3 or not words[0].isdecimal():
-            raise errors.NodeError(
-                f"{self.path('pid')}: {' '.join(words)!r}; needed pid, start time and boot id",
-                code="START",
-                node=self._task.node,
-            )
-        return ProcessIdentity(self._task.node, int(words[0]), *words[1:])
+        parsed = self._parse("pid", words, "pid, start time and boot id", int, str, str)
+        return ProcessIdentity(self._task.node, *parsed)
 
     def has(self, name: str) -> bool:
         """Return whether a file of the task has content, as ``go`` has after its gate."""
@@ -86,29 +111,19 @@ class TaskFiles:
         """Return a small file's words, separated by single spaces; empty if there is no file."""
         return " ".join(self._words(name))
 
-    def end(self, why: str = "") -> TaskEnd | None:
+    def end(self) -> TaskEnd | None:
         """Return how the task ended, or None if it has not.
-
-        Args:
-            why: instead of the supervisor's exit reason.
 
         Raises:
             NodeError: START; the files have another form.
         """
-        end = self._words("end")  # it is written last
-        if not end:
+        words = self._words("end")  # it is written last
+        if not words:
             return None
-        ended = self._words("exit")
-        try:
-            (status, reason), (size, sha256) = ended, end
-            return self._make_end(int(status), why or reason, int(size), sha256)
-        except ValueError as error:
-            raise errors.NodeError(
-                f"{self.path('exit')} and {self.path('end')}: {ended} and {end};"
-                " needed status and reason, size and sha256",
-                code="START",
-                node=self._task.node,
-            ) from error
+        size_bytes, sha256 = self._parse("end", words, "size and sha256", int, str)
+        words = self._words("exit")
+        status, reason = self._parse("exit", words, "status and reason", int, str)
+        return self._make_end(status, reason, size_bytes, sha256)
 
     def make_lost_end(self, why: str, status: int | None = None) -> TaskEnd:
         """Return the end of a task whose supervisor left no exit reason."""
@@ -130,7 +145,8 @@ class TaskFiles:
         return (self._transport.get(BOOT_ID) or b"").decode().strip()
 
     def _make_end(self, status: int | None, why: str, size_bytes: int, sha256: str) -> TaskEnd:
-        went = self._words("go")
+        words = self._words("go")
+        went = self._parse("go", words, "a time", float) if words else [None]
         return TaskEnd(
             node=self._task.node,
             node_rank=self._task.node_rank,
@@ -138,8 +154,23 @@ class TaskFiles:
             why=why,
             size_bytes=size_bytes,
             sha256=sha256,
-            went_at=float(went[0]) if went else None,
+            went_at=went[0],
         )
+
+    def _parse(self, name: str, words: Sequence[str], needed: str, *types: type) -> list[Any]:
+        """Return the words of a file, converted.
+
+        Raises:
+            NodeError: START; they have another form.
+        """
+        try:
+            return [convert(word) for convert, word in zip(types, words, strict=True)]
+        except ValueError as error:
+            raise errors.NodeError(
+                f"{self.path(name)}: {' '.join(words)!r}; needed {needed}",
+                code="START",
+                node=self._task.node,
+            ) from error
 
     def _words(self, name: str) -> list[str]:
         content = self._transport.get(self.path(name), own=True)
