@@ -42,24 +42,19 @@ def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tu
     Returns:
         Ids of the settled sweeps; by id of the others, the cause and what to do.
     """
-    settled: list[str] = []
-    unreadable, why = store.unreadable(), dict[str, tuple[str, str]]()
-    for sweep, attempts in observed_sweep.list_open(store, cluster.name):
-        if isinstance(attempts, errors.DlperfError):
-            unreadable[sweep.id] = attempts
-        elif sweep.lock().holder():
-            continue  # it runs: what it has is in use
+    settled, why = list[str](), dict[str, tuple[str, str]]()
+    for sweep, attempts, error in observed_sweep.list_left(store, cluster.name):
+        if error is not None:
+            mend = "restore the file, then clean again"
+            if error.code == "STORE-VERSION":
+                mend = "clean with the dlperf-orch that wrote it"
+            why[sweep.id] = error.cause, f"{mend}; or remove by hand what is kept"
         elif attempts:
             names = ", ".join(f"{attempt.trial} a{attempt.number}" for attempt in attempts)
             fix = f"dlperf-orch stop {sweep.id}; or run that sweep again: it goes on with them"
             why[sweep.id] = (f"{names} of sweep {sweep.id} has no outcome", fix)
         else:
             settled.append(sweep.id)
-    for sweep_id, error in unreadable.items():
-        mend = "restore the file, then clean again"
-        if error.code == "STORE-VERSION":
-            mend = "clean with the dlperf-orch that wrote it"
-        why[sweep_id] = error.cause, f"{mend}; or remove by hand what is kept"
     return tuple(settled), why
 
 

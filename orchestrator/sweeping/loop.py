@@ -19,8 +19,7 @@ from orchestrator.planning.packing import Packing
 from orchestrator.signals import Abandoned
 from orchestrator.sweeping import attempts, closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
-from orchestrator.sweeping.requested import Requested, count_trials, describe_finished
-from orchestrator.words import duration
+from orchestrator.sweeping.requested import Requested
 
 
 def run_trials(campaign: Campaign, requested: Requested) -> None:
@@ -39,7 +38,9 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         for problem in kept.problems:
             voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
     whole = campaign.sweep.record().plan
-    voice.line(_forecast(campaign, requested, whole, done))
+    rests = evidence.not_needed(campaign.sweep, whole, campaign.histories)
+    resting = sum(trial.name in rests for trial in chosen.trials)
+    voice.line(requested.describe_work(whole, done, resting))
     failed: list[str] = []
 
     def may_begin() -> bool:
@@ -96,26 +97,26 @@ def take_turns(
     Raises:
         Interrupted, LeftoverError, DlperfError: as ``run_trials``.
     """
-    voice = campaigns[0].voice
 
-    def is_needed(turn: tuple[int, Trial]) -> bool:
-        campaign, trial = campaigns[turn[0]], turn[1]
+    def is_needed(side: int, trial: Trial) -> bool:
+        campaign = campaigns[side]
         plan = campaign.sweep.record().plan
         rests = evidence.not_needed(campaign.sweep, plan, campaign.histories)
         return outcomes.value(campaign, trial) is None and trial.name not in rests
 
-    def measure(numbered: tuple[int, tuple[int, Trial]]) -> None:
-        number, (side, trial) = numbered
-        if is_needed((side, trial)):
-            voice.line(f"turn {number} of {len(turns)}: {names[side]}, {trial.name}")
+    def measure(number: int) -> None:
+        side, trial = turns[number - 1]
+        if is_needed(side, trial):
+            line = f"turn {number} of {len(turns)}: {names[side]}, {trial.name}"
+            campaigns[side].voice.line(line)
             attempts.run(campaigns[side], trial, view)
 
     def may_begin() -> bool:
         return not any(it.stopping or it.failed.is_set() for it in campaigns)
 
-    done = sum(not is_needed(turn) for turn in turns)
+    done, say = sum(not is_needed(*turn) for turn in turns), campaigns[0].voice.line
     with _view(campaigns, " and ".join(names), len(turns), done) as view:
-        lanes.run(enumerate(turns, 1), measure, lanes=1, may_begin=may_begin, say=voice.line)
+        lanes.run(range(1, len(turns) + 1), measure, lanes=1, may_begin=may_begin, say=say)
 
 
 @contextlib.contextmanager
@@ -141,29 +142,6 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
         raise
     if caller.signals.received:
         raise errors.Interrupted(caller.signals.received, less=campaigns[0].less)
-
-
-def _forecast(campaign: Campaign, requested: Requested, whole: Plan, done: int) -> str:
-    """Say how many trials will run, and for how long at most.
-
-    Args:
-        whole: every trial of the sweep, requested by this command and those before it.
-        done: requested trials that are valid already.
-    """
-    chosen = requested.plan
-    rests = evidence.not_needed(campaign.sweep, whole, campaign.histories)
-    resting = sum(trial.name in rests for trial in chosen.trials)
-    left = len(chosen.trials) - done - resting
-    if not left:
-        return describe_finished(whole, chosen, done)
-    method, cluster = chosen.method, requested.cluster
-    at_most = "" if isinstance(method.repeats, int) else "at most "
-    return (
-        f"{count_trials(whole, chosen, done, resting)}, {at_most}{left} to run on"
-        f" {words.count(len(cluster.members), 'node')}; at most"
-        f" {duration(left * method.time_limit_s)} by method.time_limit_s, logs of at most"
-        f" {max(cluster.log_bytes >> 20, 1)} MiB of each task by max_log_size"
-    )
 
 
 LOOK_S = 0.2  # between two looks whether the sweep is to end, while a lane waits for another

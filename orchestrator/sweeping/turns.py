@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors
@@ -41,19 +42,18 @@ def take(
         DlperfError: as of any sweep.
     """
 
-    def request(side: str, repeats: int | None) -> Requested:
+    requests = []
+    for side in sides:
         playbook, _, image = side.partition("=")
         options = SweepOptions(
-            playbook, inventory, nodes=nodes, repeats=repeats, new=True, image=image or None
+            playbook, inventory, repeats=repeats, new=True, nodes=nodes, image=image or None
         )
-        return resolve(store, options, caller.voice)
-
-    requests = [request(side, repeats) for side in sides]
-    turns = _pair_trials(sides, requests)
-    if repeats is None:
-        fewer = min(of.plan.method.most for of in requests)
-        requests = [request(side, fewer) for side in sides]
-        turns = _pair_trials(sides, requests)
+        requests.append(resolve(store, options, caller.voice))
+    fewer = min(of.plan.method.most for of in requests)
+    for place, of in enumerate(requests):
+        trials = tuple(trial for trial in of.plan.trials if trial.repeat <= fewer)
+        requests[place] = replace(of, plan=of.plan.only(trials))
+    pairs = _pair_trials(sides, requests)
     if submit.is_needed(requests[0].cluster):
         raise _no_turns("this is no job of Slurm's", "run it inside one, as of `salloc`")
     for of in requests:
@@ -69,7 +69,7 @@ def take(
         write(path, dumps([sweep.id for sweep in sweeps]).encode())
         for campaign, of in zip(campaigns, requests, strict=True):
             loop.count_lanes(campaign, of)  # repeats go round the nodes
-        loop.take_turns(campaigns, [*_order(turns)], sides)
+        loop.take_turns(campaigns, [*_order(pairs)], sides)
         for sweep in sweeps:
             resume.note_end(sweep)
             report_files.write(sweep, measured(sweep))
