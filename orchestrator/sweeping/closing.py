@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator import errors
 from orchestrator.fleet import ask_all
@@ -16,7 +17,9 @@ from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.files import now, replacing, write
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import observed_sweep
-from orchestrator.sweeping.campaign import Campaign
+
+if TYPE_CHECKING:  # which `stop` does not need
+    from orchestrator.sweeping.campaign import Campaign
 
 LOST = "LOST"  # the run that started it ended before its tasks
 GATES = ("gate", "alive", "clock", "go.new")  # what a killed supervisor leaves beside its files
@@ -124,7 +127,7 @@ def close_left(
     return reached
 
 
-def clear_others(campaigns: Sequence[Campaign]) -> None:
+def clear_others(campaigns: Sequence["Campaign"]) -> None:
     """End what dead controllers of other sweeps of this state folder left on the cluster.
 
     Tasks of a sweep whose files cannot be read are found by the sweep's id, on every node.
@@ -153,7 +156,7 @@ def clear_others(campaigns: Sequence[Campaign]) -> None:
         voice.line(f"ended on {node}: {', '.join(names)}")
 
 
-def forget_closed(campaign: Campaign) -> None:
+def forget_closed(campaign: "Campaign") -> None:
     """Remove what ended attempts left on nodes.
 
     A killed controller leaves their keys and folders, an engine that was down their containers.

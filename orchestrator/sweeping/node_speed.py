@@ -17,8 +17,8 @@ from orchestrator.report import document
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
+from orchestrator.sweeping.campaign import HeldNodes
 from orchestrator.sweeping.requested import Caller, SweepOptions
-from orchestrator.sweeping.under_way import HeldNodes
 
 PLAYBOOKS = ("node-speed", "all-reduce")
 BANDWIDTH = "GB/s"

@@ -12,7 +12,7 @@ from orchestrator.sweeping import resume
 from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
 
 if TYPE_CHECKING:  # half of what a finished sweep would load
-    from orchestrator.sweeping.under_way import HeldNodes
+    from orchestrator.sweeping.campaign import HeldNodes
 
 T = TypeVar("T")
 
@@ -49,11 +49,12 @@ def run(
         caller.voice.line(f"sweep {sweep.id} goes on")
         caller.voice.line(f"{left}; no node was asked")
         return done(sweep, measured(sweep), names)
-    from orchestrator.sweeping import loop, under_way
+    from orchestrator.sweeping import campaign as campaigns
+    from orchestrator.sweeping import loop
 
     with (
-        under_way.HeldNodes(store, caller) as own,
-        under_way.open_campaigns([request], caller, nodes or own) as (campaign,),
+        campaigns.HeldNodes(store, caller) as own,
+        (nodes or own).open([request]) as (campaign,),
     ):
         loop.run_trials(campaign, request)
         resume.note_end(campaign.sweep)

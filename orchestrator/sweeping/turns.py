@@ -16,8 +16,8 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import submit
 from orchestrator.sweeping import loop, resume
+from orchestrator.sweeping.campaign import HeldNodes
 from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
-from orchestrator.sweeping.under_way import HeldNodes, open_campaigns
 
 
 def take(
@@ -63,7 +63,7 @@ def take(
     earlier = _find_begun(store, path, requests)
     with (
         HeldNodes(store, caller) as held,
-        open_campaigns(requests, caller, held, earlier) as campaigns,
+        held.open(requests, earlier) as campaigns,
     ):
         sweeps = [campaign.sweep for campaign in campaigns]
         write(path, dumps([sweep.id for sweep in sweeps]).encode())
