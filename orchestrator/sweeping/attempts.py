@@ -54,8 +54,8 @@ def settle(campaign: Campaign, view: View) -> None:
                 say(f"{trial.name} a{number} was ended, except on {out}, left out this time")
 
     # A signal does not stop this: each gang that is adopted ends by itself then.
-    left = [trial for trial in trials if campaign.history(trial).open]
-    lanes.run(left, deal, lanes=scheduler.lanes, may_begin=lambda: True, say=say)
+    left = iter([trial for trial in trials if campaign.history(trial).open])
+    lanes.run(lambda: next(left, None), deal, lanes=scheduler.lanes, say=say)
     if not any(history.open for history in campaign.histories.values()):
         sweep.keep_record(replace(sweep.record(), inventory=campaign.recipe.cluster))
 
