@@ -31,11 +31,10 @@ from orchestrator.sweeping.requested import Caller, Requested
 
 
 class Rotation:
-    """Count the attempts of each case on each node; several lanes use it at once."""
+    """Count the attempts of each case on each node; used by one lane at a time."""
 
     def __init__(self) -> None:
         self._nodes: tuple[str, ...] = ()
-        self._lock = threading.Lock()
         self._used: Counter[tuple[Case, str]] = Counter()
 
     def begin(self, nodes: Iterable[str]) -> None:
@@ -44,8 +43,7 @@ class Rotation:
 
     def add(self, trial: Trial, nodes: Iterable[str]) -> None:
         """Record that an attempt of the trial was given these nodes."""
-        with self._lock:
-            self._used.update((trial.case, node) for node in nodes)
+        self._used.update((trial.case, node) for node in nodes)
 
     def order(self, trial: Trial) -> tuple[str, ...]:
         """Return the nodes in the order in which to take them; empty for a canary, which stays.
@@ -55,8 +53,7 @@ class Rotation:
         if trial.canary:
             return ()
         own = pair(self._nodes, trial.repeat) if trial.case.nodes == 2 else ()
-        with self._lock:
-            used = {node: self._used[trial.case, node] for node in self._nodes}
+        used = {node: self._used[trial.case, node] for node in self._nodes}
         return tuple(sorted(self._nodes, key=lambda node: (node not in own, used[node])))
 
 
@@ -85,23 +82,23 @@ class Campaign:
         histories: by trial; a trial's own is touched by the lane alone that runs it.
         next: held by the lane that requests nodes, so that wide trials do not starve.
         failed: set once a lane has failed; no attempt begins after that.
-        strict: trials that the state of their nodes marks do not count.
-        less: the option that the command line must lack to resume this sweep; or empty.
         rotation: on which nodes each case ran so far.
     """
 
     store: Store
     sweep: Sweep
-    recipe: Recipe
+    request: Requested
     site: Site
     scheduler: Scheduler
     caller: Caller
     histories: dict[str, History] = field(default_factory=dict)
     next: threading.Lock = field(default_factory=threading.Lock)
     failed: threading.Event = field(default_factory=threading.Event)
-    strict: bool = False
-    less: str = ""
     rotation: Rotation = field(default_factory=Rotation)
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.request.recipe
 
     @property
     def voice(self) -> Voice:
@@ -191,20 +188,13 @@ class HeldNodes(contextlib.ExitStack):
             with sites.way_out(cluster, least) as omitted, contextlib.ExitStack() as held:
                 campaigns = []
                 reached = [self._reach(request) for request in requests]  # before a sweep is made
-                for place, (request, (scheduler, site)) in enumerate(
-                    zip(requests, reached, strict=True)
-                ):
-                    before = earlier[place] if earlier else None
-                    sweep = held.enter_context(
-                        resume.open_sweep(store, request, site, caller.voice, before)
-                    )
+                before = earlier or (None,) * len(requests)
+                for request, (scheduler, site), old in zip(requests, reached, before, strict=True):
+                    opened = resume.open_sweep(store, request, site, caller.voice, old)
+                    sweep = held.enter_context(opened)
+                    histories = sweep.histories()
                     campaigns.append(
-                        Campaign(
-                            *(store, sweep, request.recipe, site, scheduler, caller),
-                            histories=sweep.histories(),
-                            strict=request.options.strict,
-                            less=less,
-                        )
+                        Campaign(store, sweep, request, site, scheduler, caller, histories)
                     )
                 omitted.add(less)
                 yield campaigns

@@ -18,10 +18,9 @@ from orchestrator.planning.packing import Packing
 from orchestrator.signals import Abandoned
 from orchestrator.sweeping import attempts, closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
-from orchestrator.sweeping.requested import Requested
 
 
-def run_trials(campaign: Campaign, requested: Requested) -> None:
+def run_trials(campaign: Campaign) -> None:
     """Settle what is open, then run every requested trial that is needed and not valid yet.
 
     Raises:
@@ -29,7 +28,8 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         LeftoverError: a process or container could not be ended.
         DlperfError: the gravest error of a lane; no further trial was started.
     """
-    chosen, voice, most = requested.plan, campaign.voice, requested.options.max_fail
+    request, voice = campaign.request, campaign.voice
+    chosen, most = request.plan, request.options.max_fail
     done = 0
     for trial in chosen.trials:
         kept = outcomes.load(campaign, trial)
@@ -39,14 +39,14 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
     whole = campaign.sweep.record().plan
     rests = evidence.not_needed(campaign.sweep, whole, campaign.histories)
     resting = sum(trial.name in rests for trial in chosen.trials)
-    voice.line(requested.describe_work(whole, done, resting))
+    voice.line(request.describe_work(whole, done, resting))
     failed: list[str] = []
 
     def may_begin() -> bool:
         return not campaign.stopping and (most is None or len(failed) < most)
 
     with _view([campaign], campaign.sweep.id, len(chosen.trials), done) as view:
-        width = count_lanes(campaign, requested)
+        width = count_lanes(campaign)
 
         def say(line: str, fewer: int) -> None:
             view.fewer(fewer)
@@ -74,12 +74,12 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         )
 
 
-def count_lanes(campaign: Campaign, requested: Requested) -> int:
+def count_lanes(campaign: Campaign) -> int:
     """Return how many trials may run at once; if several, let repeats rotate over the nodes."""
-    if requested.plan.method.pack == "none":
+    if campaign.request.plan.method.pack == "none":
         return 1
-    campaign.rotation.begin([node.name for node in requested.cluster.members])
-    for trial in requested.plan.trials:
+    campaign.rotation.begin([node.name for node in campaign.request.cluster.members])
+    for trial in campaign.request.plan.trials:
         kept = outcomes.load(campaign, trial)
         if kept.outcome and kept.valid:
             campaign.rotation.add(trial, (end.node for end in kept.outcome.tasks))
@@ -119,11 +119,7 @@ def take_turns(
 
 @contextlib.contextmanager
 def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> Iterator[View]:
-    """Show trials while the block runs them, once earlier attempts and other sweeps are settled.
-
-    Raises:
-        Interrupted: a signal came meanwhile.
-    """
+    """Show trials while the block runs them, once earlier attempts and other sweeps are settled."""
     caller = campaigns[0].caller
     try:
         with caller.signals:
@@ -139,7 +135,9 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
             campaign.sweep.freeze()
         raise
     if caller.signals.received:
-        raise errors.Interrupted(caller.signals.received, less=campaigns[0].less)
+        raise errors.Interrupted(
+            caller.signals.received, less=campaigns[0].request.options.not_to_resume
+        )
 
 
 class Feed:

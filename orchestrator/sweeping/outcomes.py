@@ -20,7 +20,7 @@ from orchestrator.sweeping.campaign import Campaign
 def load(campaign: Campaign, trial: Trial) -> KeptOutcome:
     """Return a trial's recorded outcome; marks of its nodes are problems of a strict sweep."""
     kept = evidence.check_outcome(campaign.sweep, trial, campaign.history(trial))
-    marks = kept.outcome.marks if campaign.strict and kept.outcome else ()
+    marks = kept.outcome.marks if campaign.request.options.strict and kept.outcome else ()
     return replace(kept, problems=(*kept.problems, *marks))
 
 
@@ -85,7 +85,7 @@ def _measure(campaign: Campaign, trial: Trial, outcome: Outcome, folder: Path) -
     changed = (*evidence.changed_logs(folder, outcome.tasks), *_check_code(campaign))
     kept = KeptOutcome(outcome, changed)
     measurement = measure_trial(campaign.sweep, method, trial, workload, kept)
-    if campaign.strict:
+    if campaign.request.options.strict:
         measurement = nodes_seen.strict(measurement)
     return replace(
         outcome,

@@ -56,7 +56,7 @@ def run(
         campaigns.HeldNodes(store, caller) as own,
         (nodes or own).open([request]) as (campaign,),
     ):
-        loop.run_trials(campaign, request)
+        loop.run_trials(campaign)
         resume.note_end(campaign.sweep)
         return done(campaign.sweep, measured(campaign.sweep, strict=options.strict), names)
 

@@ -67,8 +67,8 @@ def take(
     ):
         sweeps = [campaign.sweep for campaign in campaigns]
         write(path, dumps([sweep.id for sweep in sweeps]).encode())
-        for campaign, of in zip(campaigns, requests, strict=True):
-            loop.count_lanes(campaign, of)  # repeats go round the nodes
+        for campaign in campaigns:
+            loop.count_lanes(campaign)  # repeats go round the nodes
         loop.take_turns(campaigns, [*_order(pairs)], sides)
         for sweep in sweeps:
             resume.note_end(sweep)
@@ -93,28 +93,23 @@ def _pair_trials(
     watched = [of.playbook.name for of in requests if of.plan.method.watch is not None]
     if watched:
         raise _no_turns(f"{watched[0]} has a canary", "take it out: turns show a drift themselves")
-    by_name = [
+    named = [
         {trials[0].name.rpartition("_")[0]: trials for trials in of.plan.by_case.values()}
         for of in requests
     ]
-    pairs = pair_cases(*map(_side, requests))
+    written = []
+    for of, by_name in zip(requests, named, strict=True):
+        cases = [
+            SideCase(case=trials[0].case.document(), name=name) for name, trials in by_name.items()
+        ]
+        unit = of.recipe.workload.unit
+        written.append(Side(version=1, source="", unit=unit, cases=tuple(cases)))
+    pairs = pair_cases(*written)
     alone = (*pairs.only_first, *pairs.only_second)
     if alone or not pairs.both:
         names = ", ".join(case.name or "" for case in alone)
         raise _no_turns(f"one side alone has {names}", "give both playbooks the same cases")
-    here, there = by_name
-    return [(here[pair[0].name or ""], there[pair[1].name or ""]) for pair in pairs.both]
-
-
-def _side(request: Requested) -> Side:
-    """Return the cases of a plan, named by the prefix of their trials' names."""
-    cases = {trial.case: trial.name.rpartition("_")[0] for trial in request.plan.trials}
-    return Side(
-        version=1,
-        source="",
-        unit=request.recipe.workload.unit,
-        cases=tuple(SideCase(case=case.document(), name=name) for case, name in cases.items()),
-    )
+    return [(named[0][pair[0].name or ""], named[1][pair[1].name or ""]) for pair in pairs.both]
 
 
 def _order(
