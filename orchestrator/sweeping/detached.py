@@ -50,8 +50,8 @@ def fork(state: Path) -> Begun | Callable[[Voice], int]:
     Raises:
         StoreError, LocalError: there is still one process.
     """
-    moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    path = state.resolve() / f"detached-{moment}-{os.getpid()}.log"
+    named = f"detached-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{{}}.log"
+    path = state.resolve() / named.format(os.getpid())
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(path.parent)
         messages = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -61,8 +61,9 @@ def fork(state: Path) -> Begun | Callable[[Voice], int]:
     if pid:
         os.close(theirs)
         os.close(messages)
-        return partial(_follow, pid, ours, path, stream)
+        return partial(_follow, pid, ours, path.with_name(named.format(pid)), stream)
     os.setsid()
+    path = path.rename(path.with_name(named.format(os.getpid())))
     stream.close()
     os.close(ours)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -94,10 +94,9 @@ class Running:
         from orchestrator import workloads
 
         workload = workloads.find(self.plan.workload)
-        task = next((task for task in attempt.tasks if task.node_rank == attempt.log_rank), None)
-        if workload is None or task is None:
+        if workload is None:
             return None
-        begin = max(0, log_bytes - TAIL_BYTES)
+        task, begin = attempt.tasks[attempt.log_rank], max(0, log_bytes - TAIL_BYTES)
         tail = scheduler.read(attempt, task, f"r{task.node_rank}.log", begin) or b""
         step = workload.progress(tail[: tail.rfind(b"\n") + 1])
         if step is None:
