@@ -67,7 +67,7 @@ class Requested:
         inventory: its file.
         digest: of the whole inventory.
         known: the site as last provisioned; None if that was never done with this inventory.
-        unprepared: why its image cannot be used yet.
+        edited: True if that was done with another content of the inventory.
         plan: the trials to run.
     """
 
@@ -78,7 +78,7 @@ class Requested:
     inventory: Path
     digest: str
     known: Site | None
-    unprepared: errors.UnfitError | None
+    edited: bool
     plan: Plan
 
     def refuse_unprepared(self) -> None:
@@ -87,8 +87,17 @@ class Requested:
         Raises:
             UnfitError: IMAGE-NOT-PROVISIONED.
         """
-        if self.unprepared:
-            raise self.unprepared
+        name = self.playbook.image.name
+        if not self.cluster.in_containers or (self.known and name in self.known.images):
+            return
+        command = f"dlperf-orch provision {self.options.inventory or self.inventory}"
+        edited = f"; {self.inventory} was edited after it was provisioned" if self.edited else ""
+        listed = name in sites.to_prepare(self.cluster)
+        raise errors.UnfitError(
+            f"image {name} is not prepared on cluster {self.cluster.name}{edited}",
+            code="IMAGE-NOT-PROVISIONED",
+            fix=command if listed else f"write it under `images:` of the inventory, and: {command}",
+        )
 
     def refuse_short(self) -> None:
         """Refuse jobs of Slurm's that are too short for any trial.
@@ -167,17 +176,6 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     wide = (trial.case.placement for trial in chosen.trials if trial not in fitting)
     if too_big := ", ".join(dict.fromkeys(wide)):
         voice.line(f"skipped, since they need more than {nodes}: {too_big}")
-    unprepared = None
-    name = playbook.image.name
-    if cluster.in_containers and not (known and name in known.images):
-        command = f"dlperf-orch provision {options.inventory or inventory}"
-        listed = name in sites.to_prepare(cluster)
-        unprepared = errors.UnfitError(
-            f"image {name} is not prepared on cluster {cluster.name}"
-            + (f"; {inventory} was edited after it was provisioned" if edited else ""),
-            code="IMAGE-NOT-PROVISIONED",
-            fix=command if listed else f"write it under `images:` of the inventory, and: {command}",
-        )
     return Requested(
         options=options,
         recipe=recipe,
@@ -186,7 +184,7 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         inventory=inventory,
         digest=digest,
         known=known,
-        unprepared=unprepared,
+        edited=edited,
         plan=chosen.only(fitting),
     )
 

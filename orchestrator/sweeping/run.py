@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from orchestrator import errors
 from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.model.report import Report
@@ -73,7 +74,10 @@ def submit_job(store: Store, request: Requested, voice: Voice) -> int | None:
     if not submit.is_needed(request.cluster):
         return None
     request.refuse_short()
-    if request.unprepared and not jobs.list_alive(store, request.cluster):
-        raise request.unprepared
+    try:
+        request.refuse_unprepared()
+    except errors.UnfitError:
+        if not jobs.list_alive(store, request.cluster):
+            raise
     options = request.options
     return submit.run(store, request.cluster, voice, detach=options.detach, requeue=options.requeue)
