@@ -9,40 +9,13 @@ from orchestrator.collecting import evidence
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Plan
-from orchestrator.model.result import NOT_NEEDED, Result
+from orchestrator.model.result import NOT_NEEDED
 from orchestrator.model.sweep import History
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.words import duration
 
 if TYPE_CHECKING:  # what reaches nodes is not loaded where only files are read
     from orchestrator.schedulers.scheduler import Scheduler
-
-TAIL_BYTES = 64 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Describe the last step in the log of a running trial.
-
-    Args:
-        iterations: the last one that its log will show.
-        rate: in samples per second, as its program prints it.
-        left_s: until its last iteration at that rate; None where the rate says nothing.
-    """
-
-    trial: str
-    attempt: int
-    iteration: int
-    iterations: int
-    rate: float
-    left_s: float | None
-
-    def __str__(self) -> str:
-        """Return such as ``1n1g-rn50_b256_amp_1 a1: iteration 40 of 120, 365.20 samples/s``."""
-        left = "" if self.left_s is None else f", about {duration(self.left_s)} left"
-        at = f"iteration {self.iteration} of {self.iterations}, {self.rate:.2f} samples/s"
-        return f"{self.trial} a{self.attempt}: {at}{left}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,40 +54,6 @@ class Running:
         from orchestrator.schedulers import choice
 
         return choice.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)
-
-    def progress(self, scheduler: "Scheduler", attempt: Attempt, log_bytes: int) -> Progress | None:
-        """Return the progress of an attempt; None before its first iteration.
-
-        Args:
-            log_bytes: the present size of the log that is measured; only its end is read.
-
-        Raises:
-            NodeError: its node does not answer.
-        """
-        from orchestrator import workloads
-
-        workload = workloads.find(self.plan.workload)
-        if workload is None:
-            return None
-        task, begin = attempt.tasks[attempt.log_rank], max(0, log_bytes - TAIL_BYTES)
-        tail = scheduler.read(attempt, task, f"r{task.node_rank}.log", begin) or b""
-        step = workload.progress(tail[: tail.rfind(b"\n") + 1])
-        if step is None:
-            return None
-        (case,) = (trial.case for trial in self.plan.trials if trial.name == attempt.trial)
-        (iteration, rate), last = step, workload.last_iteration(self.plan.method.iterations)
-        left = (last - iteration) * case.global_batch_size / rate if rate > 0 else None
-        return Progress(attempt.trial, attempt.number, iteration, last, rate, left)
-
-    def results(self) -> tuple[str, tuple[Result, ...]]:
-        """Return the unit, and results of cases with a valid trial; none if it is damaged."""
-        from orchestrator.collecting.sweep import measured
-
-        try:
-            found = measured(self.sweep)
-        except errors.StoreError:  # `collect` reports it; `status` still shows what runs
-            return "", ()
-        return found.unit, tuple(result for result in found.results if result.statistics)
 
 
 def list_left(

@@ -20,7 +20,8 @@ from orchestrator.schedulers import Seen
 from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.store import Store
 from orchestrator.submitting import jobs
-from orchestrator.sweeping.observed_sweep import Progress, Running
+from orchestrator.sweeping import progress
+from orchestrator.sweeping.observed_sweep import Running
 
 OVER = ("absent", "ended", "lost")  # phases of tasks that do not go on
 
@@ -46,7 +47,7 @@ class _Look:
     holder: Holder | None
     states: Mapping[str, str] = field(default_factory=dict)
     rows: list[_TaskRow] = field(default_factory=list)
-    going: list[Progress] = field(default_factory=list)
+    going: list[progress.Progress] = field(default_factory=list)
     failures: list[errors.DlperfError] = field(default_factory=list)
 
     @property
@@ -98,7 +99,7 @@ def _watch(store: Store, sweep_id: str | None, voice: Voice, every_s: float) -> 
 
 def _print(store: Store, look: _Look, voice: Voice) -> int:
     running, states = look.running, look.states
-    unit, medians = running.results()
+    unit, medians = progress.results(running)
     queued = jobs.list_alive(store, running.cluster)
     counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
     summary = ", ".join(f"{count} {state}" for state, count in counts.items())
@@ -106,20 +107,11 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
     voice.result(f"controller: {look.holder}" if look.holder else _describe_rest(running, states))
     for job in queued:
         voice.result(job.summary)
-    for progress in look.going:
-        voice.result(str(progress))
+    for progress_now in look.going:
+        voice.result(progress_now.words())
     _show_tasks(voice, look.rows)
     head = ("case", "batch", "precision", unit, "trials")
-    documents = [
-        {
-            "case": dict(result.case.document()),
-            "median": result.median,
-            "trials_valid": len(result.valid),
-            "trials_planned": sum(trial.state != NOT_NEEDED for trial in result.trials),
-            "settled": result.settled,
-        }
-        for result in medians
-    ]
+    documents = [progress.document(median) for median in medians]
     rows = [
         (
             it.case.placement,
@@ -138,7 +130,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         "continue": None if look.holder or _are_valid(states) else _build_command(running),
         "trials": dict(states),
         "tasks": [asdict(row) for row in look.rows],
-        "running": [asdict(progress) for progress in look.going],
+        "running": [progress_now.document() for progress_now in look.going],
         "medians": documents,
         **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
     }
@@ -206,7 +198,7 @@ def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
     sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
     if attempt.log_rank in sizes:
         try:
-            going = found.running.progress(scheduler, attempt, sizes[attempt.log_rank])
+            going = progress.of(found.running, scheduler, attempt, sizes[attempt.log_rank])
             found.going += [going] if going else []
         except errors.NodeError as error:  # it answered just before
             found.failures.append(error)
