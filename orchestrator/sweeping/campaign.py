@@ -206,12 +206,7 @@ class HeldNodes(contextlib.ExitStack):
 
 
 def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
-    """Observe the site in one round trip; return it with the images that provisioning prepared.
-
-    Raises:
-        NodeError: a node does not answer.
-        UnfitError: some finding is an error; nothing was started.
-    """
+    """Observe the site in one round trip; return it with the images that provisioning prepared."""
     cluster, image, known = requested.cluster, requested.playbook.image, requested.known
     site, failures = observe.observe(
         cluster,

@@ -103,11 +103,7 @@ def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Repor
 
 
 def _cases(playbook: user_files.Playbook, cluster: Cluster) -> Mapping[int, Case]:
-    """Return, by number of nodes, the case with the most GPUs that every node has.
-
-    Raises:
-        UsageError: NO-PACK.
-    """
+    """Return, by number of nodes, the case with the most GPUs that every node has."""
     experiment = playbook.experiment
     if experiment.method.pack == "none":
         raise errors.UsageError(
