@@ -71,7 +71,7 @@ PULL = Policy(
     within_s=3600.0,
 )
 # A log whose copy has another sha256 than its supervisor recorded.
-LOG_COPIES = 3
+LOG_COPIES = Policy({"LOG-COPY": 3}, 0.0, 1.0, within_s=3600.0)
 # A container that was made, or not: the answer was lost, or an older one had its name.
 CONTAINER_MAKES = 3
 # Attempts at a trial beside the first, by why the one before was lost; a program that failed, or

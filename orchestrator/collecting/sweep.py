@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator import __version__, errors, workloads
 from orchestrator.collecting import evidence, logs, nodes_seen, package
+from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.measuring import medians, published, settling, validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -44,7 +45,10 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     measurements = [
         _unmeasured(trial, 0, NOT_NEEDED, ())
         if trial.name in rests
-        else _measure(sweep, plan.method, trial, workload, histories.get(trial.name, History()))
+        else measure_trial(
+            *(sweep, plan.method, trial, workload),
+            evidence.check_outcome(sweep, trial, histories.get(trial.name, History())),
+        )
         for trial in plan.trials
     ]
     if strict:
@@ -128,10 +132,10 @@ def _find_rule(method: Method, workload: Workload, results: Iterable[Result]) ->
     return None if others else first
 
 
-def _measure(
-    sweep: Sweep, method: Method, trial: Trial, workload: Workload, history: History
+def measure_trial(
+    sweep: Sweep, method: Method, trial: Trial, workload: Workload, kept: KeptOutcome
 ) -> Measurement:
-    kept = evidence.check_outcome(sweep, trial, history)
+    """Measure a trial by the logs of its attempt that counts."""
     outcome = kept.outcome
     if outcome is None and not kept.problems:
         missing = Problem("MISSING", "it has not been run")

@@ -6,7 +6,7 @@ the environment that gangs share.
 
 from collections.abc import Callable
 
-from orchestrator.model.plan import Command, Placement, Start
+from orchestrator.model.plan import Command, Placement, Task
 
-Launcher = Callable[[Command, Placement], tuple[Start, ...]]
-"""A function that returns what each node starts, by node_rank, leader first."""
+Launcher = Callable[[Command, Placement], tuple[Task, ...]]
+"""A function that returns each node's task, without environment and mounts, leader first."""

@@ -9,11 +9,11 @@ Source: DLPerf, run_multi_node.sh and README of NGC TensorFlow ResNet50; ``man m
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator import errors
 from orchestrator.logs.text import whole_lines
-from orchestrator.model.plan import Command, Placement, Start
+from orchestrator.model.plan import Command, Placement, Task
 from orchestrator.model.text import Endpoint
 
 # What sshd needs to let its user in; a container of ours has no capability else.
@@ -48,7 +48,7 @@ class Keys:
     public: str
 
 
-def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
+def launch(command: Command, placement: Placement) -> tuple[Task, ...]:
     """Return mpirun for the leader, with ``command.agent`` as options, and sshd for the others.
 
     Raises:
@@ -57,11 +57,10 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
     seats, gpus = placement.seats, placement.gpus_per_node
     ranks = ("-np", str(len(seats) * gpus))
     if len(seats) * gpus == 1:
-        return (Start(command.program),)
+        return (placement.task(0, command.program),)
     if len(seats) == 1:
-        return (
-            Start(("mpiexec", "--allow-run-as-root", *command.agent, *ranks, *command.program)),
-        )
+        argv = ("mpiexec", "--allow-run-as-root", *command.agent, *ranks, *command.program)
+        return (placement.task(0, argv),)
     first, *others = dict.fromkeys(seat.interface for seat in seats)
     if others:
         interfaces = ", ".join(f"{seat.node}: {seat.interface}" for seat in seats)
@@ -82,12 +81,13 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
         *interface,
         *command.program,
     )
-    starts = [Start(argv, files=LEADER_FILES)]
+    tasks = [replace(placement.task(0, argv), files=LEADER_FILES)]
     for node_rank in range(1, len(seats)):
         files = tuple(_file_name(name, node_rank) for name in SERVICE_FILES)
         sshd = ("sh", _file_name("sshd.sh", node_rank))
-        starts.append(Start(sshd, service=True, files=files, capabilities=CAPABILITIES))
-    return tuple(starts)
+        service = replace(placement.task(node_rank, sshd), service=True, files=files)
+        tasks.append(replace(service, capabilities=CAPABILITIES))
+    return tuple(tasks)
 
 
 def _file_name(name: str, node_rank: int) -> str:

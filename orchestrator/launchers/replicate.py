@@ -4,7 +4,7 @@ Rendezvous by proxy ends in ``LoadServer 127.0.0.1 Failed`` (DLPerf issue 103): 
 that an image or a node may set are taken out of the program's environment.
 """
 
-from orchestrator.model.plan import Command, Placement, Start
+from orchestrator.model.plan import Command, Placement, Task
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy")
 _NO_PROXIES = tuple(
@@ -12,6 +12,6 @@ _NO_PROXIES = tuple(
 )
 
 
-def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
+def launch(command: Command, placement: Placement) -> tuple[Task, ...]:
     argv = ("env", *_NO_PROXIES, *command.agent, *command.program)
-    return tuple(Start(argv) for _ in placement.seats)
+    return tuple(placement.task(rank, argv) for rank in range(len(placement.seats)))

@@ -1,9 +1,9 @@
 """An agent on every node that starts one process per GPU and is told its node_rank."""
 
-from orchestrator.model.plan import Command, Placement, Start
+from orchestrator.model.plan import Command, Placement, Task
 
 
-def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
+def launch(command: Command, placement: Placement) -> tuple[Task, ...]:
     """Return the agent of each node, with options that torchrun and multiproc.py share.
 
     Source: seed 003's run line; ``python -m torch.distributed.run --help``.
@@ -11,7 +11,8 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
     nodes = len(placement.seats)
     address = placement.seats[0].address if nodes > 1 else "127.0.0.1"
     return tuple(
-        Start(
+        placement.task(
+            node_rank,
             (
                 *command.agent,
                 *("--nnodes", str(nodes)),
@@ -20,7 +21,7 @@ def launch(command: Command, placement: Placement) -> tuple[Start, ...]:
                 *("--master_addr", address),
                 f"--master_port={placement.port}",
                 *command.program,
-            )
+            ),
         )
         for node_rank in range(nodes)
     )

@@ -39,6 +39,11 @@ class Placement:
     code: str
     python: str
 
+    def task(self, node_rank: int, argv: tuple[str, ...]) -> "Task":
+        """Return a node's task, without its environment and mounts."""
+        seat = self.seats[node_rank]
+        return Task(seat.node, node_rank, argv, {}, (), seat.gpus)
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -77,16 +82,6 @@ class Task:
     env: Mapping[str, str]
     mounts: tuple[Mount, ...]
     gpus: tuple[int, ...]
-    service: bool = False
-    files: tuple[str, ...] = ()
-    capabilities: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The command that a launcher starts on one node; see ``Task``."""
-
-    argv: tuple[str, ...]
     service: bool = False
     files: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()

@@ -166,20 +166,12 @@ def _tasks(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Task, 
     command = workload.command(case, recipe.experiment.method, placement)
     added = environment.added(recipe.cluster, recipe.experiment)
     return tuple(
-        Task(
-            node=seat.node,
-            node_rank=node_rank,
-            argv=start.argv,
+        replace(
+            task,
             env={**environment.CLOCK, **added, **workload.env(case, placement, seat)},
             mounts=workload.mount(case, seat),
-            gpus=seat.gpus,
-            service=start.service,
-            files=start.files,
-            capabilities=start.capabilities,
         )
-        for node_rank, (seat, start) in enumerate(
-            zip(placement.seats, workload.launcher(command, placement), strict=True)
-        )
+        for seat, task in zip(placement.seats, workload.launcher(command, placement), strict=True)
     )
 
 

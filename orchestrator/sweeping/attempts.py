@@ -1,7 +1,7 @@
 """Run the trials of a sweep, attempt by attempt; settle what an earlier run left behind."""
 
 import time
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import replace
 
 from orchestrator import errors, nodeset
@@ -10,10 +10,10 @@ from orchestrator.deadlines import COMMAND_S
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
 from orchestrator.measuring.endings import LOST
-from orchestrator.model.attempt import Attempt, Outcome
+from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
-from orchestrator.model.sweep import Adopted, Intent
+from orchestrator.model.sweep import Adopted, Ended, Intent
 from orchestrator.model.text import Endpoint
 from orchestrator.planning import bind
 from orchestrator.probes import room
@@ -35,31 +35,29 @@ def settle(campaign: Campaign, view: View) -> None:
         LeftoverError: a process or container of theirs could not be ended.
         UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
-    trials = campaign.sweep.record().plan.trials  # not only those that this command requests
-    left = [trial for trial in trials if campaign.history(trial).open]
+    sweep, scheduler, say = campaign.sweep, campaign.scheduler, campaign.voice.line
+    trials = sweep.record().plan.trials  # not only those that this command requests
 
     def deal(trial: Trial) -> None:
         for number in campaign.history(trial).open:
-            attempt = campaign.sweep.attempt(trial.name, number)
-            reached = campaign.scheduler.reclaim(attempt)
+            attempt = sweep.attempt(trial.name, number)
+            reached = scheduler.reclaim(attempt)
             is_latest = campaign.history(trial).attempts == number
             if is_latest and len(reached.tasks) == len(attempt.tasks):
                 _settle(campaign, trial, attempt, view)
-                campaign.scheduler.release(attempt.allocation)  # after an error it may still run
+                scheduler.release(attempt.allocation)  # after an error it may still run
                 continue
-            closing.close_left(campaign.sweep, campaign.scheduler, attempt)
+            closing.close_left(sweep, scheduler, attempt)
             if not is_latest:  # the outcome that counts is a later attempt's
-                campaign.histories[trial.name] = campaign.sweep.histories()[trial.name]
+                campaign.histories[trial.name] = sweep.histories()[trial.name]
             if out := nodeset.fold(node for node in attempt.nodes if node not in reached.nodes):
-                name = f"{attempt.trial} a{attempt.number}"
-                campaign.voice.line(f"{name} was ended, except on {out}, left out this time")
+                say(f"{trial.name} a{number} was ended, except on {out}, left out this time")
 
     # A signal does not stop this: each gang that is adopted ends by itself then.
-    say = campaign.voice.line
-    lanes.run(left, deal, lanes=campaign.scheduler.lanes, may_begin=lambda: True, say=say)
+    left = iter([trial for trial in trials if campaign.history(trial).open])
+    lanes.run(lambda: next(left, None), deal, lanes=scheduler.lanes, say=say)
     if not any(history.open for history in campaign.histories.values()):
-        record = campaign.sweep.record()
-        campaign.sweep.keep_record(replace(record, inventory=campaign.recipe.cluster))
+        sweep.keep_record(replace(sweep.record(), inventory=campaign.recipe.cluster))
 
 
 def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
@@ -75,10 +73,7 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
             row.ended(state, code, final=state == "valid")
     else:
         words = "the run that started it ended before all its tasks had started"
-        missing = closing.end_and_copy(campaign.sweep, campaign.scheduler, attempt)
-        problems = (Problem(closing.LOST, words), *missing)
-        lost = outcomes.describe(campaign, trial, attempt, "infra-lost", problems)
-        _close(campaign, trial, attempt, lost)
+        _close(campaign, trial, attempt, ("infra-lost", Problem(closing.LOST, words)))
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
@@ -90,94 +85,90 @@ def run(campaign: Campaign, trial: Trial, view: View) -> str:
     Raises:
         LeftoverError: a process or container of an attempt could not be ended.
     """
-    retries: dict[str, int] = {}
+    retries: Counter[str] = Counter()
     try:
         with view.trial(trial.name, campaign.iterations, campaign.sweep.id) as row:
-            while (attempt := _bind_next(campaign, trial)) is not None:
+            while (given := _allocate(campaign, trial)) is not None:
                 try:
-                    state, code = _begin(campaign, trial, attempt, row)
+                    state, code = _begin(campaign, trial, given, row)
                 except errors.LeftoverError:
                     raise  # it may still run on its nodes
                 except BaseException:
-                    campaign.scheduler.release(attempt.allocation)
+                    campaign.scheduler.release(given)
                     raise
-                campaign.scheduler.release(attempt.allocation)
-                again = state == "infra-lost" and retries.get(code, 0) < ATTEMPTS.get(code, 0)
+                campaign.scheduler.release(given)
+                again = state == "infra-lost" and retries[code] < ATTEMPTS.get(code, 0)
                 row.ended(state, code, final=not again and state != "interrupted")
                 if not again:
                     return state
-                retries[code] = retries.get(code, 0) + 1
+                retries[code] += 1
         return "interrupted"
     except BaseException:
         campaign.failed.set()
         raise
 
 
-def _bind_next(campaign: Campaign, trial: Trial) -> Attempt | None:
-    """Return the next attempt at a trial, on nodes of its own; None if the sweep is ending."""
+def _allocate(campaign: Campaign, trial: Trial) -> Allocation | None:
+    """Take nodes for the next attempt at a trial; return None if the sweep is ending."""
     number = campaign.history(trial).attempts + 1
     with campaign.next:
         prefer = campaign.rotation.order(trial)
         request = replace(bind.request(campaign.recipe, trial, number), prefer=prefer)
-        given = None
-        while given is None and not (campaign.stopping or campaign.failed.is_set()):
+        while not (campaign.stopping or campaign.failed.is_set()):
             campaign.scheduler.check()
-            given = campaign.scheduler.allocate(request)
-            if given is None:
-                time.sleep(AGAIN_S)
-    if given is None:
-        return None
-    campaign.rotation.add(trial, (seat.node for seat in given.seats))
-    try:
-        return bind.bind(campaign.recipe, trial, given, number, campaign.sweep.id)
-    except BaseException:
-        campaign.scheduler.release(given)
-        raise
+            if (given := campaign.scheduler.allocate(request)) is not None:
+                campaign.rotation.add(trial, (seat.node for seat in given.seats))
+                return given
+            time.sleep(AGAIN_S)
+    return None
 
 
-def _begin(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
-    """Record an attempt, then run it; return its state, and its problem or throughput."""
+def _begin(campaign: Campaign, trial: Trial, given: Allocation, row: Row) -> tuple[str, str]:
+    """Bind and record an attempt, then run it; return its state, and its problem or throughput."""
+    number = campaign.history(trial).attempts + 1
+    attempt = bind.bind(campaign.recipe, trial, given, number, campaign.sweep.id)
     campaign.sweep.keep_attempt(attempt, campaign.inherited_env)
-    intent = Intent(
-        at=now(), trial=trial.name, attempt=attempt.number, port=attempt.port, log=trial.log
-    )
+    intent = Intent(at=now(), trial=trial.name, attempt=number, port=attempt.port, log=trial.log)
     campaign.sweep.append(intent)
     campaign.history(trial).add(intent)
-    row.attempt(attempt.number)
+    row.attempt(number)
     refused: errors.DlperfError | None = None
-    opened = False
+    is_open = False
     try:
         write_service_files(campaign.scheduler, attempt)
-        opened = campaign.scheduler.launch(attempt, campaign.limits)
+        is_open = campaign.scheduler.launch(attempt, campaign.limits)
     except errors.DlperfError as error:
         refused = error
-    if opened:
+    if is_open:
         return _watch(campaign, trial, attempt, row)
-    closing.end_and_copy(campaign.sweep, campaign.scheduler, attempt)
-    state, may_pass = "infra-lost", isinstance(refused, errors.NodeError)
+    state, problem = "infra-lost", Problem("START", "not every task was ready to start")
+    may_pass = isinstance(refused, errors.NodeError)
     if refused is not None:
-        words = f"node {refused.where.get('node', '?')}: {refused.cause}"
-        problem = Problem(refused.code, words)
-        if may_pass and refused.code not in ATTEMPTS:
-            problem = Problem("START", words)
+        code = "START" if may_pass and refused.code not in ATTEMPTS else refused.code
+        problem = Problem(code, f"node {refused.where.get('node', '?')}: {refused.cause}")
     elif campaign.stopping:
         state = "interrupted"
         problem = Problem("INTERRUPTED", "stopped before its tasks had started")
-    else:
-        words = f"not every task was ready to start{outcomes.supervisor_errors(campaign, attempt)}"
-        problem = Problem("START", words)
-    outcome = outcomes.describe(campaign, trial, attempt, state, (problem,))
-    closed = _close(campaign, trial, attempt, outcome)
+    closed = _close(campaign, trial, attempt, (state, problem))
     if refused is not None and not may_pass:
         raise refused
     return closed
 
 
 def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tuple[str, str]:
-    read = _RowProgress(campaign, row)
+    rest = b""
+
+    def show(piece: bytes) -> None:
+        """Show the last iteration of each piece of log in the row; pieces may cut lines."""
+        nonlocal rest
+        whole, newline, rest = (rest + piece).rpartition(b"\n")
+        rest = rest[-LONGEST_LINE:]
+        if progress := campaign.recipe.workload.progress(whole + newline):
+            row.progress(*progress)
+
     campaign.caller.begun(campaign.sweep)
     try:
-        gang = campaign.scheduler.wait(attempt, campaign.limits, read)
+        gang = campaign.scheduler.wait(attempt, campaign.limits, show)
     except BaseException:
         closing.end_attempt(campaign.scheduler, attempt)
         raise
@@ -186,36 +177,54 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
         if silent := nodeset.fold(end.node for end in gang.ends if end.why == why):
             code, words = LOST[why]
             campaign.voice.line(f"{code} {silent}: {words}; other tasks were ended")
-    problems = closing.end_and_copy(campaign.sweep, campaign.scheduler, attempt, gang)
-    campaign.scheduler.check()
-    if gang.reason == "done" and not problems:
-        outcome = outcomes.measure(campaign, trial, attempt, gang)
-    else:
-        state = "infra-lost"
-        if gang.reason != "done":
-            state, problem = outcomes.failure(campaign, attempt, gang)
-            problems = (problem, *problems)
-        outcome = outcomes.describe(campaign, trial, attempt, state, problems, gang)
-    return _close(campaign, trial, attempt, outcome)
+    return _close(campaign, trial, attempt, gang)
 
 
-def _close(campaign: Campaign, trial: Trial, attempt: Attempt, outcome: Outcome) -> tuple[str, str]:
-    """Keep the outcome of an attempt that has ended, clean its nodes; return its state and code.
+def _close(
+    campaign: Campaign, trial: Trial, attempt: Attempt, ended: GangEnd | tuple[str, Problem]
+) -> tuple[str, str]:
+    """End what is left of an attempt, keep its outcome and clean its nodes.
+
+    Args:
+        ended: state and problem of a gang that did not start, or that nobody watched.
+
+    Returns:
+        The state, and its throughput with its unit or the code of its first problem.
 
     Raises:
         UnfitError: DISK-FULL or WRITE; a node has no room for the next attempt either.
     """
+    sweep, scheduler = campaign.sweep, campaign.scheduler
+    gang = ended if isinstance(ended, GangEnd) else None
+    missing = closing.end_and_copy(sweep, scheduler, attempt, gang)
+    if gang is not None:
+        scheduler.check()
+    outcome = outcomes.judge(campaign, trial, attempt, ended, missing)
     full = None
     if outcome.state not in ("valid", "interrupted"):
         full = _find_full_node(campaign, attempt, outcome)
     if full:
         problem = Problem(full.code, f"node {full.where['node']}: {full.cause}")
         outcome = replace(outcome, state="infra-lost", problems=(problem, *outcome.problems))
-    kept = outcomes.keep(campaign, trial, outcome)
-    closing.forget_folders(campaign.sweep, campaign.scheduler, attempt)
+    first = outcome.problems[0] if outcome.problems else Problem("", "")
+    event = Ended(
+        at=now(),
+        trial=trial.name,
+        attempt=attempt.number,
+        state=outcome.state,
+        code=first.code,
+        message=first.message,
+        sha256=outcome.sha256,
+        outcome=sweep.keep_outcome(trial.log, outcome),
+    )
+    sweep.append(event)
+    campaign.history(trial).add(event)
+    closing.forget_folders(sweep, scheduler, attempt)
     if full:
         raise full
-    return kept
+    if outcome.throughput is not None and not first.code:
+        return outcome.state, f"{outcome.throughput:.2f} {campaign.recipe.workload.unit}"
+    return outcome.state, first.code
 
 
 def _find_full_node(
@@ -237,20 +246,6 @@ def _find_full_node(
     return None
 
 
-class _RowProgress:
-    """Show the last iteration of each piece of log in the row; pieces may cut lines."""
-
-    def __init__(self, campaign: Campaign, row: Row) -> None:
-        self._parse, self._row, self._rest = campaign.recipe.workload.progress, row, b""
-
-    def __call__(self, piece: bytes) -> None:
-        whole, newline, rest = (self._rest + piece).rpartition(b"\n")
-        self._rest = rest[-LONGEST_LINE:]
-        progress = self._parse(whole + newline)
-        if progress is not None:
-            self._row.progress(*progress)
-
-
 def write_service_files(scheduler: Scheduler, attempt: Attempt) -> None:
     """Write fresh keys and settings into the folders of the attempt's tasks, where any needs them.
 
@@ -260,28 +255,23 @@ def write_service_files(scheduler: Scheduler, attempt: Attempt) -> None:
     """
     if not any(task.files for task in attempt.tasks):
         return
-    folders = {attempt.folder(task) for task in attempt.tasks}
-    if len(folders) > 1:
+    folder, *more = sorted({attempt.folder(task) for task in attempt.tasks})
+    if more:
         raise errors.UnfitError(
-            f"the nodes keep this attempt in {', '.join(sorted(folders))};"
+            f"the nodes keep this attempt in {', '.join((folder, *more))};"
             " mpirun's ranks have one working folder everywhere",
             code="FOLDERS",
             trial=attempt.trial,
             fix="give the nodes of the inventory the same `folder`",
         )
-    leader, *others = attempt.tasks
-    user = Keys(*keys.generate())
-    hosts = {task.node_rank: Keys(*keys.generate()) for task in others}
-    addresses = dict(enumerate(seat.address for seat in attempt.seats))
-    keys_at = {addresses[rank]: pair for rank, pair in hosts.items()}
-    files: dict[int, Mapping[str, str]] = {
-        0: mpirun.leader_files(attempt.folder(leader), user, keys_at, attempt.port)
-    }
-    for task in others:
-        rank, at = task.node_rank, Endpoint(addresses[task.node_rank], port=attempt.port)
-        files[rank] = mpirun.service_files(attempt.folder(task), rank, user, hosts[rank], at)
-    by_rank = {
-        task.node_rank: {name: files[task.node_rank][name].encode() for name in task.files}
-        for task in attempt.tasks
-    }
-    scheduler.write(attempt, by_rank)
+    user, known, files = Keys(*keys.generate()), dict[str, Keys](), dict[int, dict[str, bytes]]()
+    for task in reversed(attempt.tasks):  # the leader, which knows the others' keys, is the first
+        rank, address = task.node_rank, attempt.seats[task.node_rank].address
+        if rank == 0:
+            contents = mpirun.leader_files(folder, user, known, attempt.port)
+        else:
+            known[address] = Keys(*keys.generate())
+            at = Endpoint(address, port=attempt.port)
+            contents = mpirun.service_files(folder, rank, user, known[address], at)
+        files[rank] = {name: contents[name].encode() for name in task.files}
+    scheduler.write(attempt, files)

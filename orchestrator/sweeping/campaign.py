@@ -1,31 +1,40 @@
-"""Hold everything that is open while a sweep runs in one object."""
+"""Hold everything that is open while sweeps run: nodes, locks, sweeps and their histories."""
 
+import contextlib
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from orchestrator import errors, nodeset, words
 from orchestrator.console import Voice
 from orchestrator.deadlines import GATES_S, GRACE_S
+from orchestrator.fleet import folded
+from orchestrator.inputs import sites, user_files
 from orchestrator.model.attempt import Limits
 from orchestrator.model.case import Case
+from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Trial
-from orchestrator.model.site import Site
+from orchestrator.model.site import Finding, Site
 from orchestrator.model.sweep import History
+from orchestrator.model.text import shape
 from orchestrator.planning.plan import Recipe
+from orchestrator.provisioning import observe
 from orchestrator.runtimes.process import inherited_environment
+from orchestrator.schedulers import choice
 from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.signals import Abandoned, Stopped
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping.requested import Caller
+from orchestrator.sweeping import observed_sweep, resume
+from orchestrator.sweeping.requested import Caller, Requested
 
 
 class Rotation:
-    """Count the attempts of each case on each node; several lanes use it at once."""
+    """Count the attempts of each case on each node; used by one lane at a time."""
 
     def __init__(self) -> None:
         self._nodes: tuple[str, ...] = ()
-        self._lock = threading.Lock()
         self._used: Counter[tuple[Case, str]] = Counter()
 
     def begin(self, nodes: Iterable[str]) -> None:
@@ -34,8 +43,7 @@ class Rotation:
 
     def add(self, trial: Trial, nodes: Iterable[str]) -> None:
         """Record that an attempt of the trial was given these nodes."""
-        with self._lock:
-            self._used.update((trial.case, node) for node in nodes)
+        self._used.update((trial.case, node) for node in nodes)
 
     def order(self, trial: Trial) -> tuple[str, ...]:
         """Return the nodes in the order in which to take them; empty for a canary, which stays.
@@ -45,8 +53,7 @@ class Rotation:
         if trial.canary:
             return ()
         own = pair(self._nodes, trial.repeat) if trial.case.nodes == 2 else ()
-        with self._lock:
-            used = {node: self._used[trial.case, node] for node in self._nodes}
+        used = {node: self._used[trial.case, node] for node in self._nodes}
         return tuple(sorted(self._nodes, key=lambda node: (node not in own, used[node])))
 
 
@@ -75,23 +82,23 @@ class Campaign:
         histories: by trial; a trial's own is touched by the lane alone that runs it.
         next: held by the lane that requests nodes, so that wide trials do not starve.
         failed: set once a lane has failed; no attempt begins after that.
-        strict: trials that the state of their nodes marks do not count.
-        less: the option that the command line must lack to resume this sweep; or empty.
         rotation: on which nodes each case ran so far.
     """
 
     store: Store
     sweep: Sweep
-    recipe: Recipe
+    request: Requested
     site: Site
     scheduler: Scheduler
     caller: Caller
     histories: dict[str, History] = field(default_factory=dict)
     next: threading.Lock = field(default_factory=threading.Lock)
     failed: threading.Event = field(default_factory=threading.Event)
-    strict: bool = False
-    less: str = ""
     rotation: Rotation = field(default_factory=Rotation)
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.request.recipe
 
     @property
     def voice(self) -> Voice:
@@ -122,3 +129,145 @@ class Campaign:
         """Return the variables that tasks inherit; empty unless all are processes here."""
         here = self.recipe.cluster.shares_files and not self.recipe.cluster.in_containers
         return inherited_environment() if here else {}
+
+
+class HeldNodes(contextlib.ExitStack):
+    """Hold nodes from the first sweep on them to the last, while the context lasts.
+
+    Sweeps that follow one another on the same nodes connect and lock once, and observe the nodes
+    once for each image.
+    """
+
+    def __init__(self, store: Store, caller: Caller) -> None:
+        super().__init__()
+        self._store, self._caller = store, caller
+        self._held: tuple[Cluster, Scheduler] | None = None
+        self._sites: dict[tuple[str, str], Site] = {}
+
+    def _reach(self, request: Requested) -> tuple[Scheduler, Site]:
+        """Return the scheduler that holds the nodes of a request, and the site as observed.
+
+        Raises:
+            StoreError: LOCKED; another controller holds them.
+            NodeError: a node does not answer.
+            UnfitError: some finding is an error; nothing was started.
+        """
+        cluster, program = request.cluster, request.recipe.program
+        if self._held is None or self._held[0] != cluster:
+            self.close()
+            self._sites.clear()
+            self.enter_context(self._store.lock(cluster.name))
+            stopping = self._caller.signals.stopping
+            scheduler = self.enter_context(choice.reach(cluster, self._store.root, stopping))
+            self.enter_context(scheduler.held())
+            self._held = cluster, scheduler
+        scheduler = self._held[1]
+        key = request.playbook.image.name, program.digest
+        if key not in self._sites:
+            voice = self._caller.voice
+            self._sites[key] = _observe_site(self._store, request, scheduler, voice)
+        return scheduler, self._sites[key]
+
+    @contextlib.contextmanager
+    def open(
+        self, requests: Sequence[Requested], earlier: Sequence[Sweep] = ()
+    ) -> Iterator[list[Campaign]]:
+        """Hold the sweeps of requests for the same nodes, locked, their plans written.
+
+        Args:
+            earlier: the sweep to resume for each request; without them each request's own is found.
+
+        Raises:
+            Interrupted: a signal came; nothing that was started still runs.
+            LeftoverError: tasks may still run on nodes.
+        """
+        store, caller, cluster = self._store, self._caller, requests[0].cluster
+        less = requests[0].options.not_to_resume
+        least = min(trial.case.nodes for request in requests for trial in request.plan.trials)
+        try:
+            with sites.way_out(cluster, least) as omitted, contextlib.ExitStack() as held:
+                campaigns = []
+                reached = [self._reach(request) for request in requests]  # before a sweep is made
+                before = earlier or (None,) * len(requests)
+                for request, (scheduler, site), old in zip(requests, reached, before, strict=True):
+                    opened = resume.open_sweep(store, request, site, caller.voice, old)
+                    sweep = held.enter_context(opened)
+                    histories = sweep.histories()
+                    campaigns.append(
+                        Campaign(store, sweep, request, site, scheduler, caller, histories)
+                    )
+                omitted.add(less)
+                yield campaigns
+        except (Abandoned, Stopped) as end:
+            observed_sweep.refuse_left(store, cluster.name)
+            if isinstance(end, Stopped):
+                raise
+            raise errors.Interrupted(caller.signals.received, less=less) from None
+
+
+def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
+    """Observe the site in one round trip; return it with the images that provisioning prepared."""
+    cluster, image, known = requested.cluster, requested.playbook.image, requested.known
+    site, failures = observe.observe(
+        cluster,
+        scheduler.ask,
+        store,
+        requested.inventory,
+        requested.digest,
+        known,
+        (image,),
+        is_certain=True,
+    )
+    if failed := folded(failures):
+        gravest = voice.gravest(failed)
+        gravest.others = tuple(failure.where.get("node", "") for failure in failures)
+        raise gravest
+    names = {"all", *(node.name for node in cluster.members)}
+    before = known.provisioned if known else ()
+    unchecked = [  # by a sweep
+        replace(finding, fix=f"{finding.fix}; then provision again")
+        for finding in before
+        if finding.node in names
+    ]
+    site = replace(site, findings=(*site.findings, *unchecked), provisioned=before)
+    scheduler.preflight(image.name, requested.recipe.program)
+    if not cluster.in_containers:
+        store.keep_site(cluster.name, shape(Site).dump_json(site, indent=1))
+        files = user_files.folder_files(requested.playbook.image_folder)
+        scheduler.push(files, requested.recipe.program.code)
+    inventory = str(requested.options.inventory or requested.inventory)
+    busy = scheduler.others(store.sweep_ids(), inventory)
+    site = replace(site, findings=(*busy, *site.findings))
+    _say_findings(site.findings, known.findings if known else (), voice)
+    wrong = [finding for finding in site.findings if finding.severity == "error"]
+    if wrong:
+        first = wrong[0]
+        unfit = errors.UnfitError(
+            f"{words.count(len(wrong), 'error')} found, the first: {first.seen};"
+            f" needed {first.expected}",
+            code=first.code,
+            node=first.node,
+            phase="preflight",
+            fix=first.fix,
+        )
+        unfit.others = tuple(finding.node for finding in wrong)
+        raise unfit
+    return site
+
+
+def _say_findings(findings: Sequence[Finding], earlier: Sequence[Finding], voice: Voice) -> None:
+    """Print new findings in a line each, and the codes of earlier warnings in one line."""
+    before = {(finding.code, finding.node) for finding in earlier}
+    fresh: dict[Finding, list[str]] = {}
+    unchanged: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.severity != "error" and (finding.code, finding.node) in before:
+            unchanged.setdefault(finding.code, []).append(finding.node)
+        else:
+            fresh.setdefault(replace(finding, node=""), []).append(finding.node)
+    for new, nodes in fresh.items():
+        seen = f"{new.severity} {new.code} {nodeset.fold(nodes)}: {new.seen}"
+        voice.line(f"{seen}; needed {new.expected}. Fix: {new.fix}.")
+    if unchanged:
+        codes = (f"{code} {nodeset.fold(nodes)}" for code, nodes in unchanged.items())
+        voice.line(f"warnings as before: {', '.join(codes)}")

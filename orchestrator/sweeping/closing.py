@@ -1,9 +1,9 @@
-"""Close attempts: end what runs, copy the files, keep the outcome, clean up the nodes."""
+"""Close attempts: end what runs, copy the files, clean up the nodes."""
 
-import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator import errors
 from orchestrator.fleet import ask_all
@@ -17,7 +17,9 @@ from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.files import now, replacing, write
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import observed_sweep
-from orchestrator.sweeping.campaign import Campaign
+
+if TYPE_CHECKING:  # which `stop` does not need
+    from orchestrator.sweeping.campaign import Campaign
 
 LOST = "LOST"  # the run that started it ended before its tasks
 GATES = ("gate", "alive", "clock", "go.new")  # what a killed supervisor leaves beside its files
@@ -31,10 +33,12 @@ def end_and_copy(
 ) -> tuple[Problem, ...]:
     """End an attempt on all of its nodes and copy its files here, before its outcome is kept.
 
-    Private keys and gates are removed even if something fails.
+    Private keys and gates are removed even if something fails. The sha256 that a supervisor
+    recorded on its node decides whether a log is whole. When this returns, the copies are synced to
+    disk, and the nodes' files may be removed.
 
     Args:
-        gang: how its tasks ended; None if nobody watched it.
+        gang: how its tasks ended; None if nobody watched it, and then no sha256 is compared.
 
     Returns:
         A LOG-COPY problem per task whose files are not whole.
@@ -46,7 +50,22 @@ def end_and_copy(
     # A service may not have told its end, even of a gang that is done.
     ended = gang is not None and gang.reason == "done" and all(end.sha256 for end in gang.ends)
     end_attempt(scheduler, attempt, with_gates=not ended)
-    return copy_files(sweep, scheduler, attempt, gang.ends if gang else ())
+    target = sweep.attempt_folder(attempt.trial, attempt.number)
+    here = str(target.resolve())
+    tasks = {task.node: task for task in attempt.tasks if attempt.folder(task) != here}
+    ends = {end.node: end for end in gang.ends} if gang else {}
+
+    def copy(node: str) -> None:
+        _copy_task(scheduler, attempt, tasks[node], ends.get(node), target)
+
+    problems = []
+    for answer in ask_all(list(tasks), copy):
+        if answer.error is not None and answer.error.code.startswith("STORE-"):
+            answer.error.where.pop("node", None)  # it is this machine that cannot keep it
+            raise answer.error
+        if answer.error is not None:
+            problems.append(Problem("LOG-COPY", f"node {answer.node}: {answer.error.cause}"))
+    return tuple(problems)
 
 
 def forget_folders(sweep: Sweep, scheduler: Scheduler, attempt: Attempt) -> None:
@@ -71,14 +90,15 @@ def end_attempt(scheduler: Scheduler, attempt: Attempt, *, with_gates: bool = Tr
     try:
         scheduler.clear(attempt)
     finally:
+        gates = GATES if with_gates else ()
         names = {
-            task.node_rank: (
+            task.node_rank: [
                 *mpirun.private(task.files),
-                *(f"r{task.node_rank}.{name}" for name in GATES if with_gates),
-            )
+                *(f"r{task.node_rank}.{name}" for name in gates),
+            ]
             for task in attempt.tasks
         }
-        scheduler.remove(attempt, {rank: files for rank, files in names.items() if files})
+        scheduler.remove(attempt, names)
 
 
 def close_left(
@@ -107,7 +127,7 @@ def close_left(
     return reached
 
 
-def clear_others(campaigns: Sequence[Campaign]) -> None:
+def clear_others(campaigns: Sequence["Campaign"]) -> None:
     """End what dead controllers of other sweeps of this state folder left on the cluster.
 
     Tasks of a sweep whose files cannot be read are found by the sweep's id, on every node.
@@ -118,31 +138,25 @@ def clear_others(campaigns: Sequence[Campaign]) -> None:
         UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
     first, ours = campaigns[0], {campaign.sweep.id for campaign in campaigns}
-    store, voice, scheduler = first.store, first.voice, first.scheduler
-    unreadable = store.unreadable()
-    for other, left in observed_sweep.list_open(store, first.recipe.cluster.name):
+    voice, scheduler, dead = first.voice, first.scheduler, list[str]()
+    cluster = first.recipe.cluster.name
+    for other, left, error in observed_sweep.list_left(first.store, cluster, held=True):
         if other.id in ours:
             continue
-        if isinstance(left, errors.DlperfError):
-            unreadable[other.id] = left
-            continue
+        if error is not None:
+            if error.code != "STORE-VERSION":  # such a sweep is whole, only not for this version
+                voice.line(f"sweep {other.id} is skipped: {error.cause}")
+            if not other.lock().holder():
+                dead.append(other.id)
         for attempt in left:
             close_left(other, scheduler, attempt)
             name = f"{attempt.trial} a{attempt.number}"
             voice.line(f"ended what was left of {name} of sweep {other.id}")
-    for sweep_id, why in unreadable.items():
-        if why.code != "STORE-VERSION":  # such a sweep is whole, only not for this version
-            voice.line(f"sweep {sweep_id} is skipped: {why.cause}")
-    dead = [
-        sweep_id
-        for sweep_id in unreadable
-        if not Sweep(store.root / "sweeps" / sweep_id).lock().holder()
-    ]
     for node, names in scheduler.strays(dead).items():
         voice.line(f"ended on {node}: {', '.join(names)}")
 
 
-def forget_closed(campaign: Campaign) -> None:
+def forget_closed(campaign: "Campaign") -> None:
     """Remove what ended attempts left on nodes.
 
     A killed controller leaves their keys and folders, an engine that was down their containers.
@@ -159,55 +173,10 @@ def forget_closed(campaign: Campaign) -> None:
             forget_folders(campaign.sweep, campaign.scheduler, attempt)
 
 
-def copy_files(
-    sweep: Sweep, scheduler: Scheduler, attempt: Attempt, ends: tuple[TaskEnd, ...]
-) -> tuple[Problem, ...]:
-    """Copy the files of every task that has ended into the sweep's folder.
-
-    The sha256 that the supervisor recorded on the node decides whether a log is whole. When this
-    returns, the copies are synced to disk, and the nodes' files may be removed.
-
-    Args:
-        ends: how tasks ended; empty where that is not known, and then no sha256 is compared.
-
-    Returns:
-        A problem LOG-COPY per task whose files could not be copied whole.
-
-    Raises:
-        StoreError: this machine cannot write them; those on the nodes are untouched.
-    """
-    target = sweep.attempt_folder(attempt.trial, attempt.number)
-    here = str(target.resolve())
-    tasks = {task.node: task for task in attempt.tasks if attempt.folder(task) != here}
-    end_on = {end.node: end for end in ends}
-
-    def copy(node: str) -> None:
-        _copy_task(scheduler, attempt, tasks[node], end_on.get(node), target)
-
-    answers = ask_all(list(tasks), copy)
-    for answer in answers:
-        if answer.error is not None and answer.error.code.startswith("STORE-"):
-            answer.error.where.pop("node", None)  # it is this machine that cannot keep it
-            raise answer.error
-    return tuple(
-        Problem("LOG-COPY", f"node {answer.node}: {answer.error.cause}")
-        for answer in answers
-        if answer.error is not None
-    )
-
-
-class _Torn(Exception):
-    """The copy of a log has another size or sha256 than its supervisor recorded."""
-
-
 def _copy_task(
     scheduler: Scheduler, attempt: Attempt, task: Task, end: TaskEnd | None, target: Path
 ) -> None:
-    """Copy what a task's supervisor and observer left.
-
-    Raises:
-        NodeError: LOG-COPY; or the node does not answer.
-    """
+    """Copy what a task's supervisor and observer left."""
     rank = f"r{task.node_rank}"
 
     def read(name: str, offset: int = 0) -> bytes | None:
@@ -220,34 +189,27 @@ def _copy_task(
             offset += len(piece)
 
     for name in SMALL:
-        content = read(name)
-        if content is not None:
+        if (content := read(name)) is not None:
             write(target / f"{rank}.{name}", content)
     if end is None and read("log") is None:
         return  # its program never started
-    most = attempt.log_bytes  # a lost supervisor has not cut it
-    log = target / f"{rank}.log"
-    if not any(_copy_log(pieces("log", most), log, end) for _ in range(LOG_COPIES)):
-        raise errors.NodeError(
-            f"{attempt.folder(task)}/{rank}.log was copied {LOG_COPIES} times; no copy has the"
-            " sha256 that its supervisor recorded",
-            code="LOG-COPY",
-            node=task.node,
-        )
+    # A lost supervisor has not cut it.
+    LOG_COPIES.call(
+        lambda: _copy_log(pieces("log", attempt.log_bytes), target / f"{rank}.log", end)
+    )
     for name in OBSERVED:  # a trial is valid without it
         if content := b"".join(pieces(name, MOST_OBSERVED_BYTES)):
             write(target / f"{rank}.{name}", content)
 
 
-def _copy_log(pieces: Iterable[bytes], target: Path, end: TaskEnd | None) -> bool:
-    """Copy a log; return False, and keep nothing, if its sha256 is not the recorded one."""
+def _copy_log(pieces: Iterable[bytes], log: Path, end: TaskEnd | None) -> None:
+    """Copy a log; keep nothing of it if its sha256 is not the recorded one."""
     digest, size = hashlib.sha256(), 0
-    with contextlib.suppress(_Torn), replacing(target) as file:
+    with replacing(log) as file:
         for piece in pieces:
             digest.update(piece)
             file.write(piece)
             size += len(piece)
         if end and end.sha256 and (size, digest.hexdigest()) != (end.size_bytes, end.sha256):
-            raise _Torn
-        return True
-    return False
+            cause = f"no copy of {log.name} has the sha256 that its supervisor recorded"
+            raise errors.NodeError(cause, code="LOG-COPY", node=end.node)

@@ -5,8 +5,9 @@ import select
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,22 +18,6 @@ from orchestrator.state.sweep import Sweep
 
 LOOK_S = 0.1
 PIECE_BYTES = 64 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class Child:
-    """Describe the background process to the command that started it.
-
-    Args:
-        pipe: it writes the id of its sweep there once a gang runs.
-        messages: the file in the state folder that its standard error goes to.
-        stream: that file, open for reading.
-    """
-
-    pid: int
-    pipe: int
-    messages: Path
-    stream: BinaryIO
 
 
 class Begun:
@@ -54,21 +39,19 @@ class Begun:
             self._pipe = -1
 
 
-def fork(state: Path) -> Child | Begun:
+def fork(state: Path) -> Begun | Callable[[Voice], int]:
     """Split into two processes: the command, and one without a terminal that runs the sweep.
 
     Returns:
-        In the command, the other process; in that one, what it calls when the first gang runs.
+        In that one, what it calls when the first gang runs. In the command, what copies its
+        messages until then, says how to find it, and returns 0 once it runs, or its own exit code
+        if it ended before that.
 
     Raises:
         StoreError, LocalError: there is still one process.
     """
-    moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-
-    def messages_of(pid: int) -> Path:
-        return state.resolve() / f"detached-{moment}-{pid}.log"
-
-    path = messages_of(os.getpid())
+    named = f"detached-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{{}}.log"
+    path = state.resolve() / named.format(os.getpid())
     with disk.on_disk(path, "STORE-RIGHTS", "choose another folder with --state"):
         disk.make_folder(path.parent)
         messages = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -78,9 +61,9 @@ def fork(state: Path) -> Child | Begun:
     if pid:
         os.close(theirs)
         os.close(messages)
-        return Child(pid, ours, messages_of(pid), stream)
+        return partial(_follow, pid, ours, path.with_name(named.format(pid)), stream)
     os.setsid()
-    path = path.rename(messages_of(os.getpid()))
+    path = path.rename(path.with_name(named.format(os.getpid())))
     stream.close()
     os.close(ours)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -88,41 +71,37 @@ def fork(state: Path) -> Child | Begun:
     return Begun(theirs, path)
 
 
-def follow(child: Child, voice: Voice) -> int:
-    """Copy the background process's messages until its first gang runs, then say how to find it.
-
-    Returns:
-        0 once it runs; its own exit code if it ended before that.
+def _follow(pid: int, pipe: int, messages: Path, stream: BinaryIO, voice: Voice) -> int:
+    """Follow the background process.
 
     Raises:
         Stopped: by a closed terminal; the background process goes on.
     """
-    with child.stream:
+    with stream:
         try:
-            sweep = _sweep_id(child)
+            sweep = _copy_messages(pipe, stream)
         except Stopped as stopped:
             if stopped.number == signal.SIGHUP:
                 raise
-            os.kill(child.pid, stopped.number)
-            sweep = _sweep_id(child)
+            os.kill(pid, stopped.number)
+            sweep = _copy_messages(pipe, stream)
     if not sweep:
-        code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
-        child.messages.unlink(missing_ok=True)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        messages.unlink(missing_ok=True)
         return code if code >= 0 else 128 - code  # 128 + n for signal n
-    log = child.messages.parent / "sweeps" / sweep / child.messages.name
-    voice.result(f"sweep {sweep} runs in the background, pid {child.pid}; its messages: {log}")
-    state = f" --state {child.messages.parent}"
+    log = messages.parent / "sweeps" / sweep / messages.name
+    voice.result(f"sweep {sweep} runs in the background, pid {pid}; its messages: {log}")
     for words in (f"status {sweep}", f"logs --sweep {sweep} --follow", f"stop {sweep}"):
-        voice.result(f"  dlperf-orch {words}{state}")
-    return voice.finish({"sweep": sweep, "controller": child.pid, "log": str(log)})
+        voice.result(f"  dlperf-orch {words} --state {messages.parent}")
+    return voice.finish({"sweep": sweep, "controller": pid, "log": str(log)})
 
 
-def _sweep_id(child: Child) -> str:
+def _copy_messages(pipe: int, stream: BinaryIO) -> str:
     """Return the id of the sweep once a gang runs; empty if the process ended before that."""
     while True:
-        ready, _, _ = select.select([child.pipe], [], [], LOOK_S)
-        while piece := child.stream.read(PIECE_BYTES):
+        ready, _, _ = select.select([pipe], [], [], LOOK_S)
+        while piece := stream.read(PIECE_BYTES):
             with suppress(OSError):  # nobody looks
                 os.write(2, piece)
         if ready:
-            return os.read(child.pipe, PIECE_BYTES).decode()
+            return os.read(pipe, PIECE_BYTES).decode()

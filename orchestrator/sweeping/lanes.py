@@ -1,62 +1,63 @@
-"""Lanes: threads that take work from one queue while the main thread waits and hears signals."""
+"""Lanes: threads that do work while the main thread gives it out and hears signals."""
 
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent import futures
+from functools import partial
 from typing import TypeVar
 
 from orchestrator import errors
 from orchestrator.fleet import Pool
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def run(
-    items: Iterable[T],
-    do: Callable[[T], None],
+    give: Callable[[], T | None],
+    do: Callable[[T], R],
     *,
     lanes: int,
-    may_begin: Callable[[], bool],
     say: Callable[[str], None],
+    may_begin: Callable[[], bool] = lambda: True,
+    ended: Callable[[T, R], object] = lambda _item, _result: None,
 ) -> None:
-    """Call ``do`` for every item, in that many threads; return once all threads have ended.
+    """Call ``do`` for every item, in that many threads; return once all have ended.
 
     After an error no item is begun, and the other lanes finish theirs. An exception from a signal
     handler is raised at once, without waiting for the lanes: they are daemon threads.
 
     Args:
-        may_begin: called by one lane at a time before each item; once false, none begins.
+        give: returns the next item; None if none can begin until another has ended.
         say: given a line about an error while other lanes are still at work.
+        may_begin: called before each item; once false, none begins.
+        ended: given an item and its result; no two at a time, and before the next item begins.
 
     Raises:
         DlperfError: the gravest of the lanes' errors; its cause names the others.
     """
-    pool, lock, closed = Pool(lanes), threading.Lock(), threading.Event()
-    iterator = iter(items)
-
-    def lane() -> None:
-        try:
-            while True:
-                with lock:
-                    may_go_on = not closed.is_set() and may_begin()
-                    item = next(iterator, None) if may_go_on else None
-                if item is None:
-                    return
-                do(item)
-        finally:
-            closed.set()
-
+    pool, running = Pool(lanes), dict[futures.Future[R], T]()
     failures: list[BaseException] = []
+    is_open = True
     try:
-        ends = [pool.submit(lane) for _ in range(lanes)]
-        for ended in futures.as_completed(ends):
-            error = ended.exception()
-            if error is not None:
+        while True:
+            while is_open and len(running) < lanes:
+                is_open = may_begin()
+                item = give() if is_open else None
+                if item is None:
+                    break
+                running[pool.submit(partial(do, item))] = item
+            if not running:
+                break
+            for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
+                item, error = running.pop(future), future.exception()
+                if error is None:
+                    ended(item, future.result())
+                    continue
                 failures.append(error)
-                if not all(end.done() for end in ends):
+                is_open = False
+                if not all(other.done() for other in running):
                     say(f"{_words(error)}; what runs is finished, nothing new is started")
     finally:
-        closed.set()
         pool.close()
     if failures:
         raise _join_failures(failures)

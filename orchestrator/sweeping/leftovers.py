@@ -15,7 +15,6 @@ from orchestrator.provisioning import last_checks
 from orchestrator.schedulers import strays
 from orchestrator.state.store import Store
 from orchestrator.sweeping import observed_sweep
-from orchestrator.transports import Transport
 
 Names = dict[str, tuple[str, ...]]
 """Names of folders, containers, data sets and images on a node, by kind."""
@@ -37,29 +36,22 @@ true
 def split(store: Store, cluster: Cluster) -> tuple[tuple[str, ...], dict[str, tuple[str, str]]]:
     """Split the sweeps of a cluster that do not run into settled ones and those with open attempts.
 
-    A sweep whose record cannot be read may be of this cluster, and counts as such.
-
     Returns:
         Ids of the settled sweeps; by id of the others, the cause and what to do.
     """
-    settled: list[str] = []
-    unreadable, why = store.unreadable(), dict[str, tuple[str, str]]()
-    for sweep, attempts in observed_sweep.list_open(store, cluster.name):
-        if isinstance(attempts, errors.DlperfError):
-            unreadable[sweep.id] = attempts
-        elif sweep.lock().holder():
-            continue  # it runs: what it has is in use
+    settled, why = list[str](), dict[str, tuple[str, str]]()
+    for sweep, attempts, error in observed_sweep.list_left(store, cluster.name):
+        if error is not None:
+            mend = "restore the file, then clean again"
+            if error.code == "STORE-VERSION":
+                mend = "clean with the dlperf-orch that wrote it"
+            why[sweep.id] = error.cause, f"{mend}; or remove by hand what is kept"
         elif attempts:
             names = ", ".join(f"{attempt.trial} a{attempt.number}" for attempt in attempts)
             fix = f"dlperf-orch stop {sweep.id}; or run that sweep again: it goes on with them"
             why[sweep.id] = (f"{names} of sweep {sweep.id} has no outcome", fix)
         else:
             settled.append(sweep.id)
-    for sweep_id, error in unreadable.items():
-        mend = "restore the file, then clean again"
-        if error.code == "STORE-VERSION":
-            mend = "clean with the dlperf-orch that wrote it"
-        why[sweep_id] = error.cause, f"{mend}; or remove by hand what is kept"
     return tuple(settled), why
 
 
@@ -86,24 +78,27 @@ def look(
     Raises:
         NodeError: it does not answer.
     """
-    transport = fleet.transports[node.name]
-    stale = _lines(transport, sections.STALE)
-    names, containers, tasks = list[str](), list[str](), tuple[str, ...]()
+
+    def list_lines(script: str, *arguments: str) -> list[str]:
+        argv = ("sh", "-c", script, "sh", *arguments)
+        done = fleet.transports[node.name].run(argv, timeout_s=REMOVE_S)
+        return done.stdout.decode(errors="replace").splitlines()
+
+    folders, kept = list_lines(sections.STALE), list[str]()
     if not node.shares_files:
-        names = _lines(transport, FOLDERS, node.folder, *settled, *unsettled)
-    if unsettled:
-        tasks = strays.find_names(fleet, node.name, unsettled)
+        for name in list_lines(FOLDERS, node.folder, *settled, *unsettled):
+            (kept if name in unsettled else folders).append(f"{node.folder}/{name}")
+    tasks = strays.find_names(fleet, node.name, unsettled) if unsettled else ()
+    containers = list[str]()
     if node.name in fleet.engines:
         engine = fleet.containers[node.name]
         labelled = engine.labelled(strays.LABEL)
         containers += [it.name for it in labelled if it.labels[strays.LABEL] in settled]
         # Of a killed provisioning; the node's lock proves that none runs.
         containers += [it.name for it in engine.labelled(last_checks.LABEL)]
-    folders = [f"{node.folder}/{name}" for name in names if name not in unsettled]
-    kept = tuple(f"{node.folder}/{name}" for name in names if name in unsettled)
     return (
-        {"folders": (*stale, *folders), "containers": tuple(containers), "images": ()},
-        {"tasks": tasks, "folders": kept},
+        {"folders": tuple(folders), "containers": tuple(containers), "images": ()},
+        {"tasks": tasks, "folders": tuple(kept)},
     )
 
 
@@ -129,11 +124,6 @@ def derived_images(
             elif name not in needed:
                 others[name] = words.printable(labels.get(images.OWNER_LABEL, ""))
     return tuple(sorted(ours)), others
-
-
-def _lines(transport: Transport, script: str, *arguments: str) -> list[str]:
-    done = transport.run(("sh", "-c", script, "sh", *arguments), timeout_s=REMOVE_S)
-    return done.stdout.decode(errors="replace").splitlines()
 
 
 def remove(fleet: Fleet, node: Node, leftovers: Names) -> None:
@@ -169,22 +159,13 @@ def failures(
     """
     found: list[errors.LeftoverError] = []
     for sweep_id, (cause, fix) in why.items():
-        by_node = {
-            node: names
-            for node, kept in left.items()
-            if (
-                names := [
-                    *(name for name in kept["tasks"] if f"dlp-{sweep_id}-" in name),
-                    *(name for name in kept["folders"] if name.endswith(f"/{sweep_id}")),
-                ]
-            )
-        }
+        by_node: dict[str, list[str]] = {}
+        for node, kept in left.items():
+            for name in (*kept["tasks"], *kept["folders"]):
+                if f"dlp-{sweep_id}-" in name or name.endswith(f"/{sweep_id}"):
+                    by_node.setdefault(node, []).append(name)
         if by_node:
             words = "; ".join(f"{', '.join(names)} on {node}" for node, names in by_node.items())
-            where = nodeset.fold(by_node)
-            found.append(
-                errors.LeftoverError(
-                    f"{cause}; kept: {words}", code="LEFTOVER", fix=fix, node=where
-                )
-            )
+            where, cause = nodeset.fold(by_node), f"{cause}; kept: {words}"
+            found.append(errors.LeftoverError(cause, code="LEFTOVER", fix=fix, node=where))
     return found

@@ -1,7 +1,6 @@
 """Run the requested trials of sweeps in the scheduler's lanes."""
 
 import contextlib
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,11 +18,9 @@ from orchestrator.planning.packing import Packing
 from orchestrator.signals import Abandoned
 from orchestrator.sweeping import attempts, closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
-from orchestrator.sweeping.requested import Requested, count_trials, describe_finished
-from orchestrator.words import duration
 
 
-def run_trials(campaign: Campaign, requested: Requested) -> None:
+def run_trials(campaign: Campaign) -> None:
     """Settle what is open, then run every requested trial that is needed and not valid yet.
 
     Raises:
@@ -31,7 +28,8 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         LeftoverError: a process or container could not be ended.
         DlperfError: the gravest error of a lane; no further trial was started.
     """
-    chosen, voice, most = requested.plan, campaign.voice, requested.options.max_fail
+    request, voice = campaign.request, campaign.voice
+    chosen, most = request.plan, request.options.max_fail
     done = 0
     for trial in chosen.trials:
         kept = outcomes.load(campaign, trial)
@@ -39,15 +37,16 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         for problem in kept.problems:
             voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
     whole = campaign.sweep.record().plan
-    voice.line(_forecast(campaign, requested, whole, done))
+    rests = evidence.not_needed(campaign.sweep, whole, campaign.histories)
+    resting = sum(trial.name in rests for trial in chosen.trials)
+    voice.line(request.describe_work(whole, done, resting))
     failed: list[str] = []
 
     def may_begin() -> bool:
-        on = not (campaign.stopping or campaign.failed.is_set())
-        return on and (most is None or len(failed) < most)
+        return not campaign.stopping and (most is None or len(failed) < most)
 
     with _view([campaign], campaign.sweep.id, len(chosen.trials), done) as view:
-        width = count_lanes(campaign, requested)
+        width = count_lanes(campaign)
 
         def say(line: str, fewer: int) -> None:
             view.fewer(fewer)
@@ -56,15 +55,18 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         def packing(lasted_s: Mapping[Case, float]) -> Packing:
             return Packing(chosen.method.pack, campaign.scheduler.nodes, lasted_s)
 
-        value = partial(outcomes.value, campaign)
-        feed = Feed(whole, chosen.trials, value, packing, may_begin, say)
+        feed = Feed(whole, chosen.trials, partial(outcomes.value, campaign), packing, say)
 
-        def measure(trial: Trial) -> None:
-            with feed.ending(trial):
-                if attempts.run(campaign, trial, view) != "valid":
-                    failed.append(trial.name)
+        def measure(trial: Trial) -> tuple[str, float | None]:
+            return attempts.run(campaign, trial, view), outcomes.value(campaign, trial)
 
-        lanes.run(feed, measure, lanes=width, may_begin=may_begin, say=voice.line)
+        def note(trial: Trial, result: tuple[str, float | None]) -> None:
+            state, throughput = result
+            if state != "valid":
+                failed.append(trial.name)
+            feed.end(trial, throughput)
+
+        lanes.run(feed.next, measure, lanes=width, say=voice.line, may_begin=may_begin, ended=note)
     if most is not None and len(failed) >= most:
         voice.line(
             f"{words.count(len(failed), 'trial')} without a valid outcome; no further one was"
@@ -72,12 +74,12 @@ def run_trials(campaign: Campaign, requested: Requested) -> None:
         )
 
 
-def count_lanes(campaign: Campaign, requested: Requested) -> int:
+def count_lanes(campaign: Campaign) -> int:
     """Return how many trials may run at once; if several, let repeats rotate over the nodes."""
-    if requested.plan.method.pack == "none":
+    if campaign.request.plan.method.pack == "none":
         return 1
-    campaign.rotation.begin([node.name for node in requested.cluster.members])
-    for trial in requested.plan.trials:
+    campaign.rotation.begin([node.name for node in campaign.request.cluster.members])
+    for trial in campaign.request.plan.trials:
         kept = outcomes.load(campaign, trial)
         if kept.outcome and kept.valid:
             campaign.rotation.add(trial, (end.node for end in kept.outcome.tasks))
@@ -96,35 +98,28 @@ def take_turns(
     Raises:
         Interrupted, LeftoverError, DlperfError: as ``run_trials``.
     """
-    voice = campaigns[0].voice
 
-    def is_needed(turn: tuple[int, Trial]) -> bool:
-        campaign, trial = campaigns[turn[0]], turn[1]
+    def is_needed(side: int, trial: Trial) -> bool:
+        campaign = campaigns[side]
         plan = campaign.sweep.record().plan
         rests = evidence.not_needed(campaign.sweep, plan, campaign.histories)
         return outcomes.value(campaign, trial) is None and trial.name not in rests
 
     def measure(numbered: tuple[int, tuple[int, Trial]]) -> None:
         number, (side, trial) = numbered
-        if is_needed((side, trial)):
-            voice.line(f"turn {number} of {len(turns)}: {names[side]}, {trial.name}")
+        if is_needed(side, trial):
+            say(f"turn {number} of {len(turns)}: {names[side]}, {trial.name}")
             attempts.run(campaigns[side], trial, view)
 
-    def may_begin() -> bool:
-        return not any(it.stopping or it.failed.is_set() for it in campaigns)
-
-    done = sum(not is_needed(turn) for turn in turns)
+    done, say = sum(not is_needed(*turn) for turn in turns), campaigns[0].voice.line
     with _view(campaigns, " and ".join(names), len(turns), done) as view:
-        lanes.run(enumerate(turns, 1), measure, lanes=1, may_begin=may_begin, say=voice.line)
+        give = partial(next, enumerate(turns, 1), None)
+        lanes.run(give, measure, lanes=1, say=say, may_begin=lambda: not campaigns[0].stopping)
 
 
 @contextlib.contextmanager
 def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> Iterator[View]:
-    """Show trials while the block runs them, once earlier attempts and other sweeps are settled.
-
-    Raises:
-        Interrupted: a signal came meanwhile.
-    """
+    """Show trials while the block runs them, once earlier attempts and other sweeps are settled."""
     caller = campaigns[0].caller
     try:
         with caller.signals:
@@ -140,44 +135,19 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
             campaign.sweep.freeze()
         raise
     if caller.signals.received:
-        raise errors.Interrupted(caller.signals.received, less=campaigns[0].less)
+        raise errors.Interrupted(
+            caller.signals.received, less=campaigns[0].request.options.not_to_resume
+        )
 
 
-def _forecast(campaign: Campaign, requested: Requested, whole: Plan, done: int) -> str:
-    """Say how many trials will run, and for how long at most.
-
-    Args:
-        whole: every trial of the sweep, requested by this command and those before it.
-        done: requested trials that are valid already.
-    """
-    chosen = requested.plan
-    rests = evidence.not_needed(campaign.sweep, whole, campaign.histories)
-    resting = sum(trial.name in rests for trial in chosen.trials)
-    left = len(chosen.trials) - done - resting
-    if not left:
-        return describe_finished(whole, chosen, done)
-    method, cluster = chosen.method, requested.cluster
-    at_most = "" if isinstance(method.repeats, int) else "at most "
-    return (
-        f"{count_trials(whole, chosen, done, resting)}, {at_most}{left} to run on"
-        f" {words.count(len(cluster.members), 'node')}; at most"
-        f" {duration(left * method.time_limit_s)} by method.time_limit_s, logs of at most"
-        f" {max(cluster.log_bytes >> 20, 1)} MiB of each task by max_log_size"
-    )
-
-
-LOOK_S = 0.2  # between two looks whether the sweep is to end, while a lane waits for another
-
-
-class Feed(Iterator[Trial]):
-    """Give each requested trial once; wait where a running trial decides which one is next.
+class Feed:
+    """Choose the requested trial that begins next, each once, by those that ended.
 
     Args:
         whole: every trial requested of the sweep so far; the first trials of a case decide over
             later ones, whichever command ran them.
-        packing: what may run beside what, and in which order, by how long a trial of a case lasts.
         value: the throughput of a trial's valid outcome; None without one.
-        may_begin: once false, a lane that waits is given nothing more.
+        packing: what may run beside what, and in which order, by how long a trial of a case lasts.
         say: given a line per case that has settled, and how many trials it needs no more.
     """
 
@@ -187,50 +157,35 @@ class Feed(Iterator[Trial]):
         trials: Sequence[Trial],
         value: Callable[[Trial], float | None],
         packing: Callable[[Mapping[Case, float]], Packing],
-        may_begin: Callable[[], bool],
         say: Callable[[str, int], None],
     ) -> None:
-        self._series, self._value = Series(whole), value
-        self._may_begin, self._say = may_begin, say
+        self._series, self._packing, self._say = Series(whole), packing, say
         deciding = trials if isinstance(whole.method.repeats, int) else whole.trials
         self._values = {trial.name: value(trial) for trial in deciding}
         self._pending = [trial for trial in trials if self._values[trial.name] is None]
-        self._packing = packing
         self._running: dict[Trial, float] = {}  # when each began
         self._lasted_s: dict[Case, list[float]] = defaultdict(list)
-        self._changed = threading.Condition()
         self._drop_settled()
 
-    def __next__(self) -> Trial:
-        with self._changed:
-            while self._may_begin():
-                now = time.monotonic()
-                running = {trial: now - began for trial, began in self._running.items()}
-                ready = self._series.ready(self._pending, running, self._values)
-                lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
-                trial = self._packing(lasted_s).next(ready, running)
-                if trial is not None:
-                    self._pending.remove(trial)
-                    self._running[trial] = time.monotonic()
-                    return trial
-                if not (self._pending and self._running):
-                    break
-                self._changed.wait(LOOK_S)
-            raise StopIteration
+    def next(self) -> Trial | None:
+        """Begin a trial; return None if none can begin until another has ended."""
+        now = time.monotonic()
+        running = {trial: now - began for trial, began in self._running.items()}
+        ready = self._series.ready(self._pending, running, self._values)
+        lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
+        trial = self._packing(lasted_s).next(ready, running)
+        if trial is not None:
+            self._pending.remove(trial)
+            self._running[trial] = now
+        return trial
 
-    @contextlib.contextmanager
-    def ending(self, trial: Trial) -> Iterator[None]:
-        """Record the outcome of a trial when the block ends."""
-        try:
-            yield
-        finally:
-            with self._changed:
-                lasted_s = time.monotonic() - self._running.pop(trial)
-                self._changed.notify_all()  # they look once this lane has let go
-                self._values[trial.name] = self._value(trial)
-                if self._values[trial.name] is not None:
-                    self._lasted_s[trial.case].append(lasted_s)
-                self._drop_settled()
+    def end(self, trial: Trial, throughput: float | None) -> None:
+        """Record the outcome of a trial."""
+        lasted_s = time.monotonic() - self._running.pop(trial)
+        self._values[trial.name] = throughput
+        if throughput is not None:
+            self._lasted_s[trial.case].append(lasted_s)
+        self._drop_settled()
 
     def _drop_settled(self) -> None:
         """Drop trials that are not needed any more, with a line per case."""

@@ -1,9 +1,9 @@
 """Measure the speed of nodes: on each alone, in pairs, and on all of them together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
-from orchestrator import errors, nodeset, report, words
+from orchestrator import errors, nodeset, words
 from orchestrator.collecting import report_files
 from orchestrator.console import Voice
 from orchestrator.inputs import sites, user_files
@@ -11,55 +11,19 @@ from orchestrator.measuring import node_speeds
 from orchestrator.measuring.node_speeds import Group
 from orchestrator.model.case import Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.report import PublishedResult, Report
+from orchestrator.model.report import Report
 from orchestrator.planning import matrix
+from orchestrator.report import document
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
+from orchestrator.sweeping.campaign import HeldNodes
 from orchestrator.sweeping.requested import Caller, SweepOptions
-from orchestrator.sweeping.under_way import HeldNodes
 
 PLAYBOOKS = ("node-speed", "all-reduce")
 BANDWIDTH = "GB/s"
 TURNS = 3  # trials of each node: what varies between them tells a slow node from chance
 ROUNDS = 6  # of pairs: each node has as many partners, where there are so many
-
-
-@dataclass(frozen=True, slots=True)
-class Speeds:
-    """Hold the reports of one playbook.
-
-    Args:
-        nodes: a report of the nodes alone, and one of them in pairs, where the playbook has cases.
-        together: reports of more nodes, the most first; of halves only where a group is slow.
-    """
-
-    nodes: tuple[Report, ...]
-    together: tuple[Report, ...] = ()
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """Return the groups of nodes that ran together, compared with the pairs."""
-        together = (result for report in self.together for result in report.results)
-        return node_speeds.compare_groups(self.nodes[-1].results[0], together)
-
-    @property
-    def short(self) -> tuple[tuple[Report, PublishedResult], ...]:
-        """Return the reports of bandwidths below a published one, each with that result."""
-        reports = (*self.nodes, *self.together)
-        rows = ((report, node_speeds.find_better_published(report)) for report in reports)
-        return tuple((report, row) for report, row in rows if row and report.unit == BANDWIDTH)
-
-    @property
-    def is_slow(self) -> bool:
-        """Return True if any node, any group or the bandwidth of all nodes is too low."""
-        slow = any(it.is_slow for report in self.nodes for it in report.node_speeds)
-        return slow or any(group.is_slow for group in self.groups) or bool(self.short)
-
-    @property
-    def is_whole(self) -> bool:
-        reports = (*self.nodes, *self.together)
-        return all(trial.state == "valid" for report in reports for trial in report.trials)
 
 
 def list_shipped(cluster: Cluster) -> tuple[str, ...]:
@@ -76,13 +40,16 @@ def list_shipped(cluster: Cluster) -> tuple[str, ...]:
 
 def measure(
     store: Store, inventory: str, nodes: str | None, playbook: str, caller: Caller
-) -> Speeds:
-    """Run new sweeps of the playbook on the nodes of an inventory; return their reports.
+) -> tuple[list[int], dict[str, object]]:
+    """Run new sweeps of the playbook on the nodes of an inventory, and show what they reached.
 
     Nodes alone run a case with as many GPUs as every node has. Where the playbook packs
     ``disjoint``, pairs follow, in rounds of new partners; and where it measures a bus bandwidth,
     which is the same for any number of nodes, all of them together. Groups that are slow beside the
     pairs are halved; of an odd number of nodes one is in both halves.
+
+    Returns:
+        Exit codes, and what was measured, as JSON.
 
     Raises:
         UsageError: NO-PACK, NO-CASE; the playbook cannot measure these nodes side by side.
@@ -93,6 +60,7 @@ def measure(
     cases, count = _cases(found, cluster), len(cluster.members)
     if not cases:
         raise _no_case(f"playbook {playbook} has", cluster)
+    reports, together, groups = list[Report](), list[Report](), list[Group]()
     with HeldNodes(store, caller) as held:
 
         def sweep(case: Case, repeats: int, *, new: bool = True, on: Sequence[str] = ()) -> Report:
@@ -103,22 +71,30 @@ def measure(
             )
             return run.run(store, options, caller, _write_report, nodes=held)
 
-        alone = [sweep(cases[1], TURNS * count)] if 1 in cases else []
-        if 2 not in cases:
-            return Speeds(tuple(alone))
-        for turn in range(1, ROUNDS + 1):  # one after another, or each pair would meet itself again
-            pairs = sweep(cases[2], turn * (count // 2), new=turn == 1)
-        together = []
-        todo: list[tuple[int, Sequence[str]]] = [(count, ())]
-        if count == 2 or found.workload.unit != BANDWIDTH:
-            todo = []
+        if 1 in cases:
+            reports.append(sweep(cases[1], TURNS * count))
+        if 2 in cases:
+            for turn in range(1, ROUNDS + 1):  # in turn, or each pair would meet itself again
+                pairs = sweep(cases[2], turn * (count // 2), new=turn == 1)
+            reports.append(pairs)
+        has_groups = 2 in cases and count > 2 and found.workload.unit == BANDWIDTH
+        todo: list[tuple[int, Sequence[str]]] = [(count, ())] if has_groups else []
         for size, on in todo:
-            report = sweep(replace(cases[2], nodes=size), 2 if on else 1, on=on)
-            together.append(report)
-            groups = node_speeds.compare_groups(pairs.results[0], report.results)
+            together.append(sweep(replace(cases[2], nodes=size), 2 if on else 1, on=on))
+            new = node_speeds.compare_groups(pairs.results[0], together[-1].results)
+            groups += new
             half = (size + 1) // 2
-            todo += [(half, group.nodes) for group in groups if group.is_slow and half > 2]
-        return Speeds((*alone, pairs), tuple(together))
+            todo += [(half, group.nodes) for group in new if group.is_slow and half > 2]
+    for report in reports:
+        _show_nodes(report, caller.voice)
+    whole = [*reports, *together]
+    is_slow = any(it.is_slow for report in reports for it in report.node_speeds)
+    is_slow |= _show_groups(groups, whole, playbook, caller.voice)
+    are_valid = all(trial.state == "valid" for report in whole for trial in report.trials)
+    return [0 if are_valid else 3, 5 if is_slow else 0], {
+        "nodes": [document(report) for report in reports],
+        "groups": [asdict(group) for group in groups],
+    }
 
 
 def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
@@ -127,11 +103,7 @@ def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Repor
 
 
 def _cases(playbook: user_files.Playbook, cluster: Cluster) -> Mapping[int, Case]:
-    """Return, by number of nodes, the case with the most GPUs that every node has.
-
-    Raises:
-        UsageError: NO-PACK.
-    """
+    """Return, by number of nodes, the case with the most GPUs that every node has."""
     experiment = playbook.experiment
     if experiment.method.pack == "none":
         raise errors.UsageError(
@@ -162,44 +134,49 @@ def _gpus(cluster: Cluster) -> int:
     return min(len(node.usable_gpus) for node in cluster.members)
 
 
-def show_speeds(voice: Voice, playbook: str, speeds: Speeds) -> None:
-    """Print tables of nodes and of groups of nodes, and their problems."""
-    for found in speeds.nodes:
-        result, statistics = found.results[0], found.results[0].statistics
-        reached = f", median {statistics.median:.4g} {found.unit}" if statistics else ""
-        head = ("node", "trials", "speed over the median node", "")
-        title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
-        rows = [
-            (it.node, str(it.trials), f"{it.speed:.3f}", "slow" if it.is_slow else "")
-            for it in found.node_speeds
-        ]
-        voice.table(title, head, rows)
-        for mark in found.marks:
-            voice.line(f"{mark.code}: {mark.message}")
-        report_files.say_reasons(found, voice)
+def _show_nodes(found: Report, voice: Voice) -> None:
+    """Print a table of nodes, and their problems."""
+    result, statistics = found.results[0], found.results[0].statistics
+    reached = f", median {statistics.median:.4g} {found.unit}" if statistics else ""
+    head = ("node", "trials", "speed over the median node", "")
+    title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
+    rows = [
+        (it.node, str(it.trials), f"{it.speed:.3f}", "slow" if it.is_slow else "")
+        for it in found.node_speeds
+    ]
+    voice.table(title, head, rows)
+    for mark in found.marks:
+        voice.line(f"{mark.code}: {mark.message}")
+    report_files.say_reasons(found, voice)
+
+
+def _show_groups(
+    groups: Sequence[Group], reports: Sequence[Report], playbook: str, voice: Voice
+) -> bool:
+    """Print a table of groups, and what is too slow; return True if a group or a bandwidth is."""
     cells = [
         (nodeset.fold(it.nodes), f"{it.busbw:.3g}", f"{it.share:.0%}", "slow" if it.is_slow else "")
-        for it in speeds.groups
+        for it in groups
     ]
     head = ("nodes together", "GB/s", "of the median of pairs", "")
     voice.table(f"Nodes together, by {playbook}", head, cells)
-    for group in node_speeds.find_smallest_slow(speeds.groups):
+    is_slow = False
+    for group in node_speeds.find_smallest_slow(groups):
+        is_slow = True
         share, least = words.apart(group.share, node_speeds.LEAST_SHARE, "%", 0)
         voice.line(
             f"FABRIC-SLOW: {nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
             f" {share} of what pairs reach; needed {least}"
         )
-    for found, published in speeds.short:
+    for found in reports:
+        published = node_speeds.find_better_published(found)
+        if published is None or found.unit != BANDWIDTH:
+            continue
+        is_slow = True
         (result,) = found.results
         voice.line(
             f"BUSBW-LOW: {result.case.placement} reaches {result.median or 0.0:.4g} GB/s; needed"
             f" {node_speeds.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest"
             f" published ({published.source})"
         )
-
-
-def document_speeds(speeds: Speeds) -> dict[str, object]:
-    return {
-        "nodes": [report.document(found) for found in speeds.nodes],
-        "groups": [asdict(group) for group in speeds.groups],
-    }
+    return is_slow

@@ -1,6 +1,5 @@
 """Read a sweep from its files, for commands other than its controller."""
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,12 +28,7 @@ class Running:
 
     @classmethod
     def of(cls, store: Store, sweep_id: str | None) -> "Running":
-        """Return the sweep of that name (see ``Store.sweep``), or the newest.
-
-        Raises:
-            UsageError: there is none.
-            StoreError: its record is damaged or of another version.
-        """
+        """Return the sweep of that name, or the newest; see ``Store.sweep`` for errors."""
         sweep = store.sweep(sweep_id)
         record = sweep.record()
         return cls(sweep, record.inventory, record.plan)
@@ -62,22 +56,30 @@ class Running:
         return choice.reach(self.cluster, self.sweep.folder.parent.parent, lambda: False)
 
 
-def list_open(
-    store: Store, cluster: str | None
-) -> Iterator[tuple[Sweep, list[Attempt] | errors.DlperfError]]:
+def list_left(
+    store: Store, cluster: str | None, *, held: bool = False
+) -> Iterator[tuple[Sweep, list[Attempt], errors.DlperfError | None]]:
     """Yield this state folder's sweeps, newest first, each with its attempts without an outcome.
 
-    In their place stands an error where they cannot be read.
+    If its files cannot be read, the error is there instead of the attempts; a sweep without a
+    readable record is yielded too, since it may be of this cluster.
 
     Args:
         cluster: of sweeps on this cluster only; None for all.
+        held: also those whose lock is held.
     """
     for sweep in store.sweeps():
-        if cluster in (None, sweep.record().cluster):
-            try:
-                yield sweep, sweep.open_attempts()
-            except errors.DlperfError as error:
-                yield sweep, error
+        # The lock first: a sweep may end between both looks.
+        if cluster not in (None, sweep.record().cluster) or (not held and sweep.lock().holder()):
+            continue
+        attempts, unreadable = list[Attempt](), None
+        try:
+            attempts = sweep.open_attempts()
+        except errors.DlperfError as error:
+            unreadable = error
+        yield sweep, attempts, unreadable
+    for sweep_id, why in store.unreadable().items():
+        yield Sweep(store.root / "sweeps" / sweep_id), [], why
 
 
 def refuse_left(store: Store, cluster: str | None = None) -> None:
@@ -101,15 +103,9 @@ def orphaned_tasks(store: Store, cluster: str | None) -> list[str]:
     Args:
         cluster: look at sweeps on this cluster only; None for all sweeps.
     """
-    left: list[str] = []
-    for sweep in store.sweeps():
-        # The lock first: a sweep may end between both looks.
-        if cluster not in (None, sweep.record().cluster) or sweep.lock().holder():
-            continue
-        with contextlib.suppress(errors.DlperfError):  # it cannot be read
-            left += [
-                f"{attempt.token(task)} on {task.node}"
-                for attempt in sweep.open_attempts()
-                for task in attempt.tasks
-            ]
-    return left
+    return [
+        f"{attempt.token(task)} on {task.node}"
+        for _, attempts, _ in list_left(store, cluster)
+        for attempt in attempts
+        for task in attempt.tasks
+    ]

@@ -52,11 +52,10 @@ def of(running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int)
         NodeError: its node does not answer.
     """
     workload = workloads.find(running.plan.workload)
-    task = next((task for task in attempt.tasks if task.node_rank == attempt.log_rank), None)
-    if workload is None or task is None:
+    if workload is None:
         return None
-    log, begin = f"r{task.node_rank}.log", max(0, log_bytes - TAIL_BYTES)
-    tail = scheduler.read(attempt, task, log, begin) or b""
+    task, begin = attempt.tasks[attempt.log_rank], max(0, log_bytes - TAIL_BYTES)
+    tail = scheduler.read(attempt, task, f"r{task.node_rank}.log", begin) or b""
     step = workload.progress(tail[: tail.rfind(b"\n") + 1])
     if step is None:
         return None

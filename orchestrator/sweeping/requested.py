@@ -99,6 +99,41 @@ class Requested:
             fix=command if listed else f"write it under `images:` of the inventory, and: {command}",
         )
 
+    def refuse_short(self) -> None:
+        """Refuse jobs of Slurm's that are too short for any trial.
+
+        Raises:
+            UnfitError: WALLTIME.
+        """
+        limit_s = self.plan.method.time_limit_s
+        shortage = self.cluster.slurm.shortage(limit_s) if self.cluster.slurm else None
+        if shortage:
+            raise errors.UnfitError(shortage[0], code="WALLTIME", fix=shortage[1])
+
+    def describe_work(self, whole: Plan, valid: int, resting: int) -> str:
+        """Return in words how many trials will run, and for how long at most.
+
+        Args:
+            whole: every trial of the sweep, requested by this command and those before it.
+            valid: requested trials that are valid already.
+            resting: those that are not needed.
+        """
+        trials, count = words.count(len(whole.trials), "trial"), len(self.plan.trials)
+        line = trials if count == len(whole.trials) else f"{count} of {trials}"
+        line += f", {valid} valid already" + (f", {resting} not needed" if resting else "")
+        method, left = self.plan.method, count - valid - resting
+        # Where the spread decides on repeats, a case that has settled needs no more of them.
+        are_fixed = isinstance(method.repeats, int)
+        if not left:
+            more = "a larger --repeats adds trials, " if are_fixed else ""
+            return f"{line}, nothing left to run: {more}--new starts a new sweep"
+        return (
+            f"{line}, {'' if are_fixed else 'at most '}{left} to run on"
+            f" {words.count(len(self.cluster.members), 'node')}; at most"
+            f" {words.duration(left * method.time_limit_s)} by method.time_limit_s, logs of at most"
+            f" {max(self.cluster.log_bytes >> 20, 1)} MiB of each task by max_log_size"
+        )
+
 
 def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     """Read the files that the options name, and plan the trials; say which cases are left out.
@@ -129,10 +164,10 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
     chosen = _choose_trials(recipe, options)
     user_files.refuse_on(playbook, whole, {trial.case for trial in chosen.trials})
     fitting = tuple(trial for trial in chosen.trials if trial.case.nodes <= len(cluster.nodes))
+    nodes = words.count(len(cluster.nodes), "node")
     if all(trial.canary for trial in fitting):
         raise errors.UsageError(
-            f"every case of {playbook.name} needs more than"
-            f" {words.count(len(cluster.nodes), 'node')}",
+            f"every case of {playbook.name} needs more than {nodes}",
             code="NO-CASE",
             fix="leave out fewer nodes with --nodes",
         )
@@ -140,7 +175,6 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         user_files.refuse_on(playbook, cluster, {trial.case for trial in fitting})
     wide = (trial.case.placement for trial in chosen.trials if trial not in fitting)
     if too_big := ", ".join(dict.fromkeys(wide)):
-        nodes = words.count(len(cluster.nodes), "node")
         voice.line(f"skipped, since they need more than {nodes}: {too_big}")
     return Requested(
         options=options,
@@ -153,29 +187,6 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         edited=edited,
         plan=chosen.only(fitting),
     )
-
-
-def describe_finished(whole: Plan, chosen: Plan, valid: int) -> str:
-    """Say that all requested trials are done, and which options run something.
-
-    Args:
-        whole: every trial of the sweep.
-        chosen: the requested trials, of which so many are valid and the others not needed.
-    """
-    counted = count_trials(whole, chosen, valid, len(chosen.trials) - valid)
-    cases = {trial.case for trial in chosen.trials if not trial.canary}
-    more = max(trial.repeat for trial in whole.trials if trial.case in cases) + 1
-    # Where the spread decides on repeats, a case that has settled needs no more of them.
-    adds = f"--repeats {more} adds {words.count(len(cases), 'trial')}, "
-    shown = adds if isinstance(chosen.method.repeats, int) else ""
-    return f"{counted}, nothing left to run: {shown}--new starts a new sweep"
-
-
-def count_trials(whole: Plan, chosen: Plan, valid: int, resting: int) -> str:
-    """Count the trials that are requested, valid already, and not needed, in words."""
-    trials, count = words.count(len(whole.trials), "trial"), len(chosen.trials)
-    counted = trials if count == len(whole.trials) else f"{count} of {trials}"
-    return f"{counted}, {valid} valid already" + (f", {resting} not needed" if resting else "")
 
 
 def _choose_trials(recipe: Recipe, options: SweepOptions) -> Plan:

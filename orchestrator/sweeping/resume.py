@@ -52,11 +52,10 @@ def open_sweep(
     )
     if resumed is None and not request.options.new:
         resumed = _find_resumable(store, record, voice)
-    if resumed is not None:
-        voice.line(f"sweep {resumed.id} goes on")
     sweep = resumed or store.new_sweep(record)
-    if resumed is None:
-        voice.line(f"new sweep {sweep.id} in {sweep.folder}")
+    voice.line(
+        f"sweep {sweep.id} goes on" if resumed else f"new sweep {sweep.id} in {sweep.folder}"
+    )
     with sweep.lock():
         sweep.remove_unfinished()
         _write_plan(sweep, record, recipe)

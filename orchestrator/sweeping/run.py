@@ -3,21 +3,17 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from orchestrator import errors
 from orchestrator.collecting.sweep import measured
+from orchestrator.console import Voice
 from orchestrator.model.report import Report
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import resume
-from orchestrator.sweeping.requested import (
-    Caller,
-    Requested,
-    SweepOptions,
-    describe_finished,
-    resolve,
-)
+from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
 
 if TYPE_CHECKING:  # half of what a finished sweep would load
-    from orchestrator.sweeping.under_way import HeldNodes
+    from orchestrator.sweeping.campaign import HeldNodes
 
 T = TypeVar("T")
 
@@ -50,16 +46,38 @@ def run(
     names = frozenset(trial.name for trial in request.plan.trials)
     if whole is not None:
         sweep, valid = whole
-        left = describe_finished(sweep.record().plan, request.plan, valid)
+        left = request.describe_work(sweep.record().plan, valid, len(names) - valid)
         caller.voice.line(f"sweep {sweep.id} goes on")
         caller.voice.line(f"{left}; no node was asked")
         return done(sweep, measured(sweep), names)
-    from orchestrator.sweeping import loop, under_way
+    from orchestrator.sweeping import campaign as campaigns
+    from orchestrator.sweeping import loop
 
     with (
-        under_way.HeldNodes(store, caller) as own,
-        under_way.open_campaigns([request], caller, nodes or own) as (campaign,),
+        campaigns.HeldNodes(store, caller) as own,
+        (nodes or own).open([request]) as (campaign,),
     ):
-        loop.run_trials(campaign, request)
+        loop.run_trials(campaign)
         resume.note_end(campaign.sweep)
         return done(campaign.sweep, measured(campaign.sweep, strict=options.strict), names)
+
+
+def submit_job(store: Store, request: Requested, voice: Voice) -> int | None:
+    """Submit a sweep to Slurm and follow its job; return its exit code, or None inside a job.
+
+    Raises:
+        UnfitError: its image was not prepared, and no job that may be preparing it lives.
+            WALLTIME; no trial fits into a job's time.
+    """
+    from orchestrator.submitting import jobs, submit
+
+    if not submit.is_needed(request.cluster):
+        return None
+    request.refuse_short()
+    try:
+        request.refuse_unprepared()
+    except errors.UnfitError:
+        if not jobs.list_alive(store, request.cluster):
+            raise
+    options = request.options
+    return submit.run(store, request.cluster, voice, detach=options.detach, requeue=options.requeue)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors
@@ -15,8 +16,8 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import submit
 from orchestrator.sweeping import loop, resume
+from orchestrator.sweeping.campaign import HeldNodes
 from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
-from orchestrator.sweeping.under_way import HeldNodes, open_campaigns
 
 
 def take(
@@ -41,19 +42,18 @@ def take(
         DlperfError: as of any sweep.
     """
 
-    def request(side: str, repeats: int | None) -> Requested:
+    requests = []
+    for side in sides:
         playbook, _, image = side.partition("=")
         options = SweepOptions(
-            playbook, inventory, nodes=nodes, repeats=repeats, new=True, image=image or None
+            playbook, inventory, repeats=repeats, new=True, nodes=nodes, image=image or None
         )
-        return resolve(store, options, caller.voice)
-
-    requests = [request(side, repeats) for side in sides]
-    turns = _pair_trials(sides, requests)
-    if repeats is None:
-        fewer = min(of.plan.method.most for of in requests)
-        requests = [request(side, fewer) for side in sides]
-        turns = _pair_trials(sides, requests)
+        requests.append(resolve(store, options, caller.voice))
+    fewer = min(of.plan.method.most for of in requests)
+    for place, of in enumerate(requests):
+        trials = tuple(trial for trial in of.plan.trials if trial.repeat <= fewer)
+        requests[place] = replace(of, plan=of.plan.only(trials))
+    pairs = _pair_trials(sides, requests)
     if submit.is_needed(requests[0].cluster):
         raise _no_turns("this is no job of Slurm's", "run it inside one, as of `salloc`")
     for of in requests:
@@ -63,13 +63,13 @@ def take(
     earlier = _find_begun(store, path, requests)
     with (
         HeldNodes(store, caller) as held,
-        open_campaigns(requests, caller, held, earlier) as campaigns,
+        held.open(requests, earlier) as campaigns,
     ):
         sweeps = [campaign.sweep for campaign in campaigns]
         write(path, dumps([sweep.id for sweep in sweeps]).encode())
-        for campaign, of in zip(campaigns, requests, strict=True):
-            loop.count_lanes(campaign, of)  # repeats go round the nodes
-        loop.take_turns(campaigns, [*_order(turns)], sides)
+        for campaign in campaigns:
+            loop.count_lanes(campaign)  # repeats go round the nodes
+        loop.take_turns(campaigns, [*_order(pairs)], sides)
         for sweep in sweeps:
             resume.note_end(sweep)
             report_files.write(sweep, measured(sweep))
@@ -80,11 +80,7 @@ def take(
 def _pair_trials(
     sides: tuple[str, str], requests: Sequence[Requested]
 ) -> list[tuple[tuple[Trial, ...], tuple[Trial, ...]]]:
-    """Return the trials of each case on both sides.
-
-    Raises:
-        UsageError: NO-TURNS.
-    """
+    """Return the trials of each case on both sides."""
     first, second = requests
     if sides[0] == sides[1]:
         raise _no_turns(f"both sides are {sides[0]}", "name two playbooks or images")
@@ -93,28 +89,23 @@ def _pair_trials(
     watched = [of.playbook.name for of in requests if of.plan.method.watch is not None]
     if watched:
         raise _no_turns(f"{watched[0]} has a canary", "take it out: turns show a drift themselves")
-    by_name = [
+    named = [
         {trials[0].name.rpartition("_")[0]: trials for trials in of.plan.by_case.values()}
         for of in requests
     ]
-    pairs = pair_cases(*map(_side, requests))
+    written = []
+    for of, by_name in zip(requests, named, strict=True):
+        cases = [
+            SideCase(case=trials[0].case.document(), name=name) for name, trials in by_name.items()
+        ]
+        unit = of.recipe.workload.unit
+        written.append(Side(version=1, source="", unit=unit, cases=tuple(cases)))
+    pairs = pair_cases(*written)
     alone = (*pairs.only_first, *pairs.only_second)
     if alone or not pairs.both:
         names = ", ".join(case.name or "" for case in alone)
         raise _no_turns(f"one side alone has {names}", "give both playbooks the same cases")
-    here, there = by_name
-    return [(here[pair[0].name or ""], there[pair[1].name or ""]) for pair in pairs.both]
-
-
-def _side(request: Requested) -> Side:
-    """Return the cases of a plan, named by the prefix of their trials' names."""
-    cases = {trial.case: trial.name.rpartition("_")[0] for trial in request.plan.trials}
-    return Side(
-        version=1,
-        source="",
-        unit=request.recipe.workload.unit,
-        cases=tuple(SideCase(case=case.document(), name=name) for case, name in cases.items()),
-    )
+    return [(named[0][pair[0].name or ""], named[1][pair[1].name or ""]) for pair in pairs.both]
 
 
 def _order(

@@ -206,10 +206,10 @@ def _measure_speeds(
 
     codes, documents, caller = [0], dict[str, object](), Caller(face.voice, SIGNALS)
     for playbook in playbooks or node_speed.list_shipped(cluster):
-        found = node_speed.measure(face.store, inventory, nodes, playbook, caller)
-        node_speed.show_speeds(face.voice, playbook, found)
-        codes += [0 if found.is_whole else 3, 5 if found.is_slow else 0]
-        documents[playbook] = node_speed.document_speeds(found)
+        more, documents[playbook] = node_speed.measure(
+            face.store, inventory, nodes, playbook, caller
+        )
+        codes += more
     return errors.joined(codes), documents
 
 

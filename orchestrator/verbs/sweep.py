@@ -54,9 +54,9 @@ def sweep(
     begun: Callable[[Sweep], None] = lambda _sweep: None  # noqa: E731
     if detach and not dry_run and not _is_queued(store, playbook, inventory):
         process = detached.fork(face.state)
-        if isinstance(process, detached.Child):
+        if not isinstance(process, detached.Begun):
             face.left = None
-            return detached.follow(process, voice)
+            return process(voice)
         begun = process
     fresh = new
     if new:
@@ -79,17 +79,15 @@ def sweep(
     if dry_run:
         return _show_plan(store, options, voice)
 
-    def elsewhere(request: Requested) -> int | None:
-        from orchestrator.sweeping import in_jobs
-
-        return in_jobs.submit_sweep(store, request, voice)
+    def submit_job(request: Requested) -> int | None:
+        return run.submit_job(store, request, voice)
 
     def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
         report_files.write(opened, found)
         page = opened.folder / report_files.html("en")
         return report_files.present(found, voice, page, names)
 
-    return run.run(store, options, Caller(voice, SIGNALS, begun), show, elsewhere=elsewhere)
+    return run.run(store, options, Caller(voice, SIGNALS, begun), show, elsewhere=submit_job)
 
 
 def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
@@ -107,7 +105,7 @@ def _show_plan(store: Store, options: SweepOptions, voice: Voice) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
     from orchestrator.planning import bind
     from orchestrator.schedulers import addresses, choice
-    from orchestrator.sweeping import in_jobs
+    from orchestrator.submitting import submit
 
     request = resolve(store, options, voice)
     seats = addresses.seats(request.cluster, store.root)
@@ -116,7 +114,11 @@ def _show_plan(store: Store, options: SweepOptions, voice: Voice) -> int:
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
     if request.cluster.in_containers and request.playbook.image.name not in images:
         voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")
-    scripts, asking = in_jobs.show(store, request, voice)
+    scripts, asking = dict[str, list[str]](), tuple[str, ...]()
+    if submit.is_needed(request.cluster):
+        request.refuse_short()
+        text, asking = submit.show(store, request.cluster, voice, requeue=options.requeue)
+        scripts = {"scripts": [text]}
     lines = [choice.quote_lines(request.cluster, attempt, facts, asking) for attempt in bound]
     plan = request.plan
     voice.result(f"playbook {plan.experiment} on cluster {plan.cluster}")

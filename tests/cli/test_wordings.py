@@ -22,7 +22,7 @@ def test_one_is_singular_and_methods_are_no_python(place: Place) -> None:
     done = place.run(*words)
     assert "1 trial, 0 valid already, 1 to run on 1 node;" in done.stderr
     again = place.run(*words)
-    left = "nothing left to run: --repeats 2 adds 1 trial, --new starts a new sweep"
+    left = "nothing left to run: a larger --repeats adds trials, --new starts a new sweep"
     assert f"1 trial, 1 valid already, {left}" in again.stderr
     assert "KiB" not in again.stderr
 

@@ -206,10 +206,10 @@ def test_replicated_command_is_the_same_on_every_node() -> None:
     seats = tuple(Seat(f"n{n}", f"10.0.0.{n}", (0,), None, (), {}) for n in (1, 2, 3))
     placement = Placement(seats, gpus_per_node=1, port=50051, code="/code", python="python3")
     command = Command(agent=("python3", "-m"), program=("gpt", "--num-nodes", "3"))
-    starts = replicate.launch(command, placement)
-    assert len(starts) == 3
-    assert len(set(starts)) == 1
-    assert starts[0].argv[-5:] == ("python3", "-m", "gpt", "--num-nodes", "3")
+    tasks = replicate.launch(command, placement)
+    assert [task.node for task in tasks] == ["n1", "n2", "n3"]
+    assert len({task.argv for task in tasks}) == 1
+    assert tasks[0].argv[-5:] == ("python3", "-m", "gpt", "--num-nodes", "3")
 
 
 def test_a_replicated_program_sees_no_proxy() -> None:

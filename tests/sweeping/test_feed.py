@@ -24,20 +24,19 @@ def test_lanes_run_what_is_needed_and_hear_what_is_not() -> None:
         whole.trials,
         lambda trial: outcomes.get(trial.name),
         partial(Packing, "disjoint", 3),
-        lambda: True,
         lambda line, count: said.append((line, count)),
     )
 
-    def measure(trial: Trial) -> None:
-        with feed.ending(trial):
-            with lock:
-                busy[0] += 1
-                together.append(busy[0])
-            outcomes[trial.name] = gives[trial.name]
-            with lock:
-                busy[0] -= 1
+    def measure(trial: Trial) -> float:
+        with lock:
+            busy[0] += 1
+            together.append(busy[0])
+        outcomes[trial.name] = gives[trial.name]
+        with lock:
+            busy[0] -= 1
+        return gives[trial.name]
 
-    lanes.run(feed, measure, lanes=3, may_begin=lambda: True, say=print)
+    lanes.run(feed.next, measure, lanes=3, say=print, ended=feed.end)
     quiet = first_case(whole)
     assert set(outcomes) == {one.name for one in whole.trials} - {one.name for one in quiet[3:]}
     ((line, count),) = said
@@ -46,19 +45,23 @@ def test_lanes_run_what_is_needed_and_hear_what_is_not() -> None:
     assert max(together) <= 3
 
 
-def test_a_lane_that_waits_ends_with_the_sweep() -> None:
-    """While another lane runs what decides, a signal ends the wait."""
+def test_what_waits_for_a_running_trial_is_given_once_that_has_ended() -> None:
+    """While a trial that decides runs, no other begins; with its outcome the rest is dropped."""
     whole = built()
-    going = [True]
-    known = {one.name: truth(whole)[one.name] for one in first_case(whole)[:2]}
-    trials = first_case(whole)[2:]
-    feed = Feed(whole, trials, lambda trial: known.get(trial.name), ALONE, lambda: going[0], print)
-    assert next(feed) == trials[0]
-    waiting = threading.Thread(target=lambda: list(feed))
-    waiting.start()
-    going[0] = False
-    waiting.join(60)
-    assert not waiting.is_alive()
+    gives, quiet = truth(whole), first_case(whole)
+    known = {one.name: gives[one.name] for one in quiet[:2]}
+    said: list[int] = []
+    feed = Feed(
+        whole,
+        quiet[2:],
+        lambda trial: known.get(trial.name),
+        ALONE,
+        lambda _line, count: said.append(count),
+    )
+    assert [feed.next(), feed.next()] == [quiet[2], None]
+    feed.end(quiet[2], gives[quiet[2].name])
+    assert feed.next() is None
+    assert said == [3]
 
 
 def test_what_has_settled_before_is_not_given() -> None:
@@ -71,8 +74,7 @@ def test_what_has_settled_before_is_not_given() -> None:
         first_case(whole),
         lambda trial: gives.get(trial.name),
         ALONE,
-        lambda: True,
         lambda _line, count: said.append(count),
     )
-    assert list(feed) == []
+    assert feed.next() is None
     assert said == [3]

@@ -13,7 +13,7 @@ from orchestrator import errors
 from orchestrator.model.attempt import GangEnd, TaskEnd
 from orchestrator.runtimes.supervisor import SUPERVISE, program
 from orchestrator.sweeping import closing
-from tests.sweeping.elsewhere import LOG, attempt, close, done, elsewhere, end, sweep_in
+from tests.sweeping.elsewhere import LOG, attempt, close, done, elsewhere, sweep_in
 from tests.waiting import wait_for
 
 
@@ -151,6 +151,6 @@ def test_what_was_observed_is_cut_at_its_limit(
     monkeypatch.setattr(closing, "MOST_OBSERVED_BYTES", 1000)
     there, sweep = node(tmp_path), sweep_in(tmp_path)
     (there / "r0.state").write_bytes(b"s" * bytes_there)
-    assert closing.copy_files(sweep, elsewhere(), attempt(sweep, there), (end(LOG),)) == ()
+    assert closing.end_and_copy(sweep, elsewhere(), attempt(sweep, there), done(LOG)) == ()
     copied = sweep.attempt_folder("t", 1) / "r0.state"
     assert copied.stat().st_size == min(bytes_there, 1000)

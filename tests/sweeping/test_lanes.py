@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,13 @@ from orchestrator.signals import Abandoned, Signals
 signals = Signals()
 signals.take()
 signals.begin()
-begun = []
+given = []
+
+def give():
+    given.append(len(given))
+    return given[-1]
 
 def work(item):
-    begun.append(item)
     sys.stdout.write(f"begun {item}\\n")  # in one piece: threads write side by side
     sys.stdout.flush()
     if item == 0:
@@ -37,8 +41,8 @@ def work(item):
 try:
     with signals:
         lanes.run(
-            range(1000), work, lanes=int(sys.argv[1]), say=print,
-            may_begin=lambda: len(begun) < 3 and not signals.stopping(),
+            give, work, lanes=int(sys.argv[1]), say=print,
+            may_begin=lambda: len(given) < 3 and not signals.stopping(),
         )
 except Abandoned:
     print("abandoned with", signals.received, flush=True)
@@ -93,7 +97,8 @@ def run(
     def do(item: int) -> None:
         work(item)
 
-    lanes.run(range(items), do, lanes=side_by_side, may_begin=may_begin, say=said.append)
+    give = partial(next, iter(range(items)), None)
+    lanes.run(give, do, lanes=side_by_side, may_begin=may_begin, say=said.append)
     return said
 
 
@@ -143,7 +148,7 @@ def test_after_an_error_the_others_finish_and_nothing_begins() -> None:
 
     said: list[str] = []
     with pytest.raises(errors.StoreError, match=r"no space left\.$"):
-        lanes.run(range(9), work, lanes=3, may_begin=lambda: True, say=said.append)
+        lanes.run(partial(next, iter(range(9)), None), work, lanes=3, say=said.append)
     assert sorted(finished) == [0, 2]
     words = "STORE-FULL: no space left; what runs is finished, nothing new is started"
     assert said == [words]

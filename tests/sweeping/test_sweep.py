@@ -90,7 +90,7 @@ def test_second_sweep_measures_nothing_again(place: Place) -> None:
     assert {path.name for path in files} > {"report.html", "results.json", "SHA256SUMS"}
     again = place.must("sweep", "toy")
     assert {path: path.stat().st_ino for path in files} == files  # nothing was written anew
-    left = "nothing left to run: --repeats 3 adds 2 trials, --new starts a new sweep"
+    left = "nothing left to run: a larger --repeats adds trials, --new starts a new sweep"
     assert f"{left}; no node was asked" in again.stderr
     assert (place.sweep() / "results.json").read_bytes() == before
     assert len(place.events("intent")) == 4

@@ -22,7 +22,7 @@ from tests.sweeping.test_killed_sweeps import (  # noqa: F401 - run here again
     test_a_survivor_is_not_taken_for_another_process_with_its_pid,
     test_a_torn_last_event_is_cut_off_and_a_damaged_one_refused,
 )
-from tests.sweeping.test_left_out import (  # noqa: F401 - run here again
+from tests.sweeping.test_left_behind import (  # noqa: F401 - run here again
     test_an_attempt_closed_late_takes_nothing_from_the_one_that_counts,
     test_stop_ends_what_runs_on_a_node_that_the_inventory_has_no_more,
 )
