@@ -167,15 +167,12 @@ def test_published_results_are_listed(place: Place) -> None:
     assert [row["throughput"] for row in rows] == expected
     words = ("--framework", "oneflow-0.1.9", "--model", "resnet*", "--precision", "fp32")
     done = place.must("published", *words)
-    lines = [
-        line.split()[:5] + line.split()[6:7]
-        for line in done.stdout.splitlines()
-        if "resnet50v1.5" in line
-    ]
+    lines = [line.split()[1:8] for line in done.stdout.splitlines() if "resnet50v1.5" in line]
     assert lines == [
-        ["oneflow-0.1.9", "resnet50v1.5", "fp32", "128", placement, throughput]
-        for placement, throughput in (
-            *(("1x1", "384.9"), ("1x8", "2969.5"), ("2x8", "5906.6"), ("4x8", "11711.2")),
+        ["oneflow-0.1.9", "resnet50v1.5", "fp32", "128", nodes, gpus, throughput]
+        for nodes, gpus, throughput in (
+            *(("1", "1", "384.9"), ("1", "8", "2969.5"), ("2", "8", "5906.6")),
+            ("4", "8", "11711.2"),
         )
     ]
 
