@@ -34,6 +34,16 @@ btl_vader_single_copy_mechanism = none
 rmaps_base_oversubscribe = 1
 """
 _PYTHON = "usr/lib/python3/dist-packages"
+# The image registry:2 for the node, of this machine's program: all that the line of the page needs.
+STAND_IN = """
+cd "$(mktemp -d)" && mkdir etc
+cat >etc/it.yml <<END
+{version: 0.1, storage: {filesystem: {rootdirectory: /data}}, http: {addr: ":5000"}}
+END
+libraries=$(ldd /usr/bin/docker-registry | grep -o '/lib[^ ]*')
+tar -ch -C / usr/bin/docker-registry $libraries -C "$PWD" etc/it.yml |
+    docker import -c 'ENTRYPOINT ["docker-registry", "serve", "/etc/it.yml"]' - registry:2
+"""
 
 
 def fill(place: Place) -> None:

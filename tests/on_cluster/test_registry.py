@@ -15,7 +15,7 @@ import pytest
 
 from orchestrator.provisioning import recipes
 from tests import commands, proc
-from tests.cluster import Cluster, Node
+from tests.cluster import Cluster, Node, registry
 from tests.docs.pages import ROOT, blocks
 from tests.virtual import Desk, holds, own_id
 from tests.waiting import wait_for
@@ -137,18 +137,6 @@ def test_an_image_goes_through_the_registry_and_the_secret_nowhere(
     desk.cluster.node(0).must(f"docker rmi {PLACE}/{tag}")
 
 
-# The image registry:2 for the node, of this machine's program: all that the line of the page needs.
-STAND_IN = """
-cd "$(mktemp -d)" && mkdir etc
-cat >etc/it.yml <<END
-{version: 0.1, storage: {filesystem: {rootdirectory: /data}}, http: {addr: ":5000"}}
-END
-libraries=$(ldd /usr/bin/docker-registry | grep -o '/lib[^ ]*')
-tar -ch -C / usr/bin/docker-registry $libraries -C "$PWD" etc/it.yml |
-    docker import -c 'ENTRYPOINT ["docker-registry", "serve", "/etc/it.yml"]' - registry:2
-"""
-
-
 def test_the_lines_of_the_page_make_the_first_node_the_registry(desk: Desk) -> None:
     """Word for word, but for the address and the inventory: its image comes through there."""
     (text,) = (
@@ -160,7 +148,7 @@ def test_the_lines_of_the_page_make_the_first_node_the_registry(desk: Desk) -> N
     run, name, provision = here.splitlines()
     tag = prepared(desk)["tag"]
     last.must(f"docker rmi {tag}")
-    first.must(STAND_IN)
+    first.must(registry.STAND_IN)
     try:
         first.must(run.removeprefix(f"ssh {first.address} "))
         wait_for(lambda: ":5000" in first.must("ss -Htln"), "the registry listens")
