@@ -57,6 +57,9 @@ def run(
                 is_open = False
                 if not all(other.done() for other in running):
                     say(f"{_words(error)}; what runs is finished, nothing new is started")
+    except Exception:  # of give or ended: what runs is finished all the same
+        futures.wait(running)
+        raise
     finally:
         pool.close()
     if failures:

@@ -154,6 +154,30 @@ def test_after_an_error_the_others_finish_and_nothing_begins() -> None:
     assert said == [words]
 
 
+@pytest.mark.parametrize("fault", ["give", "ended"])
+def test_a_fault_in_giving_out_waits_for_the_other_lanes(fault: str) -> None:
+    """A mistake where results are noted lets no gang run on after the locks of nodes are gone."""
+    items, done = iter(range(3)), list[int]()
+
+    def give() -> int | None:
+        item = next(items)
+        if item == 2 and fault == "give":
+            raise ZeroDivisionError
+        return item
+
+    def work(item: int) -> int:
+        time.sleep(0.3 * item)
+        done.append(item)
+        return item
+
+    def ended(item: int, _: int) -> float:
+        return 1 / item if fault == "ended" else 1.0
+
+    with pytest.raises(ZeroDivisionError):
+        lanes.run(give, work, lanes=2, say=print, ended=ended)
+    assert done == [0, 1]
+
+
 def test_the_gravest_error_is_raised_with_the_others_named() -> None:
     """What may still run counts more than a full disk; the same words are not said twice."""
     together = threading.Barrier(4)
