@@ -315,7 +315,7 @@ class NodeWork:
         return end
 
     def _refuse_bad_end(self, way: Way, end: TaskEnd) -> None:
-        if end.why == "stopped":
+        if end.why in ("stopped", "lost"):  # by somebody on the node, too
             raise errors.UnfitError("ended before it was done", code="STOPPED", node=self._name)
         text = self._log.read_text(errors="replace")
         script_problem = find_problem(text)
