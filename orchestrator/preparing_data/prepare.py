@@ -271,7 +271,7 @@ class NodeWork:
         if not gang.launch(attempt, LIMITS, lambda _: self._runtime, self._stopping):
             self._runtime.remove(attempt, task)
             raise errors.UnfitError(
-                f"{way.script} did not come to its start in {LIMITS.create_s:g} s",
+                f"{way.script} did not come to its start, or ended before it",
                 code="START",
                 node=self._name,
                 fix=f"look at {attempt.folder(task)} there",

@@ -112,8 +112,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
     medians = [it for it in so_far.results if it.statistics] if so_far else []
     if so_far and medians:
         (title, head, rows), _ = report.terminal_tables(so_far)
-        title = title.replace(so_far.source, "Medians so far", 1)
-        voice.table(title, head, rows, report_files.SPARE)
+        voice.table(title.replace(so_far.source, "Medians so far"), head, rows, report_files.SPARE)
     document = {
         "sweep": running.sweep.id,
         "cluster": running.cluster.name,
