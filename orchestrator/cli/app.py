@@ -76,6 +76,8 @@ for name, one in _groups.items():
 
 def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
+    if sys.stderr is None:  # else its number would be that of the first file opened
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
     SIGNALS.take()
     try:
         try:
@@ -99,7 +101,8 @@ def main() -> None:
 def _end(ended: errors.DlperfError | Stopped) -> int:
     """Print what ended the program, and what may still run; return the exit code."""
     face = Face.running
-    voice = face.voice if face else Voice(as_json=_wants_json())
+    wants_json = "--json" in itertools.takewhile(lambda word: word != "--", sys.argv[1:])
+    voice = face.voice if face else Voice(as_json=wants_json)
     if isinstance(ended, errors.DlperfError):
         error = ended
     elif ended.number == signal.SIGINT and face and face.is_look and not face.as_json:
@@ -142,10 +145,6 @@ def _explain(error: Exception) -> errors.DlperfError:
     if hint := _HINT.search(cause):
         cause, fix = cause[: hint.start()], (hint[1] or hint[2]).lower()
     return errors.UsageError(cause, code="USAGE", fix=fix)
-
-
-def _wants_json() -> bool:
-    return "--json" in itertools.takewhile(lambda word: word != "--", sys.argv[1:])
 
 
 def _write_traceback(error: Exception) -> str:

@@ -271,7 +271,7 @@ class NodeWork:
         if not gang.launch(attempt, LIMITS, lambda _: self._runtime, self._stopping):
             self._runtime.remove(attempt, task)
             raise errors.UnfitError(
-                f"{way.script} did not come to its start in {LIMITS.create_s:g} s",
+                f"{way.script} did not come to its start, or ended before it",
                 code="START",
                 node=self._name,
                 fix=f"look at {attempt.folder(task)} there",
@@ -315,7 +315,7 @@ class NodeWork:
         return end
 
     def _refuse_bad_end(self, way: Way, end: TaskEnd) -> None:
-        if end.why == "stopped":
+        if end.why in ("stopped", "lost"):  # by somebody on the node, too
             raise errors.UnfitError("ended before it was done", code="STOPPED", node=self._name)
         text = self._log.read_text(errors="replace")
         script_problem = find_problem(text)

@@ -1,5 +1,5 @@
 """Reads and judges what the observer of a task wrote about its node. Pure.
 
 ``read`` parses the observer's files; ``judge`` sums them up over the window and decides on marks.
-``runtimes/observer`` defines what is looked at, and how often.
+``runtimes/observe.sh`` defines what is looked at, and how often.
 """

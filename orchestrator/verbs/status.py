@@ -111,8 +111,8 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
     _show_tasks(voice, look.rows)
     medians = [it for it in so_far.results if it.statistics] if so_far else []
     if so_far and medians:
-        (_, head, rows), _ = report.terminal_tables(so_far)
-        voice.table("Medians so far", head, rows, report_files.SPARE)
+        (title, head, rows), _ = report.terminal_tables(so_far)
+        voice.table(title.replace(so_far.source, "Medians so far"), head, rows, report_files.SPARE)
     document = {
         "sweep": running.sweep.id,
         "cluster": running.cluster.name,

@@ -148,6 +148,7 @@ def test_status_says_how_far_a_trial_is_and_what_there_is_so_far(place: Place) -
     assert (median["case"]["nodes"], median["trials_valid"], first["running"]) == (1, 1, [])
     table = place.run("status").stdout.partition("Medians so far")[2]
     assert "images/s" in table
+    assert table.startswith(" (FP32, batch size 4, ")  # of all its cases, and no column then
     assert f"{median['median']:.2f}" in table
     place.rewrite(params="params: {step_s: 0.5}")
     place.start("sweep", "toy", "--case", "1x1")

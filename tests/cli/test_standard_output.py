@@ -1,5 +1,6 @@
 """A standard output that cannot be written is an error of this machine, of every command."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,11 @@ def test_a_reader_that_has_gone_hears_nothing(tmp_path: Path, command: str) -> N
     commands.run(words, cwd=tmp_path, env=ENV)
     assert "ERROR" not in (tmp_path / "err").read_text()
     assert (tmp_path / "code").read_text().strip() in ("0", "1", "141")  # 1: click's own, of --help
+
+
+@pytest.mark.parametrize("command", ["sweep smok --json", "status --json"])
+def test_a_closed_standard_error_changes_no_exit_code(tmp_path: Path, command: str) -> None:
+    """As by ``2>&-`` of a cron job: what is wrong is still in the document."""
+    words = ["sh", "-c", 'exec "$@" 2>&-', "sh", *PROGRAM, *command.split()]
+    done = commands.run(words, cwd=tmp_path, env=ENV)
+    assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (2, 2)

@@ -224,6 +224,23 @@ def test_work_outlives_its_controller_and_is_found_again(nodes: Nodes, tmp_path:
 
 
 @prepares
+def test_work_that_somebody_removes_is_called_stopped(nodes: Nodes, tmp_path: Path) -> None:
+    """Exit 5 without a word of a tool; nothing runs any more, and the next run goes on."""
+    source = imagenet_tars(tmp_path / "from", classes=MANY, images=1)
+    nodes.write("node1", imagenet=f"{nodes.folder}/{{node}}/image")
+    words = ("--inventory", "pair", "--from", str(source))
+    running = nodes.place.start("data", "prepare", "imagenet", *words)
+    train = nodes.folder / "node1/image.partial/set/train"
+    wait_for(lambda: train.is_dir() and len(list(train.iterdir())) > 3, "a few classes")
+    shutil.rmtree(nodes.folder / "node1-work/prepare", ignore_errors=True)
+    said = running.communicate(timeout=60)[1]
+    assert running.returncode == 5
+    assert "ERROR STOPPED node=node1: ended before it was done" in said
+    assert nodes.pids() == []
+    assert states(nodes.json("prepare", "imagenet", *words[2:])) == {"node1": "prepared"}
+
+
+@prepares
 def test_work_that_ended_unseen_is_put_into_place(nodes: Nodes, tmp_path: Path) -> None:
     """Nothing is extracted a second time, and no --from is needed."""
     source = imagenet_tars(tmp_path / "from", classes=MANY[:100], images=1)
