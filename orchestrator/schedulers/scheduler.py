@@ -162,15 +162,7 @@ class Scheduler(ABC):
         return strays.end(self._fleet, self._seats, sweeps) if sweeps else {}
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Bring every task to its gate, then open all gates.
-
-        Returns:
-            False if some task did not come to its gate or was stopped there; others may wait at
-            theirs or run until ``clear``.
-
-        Raises:
-            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
-        """
+        """Launch the gang as ``gang.launch`` does; what it leaves, ``clear`` ends."""
         return gang.launch(attempt, limits, self._runtime, self._stopping)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
