@@ -166,11 +166,7 @@ class Scheduler(ABC):
         return gang.launch(attempt, limits, self._runtime, self._stopping)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """Watch the gang until all of it has ended; the first task that fails ends the others.
-
-        A node without an answer for 12 s is given up, and after 10 s one whose engine alone is
-        silent; what it runs is not known then.
-        """
+        """Watch the gang to its end as ``gang.wait`` does."""
         return gang.wait(attempt, limits, self._runtime, self._stopping, watch)
 
     def adoptable(self, attempt: Attempt) -> bool:
