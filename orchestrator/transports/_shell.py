@@ -52,9 +52,10 @@ refuse() {
 [ "$4" = any ] || [ -f "$1" ] || exit 44
 {
     if [ "$4" = own ]; then
-        [ -f /proc/self/fd/0 ] && [ -O /proc/self/fd/0 ] || exit 44
-        set -- "$@" $(stat -c %d:%i -- "$1" -)
-        [ -n "$6" ] && [ "$5" = "$6" ] || exit 44
+        [ -f /proc/self/fd/0 ] || exit 44
+        # Ours is what has the owner of its folder: NFS may give us another one than our own.
+        set -- "$@" $(stat -c "%u %d:%i" -- "${1%/*}" "$1" -)
+        [ -n "${10}" ] && [ "$5 $8" = "$9 ${10}" ] || exit 44
     fi
     dd bs=64k iflag=fullblock,skip_bytes,count_bytes skip="$2" count="$3" status=none
 } <"$1" && exit

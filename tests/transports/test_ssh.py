@@ -225,6 +225,18 @@ def test_the_shell_for_files_is_kept_and_may_end(
     assert server.log.count("Accepted publickey") == 1
 
 
+def test_files_are_ours_where_nfs_gives_us_another_owner(
+    serve: Serve, reach: Reach, tmp_path: Path
+) -> None:
+    """As root's on NFS, and everybody's where names of users are not mapped: folder and file."""
+    folder = tmp_path / "squashed"
+    folder.mkdir()
+    (folder / "file").write_bytes(b"content")
+    for path in (folder, folder / "file"):
+        os.chown(path, 65534, 65534)
+    assert reach(serve().target()).get(str(folder / "file"), own=True) == b"content"
+
+
 def test_a_shell_for_files_that_is_kept_later_makes_place(
     serve: Serve, reach: Reach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
