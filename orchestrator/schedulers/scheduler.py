@@ -162,23 +162,11 @@ class Scheduler(ABC):
         return strays.end(self._fleet, self._seats, sweeps) if sweeps else {}
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Bring every task to its gate, then open all gates.
-
-        Returns:
-            False if some task did not come to its gate or was stopped there; others may wait at
-            theirs or run until ``clear``.
-
-        Raises:
-            NodeError, UnfitError, LocalError: tasks may wait at their gates; ``clear`` ends them.
-        """
+        """Launch the gang as ``gang.launch`` does; what it leaves, ``clear`` ends."""
         return gang.launch(attempt, limits, self._runtime, self._stopping)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """Watch the gang until all of it has ended; the first task that fails ends the others.
-
-        A node without an answer for 12 s is given up, and after 10 s one whose engine alone is
-        silent; what it runs is not known then.
-        """
+        """Watch the gang to its end as ``gang.wait`` does."""
         return gang.wait(attempt, limits, self._runtime, self._stopping, watch)
 
     def adoptable(self, attempt: Attempt) -> bool:

@@ -44,7 +44,7 @@ class MarkedTask:
         marks: what is known of it: owner (the record of who started it), deadline (when it ends by
             itself, in seconds since the epoch), job (of Slurm's), and of processes lock, where its
             controller has this machine's lock, if not at its usual place.
-        state: of its container, such as ``exited``; empty if processes of it were seen.
+        state: of its container, such as ``exited``; empty without one.
     """
 
     name: str
@@ -60,13 +60,16 @@ def _find(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]
     """
     found: dict[str, MarkedTask] = {}
     for known in marks.listed(fleet.transports[node]):
-        sweep = _TASK.match(known["task"])
-        found[known["task"]] = MarkedTask(known["task"], sweep[1] if sweep else "", known)
+        name, sweep = known["task"], _TASK.match(known["task"])
+        if name in found:  # an observer has fewer marks than a supervisor
+            known |= found[name].marks
+        found[name] = MarkedTask(name, sweep[1] if sweep else "", known)
     with contextlib.suppress(errors.UnfitError):
         for listed in fleet.containers[node].labelled(label) if node in fleet.engines else ():
-            labels = {name.removeprefix("dlperf."): value for name, value in listed.labels.items()}
-            state = "" if listed.name in found else listed.state
-            found[listed.name] = MarkedTask(listed.name, labels.get("sweep", ""), labels, state)
+            known = {name.removeprefix("dlperf."): value for name, value in listed.labels.items()}
+            found[listed.name] = MarkedTask(
+                listed.name, known.get("sweep", ""), known, listed.state
+            )
     # A name that contains the sweep's id or the data set says more than a launcher's.
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
 

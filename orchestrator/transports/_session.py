@@ -386,9 +386,9 @@ class Session:
     def _open(self) -> ChannelStream:
         """Open a channel, once sshd allows one more, and start /bin/sh on it."""
         until = time.monotonic() + SESSION_S
-        if not self._slots.acquire(blocking=False):
-            self._end_idle()  # it has one
-            if not self._slots.acquire(timeout=SESSION_S):
+        while not self._slots.acquire(timeout=PAUSE_S):
+            self._end_idle()  # it has one, also if it was kept only now
+            if time.monotonic() > until:
                 raise self._explain_full(f"all {MOST_CHANNELS} channels have been busy")
         try:
             channel = self._open_channel(until)

@@ -37,21 +37,29 @@ ABSENT = 44  # the status of GET where there is no file
 # After any other status a script may have left some of its input, which the shell must not run.
 READ_ALL = (0, ABSENT)
 # $1: a file; $2: from which byte; $3: how many at most; $4: "own" for none but plain files of ours.
-# By then others may have put a link in the place of what is opened, or it may be gone.
+# By then others may have put a link in the place of what is opened, or it may be gone. A path that
+# cannot be followed, as on a file system that fails, does not mean that there is no file.
 GET = """
 export LC_ALL=C
-[ -e "$1" ] || { [ -d "${1%/*}" ] && [ ! -x "${1%/*}" ]; } || exit 44
-[ "$4" = any ] || { [ -f "$1" ] && [ ! -L "$1" ]; } || exit 44
+refuse() {
+    seen=$(stat -L -- "$1" 2>&1) && exit 1
+    case $seen in *": No such file or directory" | *": Not a directory") exit 44 ;; esac
+    echo "$seen" >&2
+    exit 1
+}
+[ "$4" = any ] || [ ! -L "$1" ] || exit 44
+[ -e "$1" ] || refuse "$1"
+[ "$4" = any ] || [ -f "$1" ] || exit 44
 {
     if [ "$4" = own ]; then
-        [ -f /proc/self/fd/0 ] && [ -O /proc/self/fd/0 ] || exit 44
-        set -- "$@" $(stat -c %d:%i -- "$1" -)
-        [ -n "$6" ] && [ "$5" = "$6" ] || exit 44
+        [ -f /proc/self/fd/0 ] || exit 44
+        # Ours is what has the owner of its folder: NFS may give us another one than our own.
+        set -- "$@" $(stat -c "%u %d:%i" -- "${1%/*}" "$1" -)
+        [ -n "${10}" ] && [ "$5 $8" = "$9 ${10}" ] || exit 44
     fi
     dd bs=64k iflag=fullblock,skip_bytes,count_bytes skip="$2" count="$3" status=none
 } <"$1" && exit
-[ -e "$1" ] && exit 1
-exit 44
+refuse "$1"
 """
 
 

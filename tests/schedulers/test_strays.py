@@ -52,6 +52,48 @@ def test_tasks_are_ended_although_their_engine_is_down() -> None:
         process.wait(10)
 
 
+class AllBut(frozenset[str]):
+    """Every job but these, so that nobody else's processes are ended here."""
+
+    def __contains__(self, job: object) -> bool:
+        return not super().__contains__(job)
+
+
+def test_what_a_job_left_is_found_by_any_of_its_processes() -> None:
+    """An observer, which does not have the job's mark, hides no supervisor, whoever began first."""
+    task, job = f"dlp-{SWEEP}-1n1g-a2-r0", f"7{os.getpid()}"
+    observer = {"DLPERF_OBSERVER": task}
+    with (
+        marked("", **observer) as before,
+        marked("", DLPERF_SUPERVISOR=task, DLPERF_JOB=job) as supervisor,
+        marked("", **observer) as after,
+    ):
+        strays.end_jobs(node_without_engine(), ["left"], "none", AllBut([job]))
+        for process in (before, supervisor, after):
+            process.wait(10)
+
+
+def test_another_users_container_stays_whatever_job_it_was_of(
+    dockerd: Dockerd, engine: Engine
+) -> None:
+    """Its user's controller knows whether that job is over; root, who sees its processes, not."""
+    left, name = LocalTransport("left"), f"dlp-{SWEEP}-1n1g-a3-r0"
+    fleet, job = Fleet(CLUSTER, {"left": left}, lambda: {"left": engine}), f"7{os.getpid()}"
+    label = ("--network=none", f"--label=dlperf.sweep={SWEEP}", f"--label=dlperf.job={job}")
+    mark = f"--env=DLPERF_SUPERVISOR={name}"
+    try:
+        for user, left_over in (("4321:4321", [name]), (f"{os.getuid()}:{os.getgid()}", [])):
+            words = (f"--name={name}", f"--user={user}", *label, mark, IMAGE, "sleep", "60")
+            dockerd.docker("run", "-d", *words)
+            strays.end_jobs(fleet, ["left"], "none", AllBut([job]))
+            assert dockerd.docker("ps", "--format={{.Names}}").split() == left_over
+            if left_over:
+                dockerd.docker("rm", "-f", name)
+    finally:
+        if left_over := dockerd.docker("ps", "-aq").split():
+            dockerd.docker("rm", "-f", *left_over)
+
+
 @pytest.mark.parametrize(
     ("task", "command"),
     [

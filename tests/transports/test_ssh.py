@@ -225,6 +225,38 @@ def test_the_shell_for_files_is_kept_and_may_end(
     assert server.log.count("Accepted publickey") == 1
 
 
+def test_files_are_ours_where_nfs_gives_us_another_owner(
+    serve: Serve, reach: Reach, tmp_path: Path
+) -> None:
+    """As root's on NFS, and everybody's where names of users are not mapped: folder and file."""
+    folder = tmp_path / "squashed"
+    folder.mkdir()
+    (folder / "file").write_bytes(b"content")
+    for path in (folder, folder / "file"):
+        os.chown(path, 65534, 65534)
+    assert reach(serve().target()).get(str(folder / "file"), own=True) == b"content"
+
+
+def test_a_shell_for_files_that_is_kept_later_makes_place(
+    serve: Serve, reach: Reach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for a channel has that of a read, which ends meanwhile, though the shell stays."""
+    monkeypatch.setattr(_session, "SESSION_S", 5.0)
+    transport, path = reach(serve().target()), tmp_path / "fifo"
+    os.mkfifo(path)
+    streams = [transport.open(("cat",)) for _ in range(_session.MOST_CHANNELS - 1)]
+    with ThreadPoolExecutor(2) as pool:
+        read = pool.submit(transport.get, str(path))
+        writer = os.open(path, os.O_WRONLY)  # waits for the reader
+        run = pool.submit(transport.run, TRUE, timeout_s=10)
+        time.sleep(0.3)  # until it waits
+        os.close(writer)
+        assert read.result() == b""
+        assert run.result().exit_code == 0
+    for stream in streams:
+        stream.close()
+
+
 def test_a_shell_for_files_that_says_nothing_is_given_up(
     serve: Serve, reach: Reach, tmp_path: Path
 ) -> None:

@@ -152,6 +152,18 @@ def test_get_own_takes_plain_files_of_ours_alone(transport: Transport, tmp_path:
     assert transport.get(str(folder / "mine" / "below"), own=True) is None
 
 
+def test_get_takes_no_other_failure_for_an_absent_file(
+    transport: Transport, tmp_path: Path
+) -> None:
+    """Where a path cannot be followed, nothing is known of the file: an error says so."""
+    (tmp_path / "loop").symlink_to("loop")
+    long = tmp_path / ("x" * 300)
+    for path, own in ((tmp_path / "loop" / "file", False), (long, False), (long, True)):
+        with pytest.raises(errors.DlperfError, match="cannot read"):
+            transport.get(str(path), own=own)
+    assert transport.get(str(tmp_path / "loop"), own=True) is None  # a link, wherever it leads
+
+
 def test_get_own_reads_no_link_that_is_put_in_the_place_of_a_file(
     transport: Transport, tmp_path: Path
 ) -> None:
