@@ -3,6 +3,7 @@
 Each is looked at first: how it gets the data set depends on what it has of that and of its sources.
 """
 
+import contextlib
 import re
 import secrets
 import time
@@ -268,7 +269,13 @@ class NodeWork:
         (task,) = attempt.tasks
         index = str(self._dataset.ways.index(way)).encode()
         self._transport.put(index, f"{attempt.folder(task)}/way")
-        if not gang.launch(attempt, LIMITS, lambda _: self._runtime, self._stopping):
+        try:
+            begun = gang.launch(attempt, LIMITS, lambda _: self._runtime, self._stopping)
+        except errors.DlperfError:  # else it would wait at its gate, and hold up every sweep
+            with contextlib.suppress(errors.DlperfError):
+                self._runtime.remove(attempt, task)
+            raise
+        if not begun:
             self._runtime.remove(attempt, task)
             raise errors.UnfitError(
                 f"{way.script} did not come to its start, or ended before it",

@@ -41,8 +41,8 @@ READ_ALL = (0, ABSENT)
 # cannot be followed, as on a file system that fails, does not mean that there is no file.
 GET = """
 export LC_ALL=C
-refuse() {
-    seen=$(stat -L -- "$1" 2>&1) && exit 1
+refuse() { # returns where the file is there by now
+    seen=$(stat -L -- "$1" 2>&1) && return
     case $seen in *": No such file or directory" | *": Not a directory") exit 44 ;; esac
     echo "$seen" >&2
     exit 1
@@ -60,6 +60,7 @@ refuse() {
     dd bs=64k iflag=fullblock,skip_bytes,count_bytes skip="$2" count="$3" status=none
 } <"$1" && exit
 refuse "$1"
+exit 1
 """
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.runtimes.supervisor import OPEN_GATE
-from orchestrator.transports import Stream, Transport
+from orchestrator.transports import Stream, Transport, _shell
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.ssh import SshTransport
 from tests.sshd import Sshd
@@ -162,6 +163,20 @@ def test_get_takes_no_other_failure_for_an_absent_file(
         with pytest.raises(errors.DlperfError, match="cannot read"):
             transport.get(str(path), own=own)
     assert transport.get(str(tmp_path / "loop"), own=True) is None  # a link, wherever it leads
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_get_reads_a_file_that_appears_between_two_looks(tmp_path: Path, own: bool) -> None:
+    """It comes to be as soon as the script asks why it is not there, as the files of a task do."""
+    path, programs = tmp_path / "file", tmp_path / "bin"
+    programs.mkdir()
+    real = shutil.which("stat")
+    (programs / "stat").write_text(f'#!/bin/sh\n[ -e {path} ] || echo it >{path}\n{real} "$@"\n')
+    (programs / "stat").chmod(0o755)
+    env = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    words = _shell.format_read(str(path), 0, 100, own=own)
+    done = subprocess.run(words, env=env, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"it\n"), done.stderr
 
 
 def test_get_own_reads_no_link_that_is_put_in_the_place_of_a_file(
