@@ -1,5 +1,6 @@
 """Nodes that tests of data sets share."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import proc
 from tests.conftest import Place
 from tests.preparing_data.nodes import Nodes
 from tests.sshd import Sshd
@@ -20,6 +22,12 @@ def nodes(place: Place, tmp_path: Path) -> Iterator[Nodes]:
     yield made
     for pid in made.pids():
         os.kill(pid, signal.SIGKILL)
+    # The shell that watched a killed supervisor goes on, and would hold up every sweep here.
+    for path in proc.files("environ"):
+        with contextlib.suppress(OSError):
+            content = path.read_bytes()
+            if b"=dlp-data-" in content and f"{place.folder}/".encode() in content:
+                os.kill(int(path.parent.name), signal.SIGKILL)
 
 
 @pytest.fixture
