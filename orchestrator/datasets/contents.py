@@ -1,4 +1,4 @@
-"""What a node has of a data set: the probe, and rules on whether that is complete."""
+"""Probe what a node has of a data set, and judge whether that is complete."""
 
 import re
 from collections.abc import Iterator, Sequence

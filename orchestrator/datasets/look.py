@@ -1,4 +1,4 @@
-"""What a data set could be prepared from: a node's answer, the way that fits, and labels."""
+"""Probe what a data set can be prepared from, choose the way that fits, and read labels."""
 
 import re
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ from orchestrator.probes import Probe, number, read_values
 from orchestrator.probes.sections import Output, Section
 
 PREFIX = "data."
-"""What the names of sections that look at data sets begin with."""
+"""The names of sections that look at data sets begin with this word."""
 LIMIT_S = 10
 # $1: a folder or a file. Prints its state, and the first path below it that cannot be opened: of
 # at most 100 names, 20 below each of those, and one below each of these. `[ -r ]` of older shells

@@ -25,7 +25,7 @@ from orchestrator.provisioning.materials import Preparing
 PIECES_AHEAD = 16  # in memory, for each node
 LOOK_S = 1.0
 Piece = bytes | errors.DlperfError
-"""Of an image; an empty one at its end, or why the node that has it gives no more."""
+"""A piece of an image: an empty one ends it, an error says why its node could send no more."""
 
 
 def prepare_images(

@@ -183,7 +183,7 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
 def _close(
     campaign: Campaign, trial: Trial, attempt: Attempt, ended: GangEnd | tuple[str, Problem]
 ) -> tuple[str, str]:
-    """End what is left of an attempt, keep its outcome and clean its nodes.
+    """End what still runs of an attempt, keep its outcome and clean its nodes.
 
     Args:
         ended: state and problem of a gang that did not start, or that nobody watched.

@@ -64,7 +64,7 @@ def test_a_reader_that_has_gone_hears_nothing(tmp_path: Path, command: str) -> N
 
 @pytest.mark.parametrize("command", ["sweep smok --json", "status --json"])
 def test_a_closed_standard_error_changes_no_exit_code(tmp_path: Path, command: str) -> None:
-    """As by ``2>&-`` of a cron job: what is wrong is still in the document."""
+    """A cron job may close it by ``2>&-``: the document still says what is wrong."""
     words = ["sh", "-c", 'exec "$@" 2>&-', "sh", *PROGRAM, *command.split()]
     done = commands.run(words, cwd=tmp_path, env=ENV)
     assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (2, 2)

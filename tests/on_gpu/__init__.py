@@ -1,1 +1,1 @@
-"""What only a machine with an NVIDIA GPU shows, and what such a machine showed once."""
+"""Run the whole job on a machine with an NVIDIA GPU; test what such a machine recorded."""

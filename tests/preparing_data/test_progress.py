@@ -1,4 +1,4 @@
-"""How far a preparation is, and how that is told."""
+"""Progress of preparations is parsed from logs and described by the node that is least far."""
 
 from orchestrator.preparing_data.prepare import describe, find_problem, find_progress
 
@@ -28,7 +28,7 @@ def test_many_nodes_are_told_in_one_line() -> None:
 
 
 def test_the_time_left_is_told_once_it_can_be() -> None:
-    """Nobody knows it at the beginning, nor without a total."""
+    """The time that is left is unknown at the beginning, and without a total."""
     begun = {"vs001": ((3, 0), 1.0)}
     assert describe(begun, {"vs001": (3, 0)}, 1.0) == "vs001: 3 done"
     assert describe(begun, {"vs001": (4, 0)}, 9.0) == "vs001: 4 done"

@@ -1,4 +1,4 @@
-"""What lies where of which sweep: left open, on nodes left out or moved, without a state folder."""
+"""Find and end what sweeps left behind, on nodes left out or moved, or without a state folder."""
 
 import json
 import os
@@ -132,7 +132,7 @@ def edit(place: Place, old: str, new: str) -> None:
 
 @pytest.mark.cluster
 def test_a_sweep_goes_on_under_other_names_addresses_and_order(place: Place) -> None:
-    """What was measured counts; the next trials run on the nodes as they are called now."""
+    """Measured trials count; the next ones run on the nodes under their present names."""
     place.must("sweep", "toy", "--repeats", "1")
     before = place.sweep()
     inventory(place).write_text(
