@@ -100,9 +100,8 @@ def _find_result(report: Report, name: str) -> Result:
         label = called[it.case]
         known.append(label if times[label] == 1 else it.trials[0].trial)
         names = (it.case.placement, label, *(trial.trial for trial in it.trials))
-        if any(nodeset.fits(own, name) for own in names) or f"{_path(it.case)}/".startswith(
-            f"{name}/"
-        ):
+        is_below = f"{_path(it.case)}/".startswith(f"{name}/")
+        if is_below or any(nodeset.fits(own, name) for own in names):
             found.append((it, known[-1]))
     if len(found) == 1:
         return found[0][0]
