@@ -50,6 +50,12 @@ class _Seen:
     fresh_until: float = 0.0  # until when it counts as alive; 0 before its gate is opened
     observer: str = ""  # the script that starts its observer, until that has been done
     observed_from: float = math.inf
+    has_begun: bool = False  # its program
+
+    def judge(self, files: TaskFiles) -> TaskState:
+        """Return the state of a task that lives."""
+        self.has_begun = self.has_begun or files.has("go")
+        return TaskState("running" if self.has_begun else "waiting")
 
 
 class DockerRuntime:
@@ -167,7 +173,7 @@ class DockerRuntime:
             with contextlib.suppress(errors.DlperfError):  # it is measured all the same
                 self._transport.run(("sh", "-c", observing, "sh"), timeout_s=SUPERVISOR_S)
         if now < seen.fresh_until and not has_ended:
-            return TaskState("running")
+            return seen.judge(files)
         identity = None if has_ended else files.supervisor()
         if identity is None or not seen.pid or not files.alive(identity, seen.pid):
             container = self._ask(lambda: self._containers.find(name))
@@ -179,10 +185,10 @@ class DockerRuntime:
         elif now > seen.heard_at + ENGINE_LOOK_S:
             self._ask(lambda: self._engine.check(name))
             seen.heard_at = now
-        if not files.has("go"):
-            return TaskState("waiting")
-        seen.fresh_until = now + FRESH_S
-        return TaskState("running")
+        state = seen.judge(files)
+        if seen.has_begun:
+            seen.fresh_until = now + FRESH_S
+        return state
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         return TaskFiles(self._transport, attempt, task).output(offset)
