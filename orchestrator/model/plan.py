@@ -1,7 +1,7 @@
 """The plan: every trial in order, bound to no node yet; and what a node starts once it is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -130,6 +130,3 @@ class Plan:
             case: tuple(sorted(trials, key=lambda trial: trial.repeat))
             for case, trials in grouped.items()
         }
-
-    def only(self, trials: tuple[Trial, ...]) -> "Plan":
-        return replace(self, trials=trials)

@@ -213,7 +213,7 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
         scheduler.ask,
         store,
         requested.inventory,
-        requested.digest,
+        sites.digest(requested.recipe.cluster),
         known,
         (image,),
         is_certain=True,

@@ -15,10 +15,9 @@ from orchestrator.model.report import Report
 from orchestrator.planning import matrix
 from orchestrator.report import document
 from orchestrator.state.store import Store
-from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
 from orchestrator.sweeping.campaign import HeldNodes
-from orchestrator.sweeping.requested import Caller, SweepOptions
+from orchestrator.sweeping.requested import Caller, SweepOptions, resolve
 
 PLAYBOOKS = ("node-speed", "all-reduce")
 BANDWIDTH = "GB/s"
@@ -69,7 +68,7 @@ def measure(
                 nodes=",".join(on) or nodes,
                 like=None if case in cases.values() else cases[2].placement,
             )
-            return run.run(store, options, caller, _write_report, nodes=held)
+            return run.run(held, resolve(store, options, caller.voice))[1]
 
         if 1 in cases:
             reports.append(sweep(cases[1], TURNS * count))
@@ -95,11 +94,6 @@ def measure(
         "nodes": [document(report) for report in reports],
         "groups": [asdict(group) for group in groups],
     }
-
-
-def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
-    report_files.write(opened, found)
-    return found
 
 
 def _cases(playbook: user_files.Playbook, cluster: Cluster) -> Mapping[int, Case]:

@@ -114,7 +114,7 @@ def _write_plan(sweep: Sweep, now: SweepRecord, recipe: Recipe) -> None:
             now,
             id=before.id,
             created=before.created,
-            plan=whole.only(tuple(trial for trial in whole.trials if trial.name in names)),
+            plan=replace(whole, trials=tuple(it for it in whole.trials if it.name in names)),
             site=site,
             commands=tuple(dict.fromkeys((*before.commands, *now.commands))),
             # By which `stop` finds what is open.

@@ -52,7 +52,7 @@ def take(
     fewer = min(of.plan.method.most for of in requests)
     for place, of in enumerate(requests):
         trials = tuple(trial for trial in of.plan.trials if trial.repeat <= fewer)
-        requests[place] = replace(of, plan=of.plan.only(trials))
+        requests[place] = replace(of, plan=replace(of.plan, trials=trials))
     pairs = _pair_trials(sides, requests)
     if submit.is_needed(requests[0].cluster):
         raise _no_turns("this is no job of Slurm's", "run it inside one, as of `salloc`")
