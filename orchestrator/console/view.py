@@ -36,7 +36,6 @@ class Row:
         return min(iteration / self._of, 1.0) if attempt and self._of else 0.0
 
     def attempt(self, number: int) -> None:
-        """Begin an attempt."""
         self._began = self._printed_at = time.monotonic()
         self._now = (f"{self.name} a{number}", 0, 0.0)
         self.view.print_progress(self, f"{self._now[0]}: started")
@@ -66,15 +65,10 @@ class Row:
 
 
 class View:
-    """A sweep while it runs: live on a terminal, plain lines elsewhere.
+    """A sweep while it runs: live on a ``terminal``, else plain lines by ``say``.
 
-    Drawing takes no lock of this class: printing a line waits for drawing, and would wait for ever.
-
-    Args:
-        say: prints a line that stays.
-        terminal: where the live view is drawn; None for plain lines.
-        total: trials that were requested of this sweep.
-        done: those of them that were valid already.
+    Of ``total`` requested trials ``done`` were valid before. Drawing takes no lock of this class:
+    printing a line waits for drawing, and would wait for ever.
     """
 
     def __init__(
@@ -102,11 +96,7 @@ class View:
             self._live.stop()
 
     def trial(self, name: str, iterations: int, sweep: str = "") -> Row:
-        """Return a row for a trial, as a context to run it in, with the iterations of its log.
-
-        Args:
-            sweep: its id, where trials of several sweeps are shown, which may share names.
-        """
+        """Return a row for a trial, as a context; trials of several sweeps may share names."""
         key = f"{sweep}/{name}"
         with self._lock:
             before = self._rows.get(key)
@@ -116,7 +106,6 @@ class View:
         return row
 
     def fewer(self, trials: int) -> None:
-        """Subtract trials that need not be run."""
         with self._lock:
             self._total -= trials
 

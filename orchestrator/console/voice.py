@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from orchestrator import errors, nodeset
 
 if TYPE_CHECKING:  # a program that requested JSON does not wait for rich, nor for what it shows
-    from rich.status import Status
-
     from orchestrator.console.terminal import Stream
     from orchestrator.console.view import View
     from orchestrator.model.site import Finding
@@ -37,7 +35,6 @@ class Voice:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self._worked = time.monotonic()
-        self._status: Status | None = None
 
     @cached_property
     def _out(self) -> "Stream":
@@ -56,34 +53,20 @@ class Voice:
         """Characters in a line of the terminal; a file or a pipe has no width to fold to."""
         return self._out.width if self._out.is_terminal else sys.maxsize
 
-    def _say(self, stream: "Stream", text: str) -> None:
-        """Print lines; the live line of a long step goes, whose work is over or failed."""
-        status, self._status = self._status, None
-        if status is not None:
-            status.stop()
-        stream.say(harmless(text))
-
     def line(self, text: str) -> None:
         """Print one line on standard error."""
-        self._say(self._err, text)
+        self._err.say(harmless(text))
 
     def working(self, text: str) -> None:
-        """Show the progress of a long step: a live line on a terminal, else one every 10 s."""
-        if not self.as_json and self._err.is_terminal:
-            from rich.text import Text
-
-            if self._status is None:
-                self._status = self._err.status("")
-                self._status.start()
-            self._status.update(Text(harmless(text)))
-        elif time.monotonic() - self._worked > WORKING_EVERY_S:
+        """Print the progress of a long step, one line every 10 s."""
+        if time.monotonic() - self._worked > WORKING_EVERY_S:
             self._worked = time.monotonic()
             self.line(text)
 
     def result(self, text: str) -> None:
         """Print lines of a result on standard output; nothing with ``as_json``."""
         if not self.as_json:
-            self._say(self._out, text)
+            self._out.say(harmless(text))
 
     def sentences(self, lines: Iterable[str]) -> None:
         """Print lines as results; on a terminal they wrap between words."""
@@ -110,7 +93,7 @@ class Voice:
     def error(self, error: errors.DlperfError) -> None:
         """Print an error on standard error, and with ``as_json`` as the document too."""
         for line in str(error).splitlines():
-            self._say(self._err, line)
+            self.line(line)
         self.document({"exit_code": error.exit_code, "errors": error.documents()})
 
     def finish(
@@ -124,7 +107,6 @@ class Voice:
 
         Args:
             failures: errors that did not stop the command; None for one that has no such errors.
-            code: the exit code without them.
         """
         listed = [it for failure in failures or () for it in failure.documents()]
         code = errors.joined((code, *(failure.exit_code for failure in failures or ())))
@@ -154,8 +136,7 @@ class Voice:
     ) -> None:
         """Print a table as a result; nothing without rows; empty columns are left out.
 
-        Args:
-            spare: columns that may be hidden on a narrow terminal, in that order.
+        On a narrow terminal the columns of ``spare`` may be hidden, in that order.
         """
         if self.as_json or not rows:
             return
@@ -164,7 +145,7 @@ class Voice:
         cells = [[harmless(cell) for cell in column] for column in zip(*rows, strict=True)]
         columns = [*zip(head, cells, strict=True)]
         lines, hidden = tables.render(columns, self._width, spare)
-        self._say(self._out, "\n".join((title, *lines)))
+        self.result("\n".join((title, *lines)))
         if hidden:
             self.line(f"columns hidden at this width: {', '.join(hidden)}; --json has everything")
 

@@ -40,18 +40,13 @@ class Placement:
     python: str
 
     def task(self, node_rank: int, argv: tuple[str, ...]) -> "Task":
-        """Return a node's task, without its environment and mounts."""
         seat = self.seats[node_rank]
         return Task(seat.node, node_rank, argv, {}, (), seat.gpus)
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program's command line, apart from what differs between nodes.
-
-    Args:
-        agent: what starts one process per GPU and takes node_rank; may be empty.
-    """
+    """A program's command line; ``agent``, if any, starts one process per GPU."""
 
     agent: tuple[str, ...]
     program: tuple[str, ...]

@@ -17,12 +17,7 @@ from orchestrator.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that a plan is made of.
-
-    Args:
-        name: of the playbook.
-        cluster: the whole inventory, also where --nodes leaves nodes out.
-    """
+    """Everything that a plan is made of; the whole inventory also where --nodes is given."""
 
     name: str
     experiment: Experiment

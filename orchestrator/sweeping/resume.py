@@ -30,10 +30,7 @@ OF = ("events.jsonl", "sweep.json")
 def open_sweep(
     store: Store, request: Requested, site: Site, voice: Voice, resumed: Sweep | None = None
 ) -> Iterator[Sweep]:
-    """Hold a sweep, locked, its plan written: the one to resume, else a new one.
-
-    Args:
-        resumed: resume this sweep whatever the options say.
+    """Hold a sweep, locked, its plan written: ``resumed``, else the one to resume, else a new one.
 
     Raises:
         StoreError: LOCKED; or the record of a sweep that may be the one to resume is damaged.

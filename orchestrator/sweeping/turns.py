@@ -36,12 +36,7 @@ def take(
     Args:
         sides: a playbook each, or PLAYBOOK=IMAGE for another image than its own.
         repeats: of each case on each side; None for the fewer of what the playbooks say.
-
-    Raises:
-        UsageError: NO-TURNS; the two cannot take turns.
-        DlperfError: as of any sweep.
     """
-
     requests = []
     for side in sides:
         playbook, _, image = side.partition("=")

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from orchestrator import logs
-from orchestrator.launchers import gang_env, torch
+from orchestrator.launchers import gang_env, torchrun
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
@@ -46,7 +46,6 @@ def amp_options(loss_scale: LossScale) -> tuple[str, ...]:
 
 
 def command(case: Case, method: Method, _: Placement) -> Command:
-    """Return the command of seed 003; the launcher adds node_rank and the meeting point."""
     params = Params.model_validate(case.given)
     return Command(
         agent=("python", f"{CODE}/multiproc.py"),
@@ -73,16 +72,12 @@ def command(case: Case, method: Method, _: Placement) -> Command:
 
 
 def data(case: Case) -> Mapping[str, str]:
-    """Return ImageNet as raw JPEGs, unless the program makes its images up."""
     synthetic = Params.model_validate(case.given).data_backend == "syntetic"
     return {} if synthetic else {"imagenet": DATA}
 
 
 def published(case: Case) -> Published | None:
-    """Return the published names; some reports write ``amp`` alone for a dynamic loss scale.
-
-    All of them read images, by DALI on the CPUs.
-    """
+    """Return the published names; all of those measurements read images, by DALI on the CPUs."""
     params = Params.model_validate(case.given)
     if params.data_backend == "syntetic":
         return None
@@ -98,10 +93,10 @@ WORKLOAD = Workload(
     params=Params,
     unit="images/s",
     last_iteration=lambda asked: asked - 1,
-    launcher=torch.launch,
+    launcher=torchrun,
     port=lambda case: 22333 if case.nodes > 1 else 29500,
     command=command,
-    env=gang_env.environment,
+    env=gang_env,
     data=data,
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",

@@ -94,7 +94,6 @@ def data(case: Case) -> Mapping[str, str]:
 
 
 def unsupported(case: Case, method: Method) -> Iterable[str]:
-    """Yield data, warm-up steps and windows that contradict the mode."""
     params = Params.model_validate(case.given)
     if params.data == "synthetic" and not params.is_benchmark:
         yield "data: synthetic in mode train; needed mode: training_benchmark, or tfrecord"
@@ -122,7 +121,6 @@ def unsupported(case: Case, method: Method) -> Iterable[str]:
 
 
 def stem(case: Case) -> str:
-    """Return DLPerf's name of a log, extended by XLA and the mode."""
     params = Params.model_validate(case.given)
     label = "-xla" * params.xla + "-benchmark" * params.is_benchmark
     return f"r50_b{case.micro_batch_size}_{case.precision}{label}"
@@ -160,11 +158,10 @@ WORKLOAD = Workload(
     title="ResNet-50 v1.5, NVIDIA DeepLearningExamples, TensorFlow 1",
     params=Params,
     unit="images/s",
-    last_iteration=lambda asked: asked,
     launcher=mpirun.launch,
     port=lambda _: 12345,
     command=command,
-    env=gang_env.environment,
+    env=gang_env,
     data=data,
     unsupported=unsupported,
     rules=frozenset({"clock", "rates", "arithmetic", "reported"}),

@@ -22,7 +22,6 @@ class Params(oneflow_rn50.Shared):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """Return the command for BERT base with sequences of 128 tokens."""
     params = Params.model_validate(case.given)
     old = oneflow_rn50.is_old(case)
     return Command(

@@ -78,11 +78,8 @@ def told_by_name(stem: str) -> Mapping[str, Scalar]:
     if found is None:
         return {}
     said: dict[str, Scalar] = {name: int(text) for name, text in found.groupdict().items()}
-    nodes, gpus, tensor, pipeline = (
-        int(found[name])
-        for name in ("nodes", "gpus_per_node", "tensor_parallel", "pipeline_parallel")
-    )
-    replicas = nodes * gpus // max(tensor * pipeline, 1)
+    split = int(found["tensor_parallel"]) * int(found["pipeline_parallel"])
+    replicas = int(found["nodes"]) * int(found["gpus_per_node"]) // max(split, 1)
     micro = int(found["micro_batch_size"]) * replicas
     said["accumulation_steps"] = max(int(found["global_batch_size"]) // max(micro, 1), 1)
     group = _GROUP.match(stem)
@@ -92,7 +89,6 @@ def told_by_name(stem: str) -> Mapping[str, Scalar]:
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """Return the same command for every node; ``checkpoint`` is a folder of the attempt's own."""
     params = Params.model_validate(case.given)
     return Command(
         agent=(),
@@ -117,6 +113,7 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
             *("--lr-warmup-fraction", "0.01", "--initial-loss-scale", "1048576"),
             *("--optimizer", "adamw", "--weight-decay", "1e-2", "--clip-grad", "1.0"),
             *("--vocab-size", "50257", "--split", "949,50,1"),
+            # A folder of the attempt's own.
             *("--load", "checkpoint", "--save", "checkpoint", "--save-interval", "20000"),
             *("--metric-print-format", "table", "--checkpoint-activations"),
             "--multihead-attention-fusion",
@@ -127,7 +124,6 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def unsupported(case: Case, method: Method) -> Iterator[str]:
-    """Yield shapes that do not divide, and windows between rows of the table."""
     params = Params.model_validate(case.given)
     hidden, heads, layers = params.hidden_size, params.num_attention_heads, params.num_layers
     for name, whole, by, split in (
@@ -168,8 +164,7 @@ WORKLOAD = Workload(
     title="GPT, OneFlow-Benchmark, OneFlow",
     params=Params,
     unit="samples/s",
-    last_iteration=lambda asked: asked,
-    launcher=replicate.launch,
+    launcher=replicate,
     ipv6=False,
     port=lambda _: 50051,
     command=command,

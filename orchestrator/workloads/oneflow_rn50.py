@@ -48,7 +48,6 @@ def is_old(case: Case) -> bool:
 
 
 def port(case: Case) -> int:
-    """Return the control port, which is fixed in the program of 0.1.9."""
     return 12138 if is_old(case) else 50051
 
 
@@ -58,19 +57,15 @@ def node_ips(placement: Placement) -> str:
 
 
 def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """Return the common environment with the variables of OneFlow-Benchmark's scripts.
-
-    Source: OneFlow-Benchmark, rn50_train.sh and bert_base_pretrain.sh.
-    """
+    """Return the common environment with that of rn50_train.sh and bert_base_pretrain.sh."""
     ours = {"PYTHONUNBUFFERED": "1", "NCCL_LAUNCH_MODE": "PARALLEL"}
-    return {**gang_env.environment(case, placement, seat), **ours}
+    return {**gang_env(case, placement, seat), **ours}
 
 
 def find_unsupported(case: Case, method: Method, *, base: int) -> Iterator[str]:
     """Yield AMP if the version has none, and windows that end between printed lines.
 
-    Args:
-        base: the number of the first iteration.
+    Iterations are numbered from ``base``.
     """
     if is_old(case) and case.precision != "fp32":
         yield f"precision {case.precision} with OneFlow 0.1.9; needed fp32, or release 0.2.0"
@@ -136,7 +131,6 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def data(case: Case) -> Mapping[str, str]:
-    """Return ImageNet as OFRecord, unless the program makes its own."""
     synthetic = Params.model_validate(case.given).data == "synthetic"
     return {} if synthetic else {"imagenet_ofrecord": OFRECORD}
 
@@ -151,8 +145,7 @@ WORKLOAD = Workload(
     title="ResNet-50 v1.5, OneFlow-Benchmark, OneFlow",
     params=Params,
     unit="images/s",
-    last_iteration=lambda asked: asked,
-    launcher=replicate.launch,
+    launcher=replicate,
     ipv6=False,
     port=port,
     fixed_port=is_old,

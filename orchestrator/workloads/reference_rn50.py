@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from orchestrator import logs
-from orchestrator.launchers import gang_env, torch
+from orchestrator.launchers import gang_env, torchrun
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement, Seat
@@ -31,7 +31,6 @@ class Params(Noun):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """Return torchrun as the agent, and our program with the case's arguments."""
     params = Params.model_validate(case.given)
     precision: tuple[str, ...] = () if case.precision == "fp32" else (f"--{case.precision}",)
     # On CPUs, AMP is bfloat16, which has the exponent of float32: there is nothing to scale.
@@ -57,17 +56,14 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
 
 
 def unsupported(case: Case, _method: Method) -> Iterator[str]:
-    """Yield TF32 on CPUs; only GPUs have it."""
     if case.device == "cpu" and Params.model_validate(case.given).allow_tf32:
         yield "params.allow_tf32 on cpu; needed `device: cuda`, or leave it out"
 
 
 def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """Return PyTorch's environment; the case, not torchrun, sets the threads on CPUs."""
-    common = dict(gang_env.environment(case, placement, seat))
-    if case.device == "cpu":
-        common["OMP_NUM_THREADS"] = str(Params.model_validate(case.given).threads)
-    return common
+    """Return the common environment; the case, not torchrun, sets the threads on CPUs."""
+    threads = {"OMP_NUM_THREADS": str(Params.model_validate(case.given).threads)}
+    return {**gang_env(case, placement, seat), **(threads if case.device == "cpu" else {})}
 
 
 WORKLOAD = Workload(
@@ -76,7 +72,7 @@ WORKLOAD = Workload(
     params=Params,
     unit="images/s",
     last_iteration=lambda asked: asked - 1,
-    launcher=torch.launch,
+    launcher=torchrun,
     port=lambda _: 22333,
     command=command,
     env=env,

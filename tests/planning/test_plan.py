@@ -208,7 +208,7 @@ def test_replicated_command_is_the_same_on_every_node() -> None:
     seats = tuple(Seat(f"n{n}", f"10.0.0.{n}", (0,), None, (), {}) for n in (1, 2, 3))
     placement = Placement(seats, gpus_per_node=1, port=50051, code="/code", python="python3")
     command = Command(agent=("python3", "-m"), program=("gpt", "--num-nodes", "3"))
-    tasks = replicate.launch(command, placement)
+    tasks = replicate(command, placement)
     assert [task.node for task in tasks] == ["n1", "n2", "n3"]
     assert len({task.argv for task in tasks}) == 1
     assert tasks[0].argv[-5:] == ("python3", "-m", "gpt", "--num-nodes", "3")
@@ -218,7 +218,7 @@ def test_a_replicated_program_sees_no_proxy() -> None:
     """DLPerf issue 103: a proxy in the environment, and no rank finds another."""
     placement = Placement((Seat("n1", "10.0.0.1", (0,), None, (), {}),), 1, 50051, "/c", "python3")
     print_env = Command(agent=(), program=("env",))
-    (start,) = replicate.launch(print_env, placement)
+    (start,) = replicate(print_env, placement)
     proxies = ("http_proxy", "HTTPS_PROXY", "all_proxy", "HTTP_PROXY", "ftp_proxy")
     env = {**dict.fromkeys(proxies, "http://10.0.0.9:3128"), "KEPT": "yes", "PATH": os.defpath}
     said = subprocess.run(start.argv, env=env, capture_output=True, text=True, check=True).stdout
