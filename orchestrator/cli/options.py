@@ -68,7 +68,8 @@ def window(text: str | None) -> tuple[int, int] | None:
 
 
 WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; default: the newest."
-PLAYBOOKS, INVENTORIES, IMAGES = map(_shipped, ("playbooks", "inventory", "images"))
+PLAYBOOKS, INVENTORIES = _shipped("playbooks"), _shipped("inventory")
+IMAGES = _shipped("images")
 SWEEPS, TRIALS, WORKLOADS = _sweeps, _trials, _workloads
 
 State = Annotated[

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator import documents, nodeset, words
+from orchestrator import documents, nodeset
 from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
@@ -149,15 +149,8 @@ def _check_all_params(experiment: Experiment, model: type[BaseModel]) -> Iterato
 def _check_params(
     path: tuple[str | int, ...], params: Mapping[str, Scalar], model: type[BaseModel]
 ) -> Iterator[Conflict]:
-    for name in params:
-        if name not in model.model_fields:
-            names = ", ".join(sorted(model.model_fields)) or "none"
-            question = words.did_you_mean(name, model.model_fields)
-            hint = f"this workload has: {names}{f'; {question}' if question else ''}"
-            hint = words.NO_SECRETS if words.is_secret([name]) else hint
-            yield Conflict((*path, name), f"unknown parameter {name!r}; {hint}")
     try:
-        model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
+        model.model_validate(dict(params))
     except ValidationError as error:
         for where, text, _ in documents.misfits(error, dict(params), model, path):
             if where:  # what is missing here may be given elsewhere

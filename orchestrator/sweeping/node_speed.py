@@ -17,7 +17,7 @@ from orchestrator.report import document
 from orchestrator.state.store import Store
 from orchestrator.sweeping import run
 from orchestrator.sweeping.campaign import HeldNodes
-from orchestrator.sweeping.requested import Caller, SweepOptions, resolve
+from orchestrator.sweeping.requested import SweepOptions, resolve
 
 PLAYBOOKS = ("node-speed", "all-reduce")
 BANDWIDTH = "GB/s"
@@ -38,7 +38,7 @@ def list_shipped(cluster: Cluster) -> tuple[str, ...]:
 
 
 def measure(
-    store: Store, inventory: str, nodes: str | None, playbook: str, caller: Caller
+    store: Store, inventory: str, nodes: str | None, playbook: str, voice: Voice
 ) -> tuple[list[int], dict[str, object]]:
     """Run new sweeps of the playbook on the nodes of an inventory, and show what they reached.
 
@@ -60,7 +60,7 @@ def measure(
     if not cases:
         raise _no_case(f"playbook {playbook} has", cluster)
     reports, together, groups = list[Report](), list[Report](), list[Group]()
-    with HeldNodes(store, caller) as held:
+    with HeldNodes(store, voice) as held:
 
         def sweep(case: Case, repeats: int, *, new: bool = True, on: Sequence[str] = ()) -> Report:
             options = SweepOptions(
@@ -68,7 +68,7 @@ def measure(
                 nodes=",".join(on) or nodes,
                 like=None if case in cases.values() else cases[2].placement,
             )
-            return run.run(held, resolve(store, options, caller.voice))[1]
+            return run.run(held, resolve(store, options, voice))[1]
 
         if 1 in cases:
             reports.append(sweep(cases[1], TURNS * count))
@@ -85,10 +85,10 @@ def measure(
             half = (size + 1) // 2
             todo += [(half, group.nodes) for group in new if group.is_slow and half > 2]
     for report in reports:
-        _show_nodes(report, caller.voice)
+        _show_nodes(report, voice)
     whole = [*reports, *together]
     is_slow = any(it.is_slow for report in reports for it in report.node_speeds)
-    is_slow |= _show_groups(groups, whole, playbook, caller.voice)
+    is_slow |= _show_groups(groups, whole, playbook, voice)
     are_valid = all(trial.state == "valid" for report in whole for trial in report.trials)
     return [0 if are_valid else 3, 5 if is_slow else 0], {
         "nodes": [document(report) for report in reports],

@@ -1,7 +1,6 @@
 """Resolve the options of a sweep to its files, nodes and trials."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,9 +13,7 @@ from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.planning import matrix, plan
 from orchestrator.planning.plan import Recipe
-from orchestrator.signals import Signals
 from orchestrator.state.store import Store
-from orchestrator.state.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +175,3 @@ def _find_program(playbook: user_files.Playbook, cluster: Cluster, site: Site | 
         return Program(str(playbook.image_folder), sys.executable, digest)
     folder = cluster.members[0].folder
     return Program(f"{folder}/code/{digest[7:23]}", playbook.image.python, digest)
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The command that runs a sweep; ``begun`` is called each time a gang of the sweep runs."""
-
-    voice: Voice
-    signals: Signals
-    begun: Callable[[Sweep], None] = lambda _sweep: None

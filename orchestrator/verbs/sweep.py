@@ -13,12 +13,11 @@ from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.inputs import sites, user_files
 from orchestrator.planning import bind
-from orchestrator.signals import SIGNALS
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import jobs, submit
 from orchestrator.sweeping import detached, observed_sweep, resume
-from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
+from orchestrator.sweeping.requested import Requested, SweepOptions, resolve
 
 
 @command(
@@ -96,7 +95,7 @@ def sweep(
         from orchestrator.sweeping import run  # half of what a finished sweep would load
         from orchestrator.sweeping.campaign import HeldNodes
 
-        with HeldNodes(store, Caller(voice, SIGNALS, begun)) as held:
+        with HeldNodes(store, voice, begun) as held:
             opened, found = run.run(held, request)
     return report_files.present(found, voice, opened.folder / report_files.html("en"), trials)
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Literal
 
-from pydantic import BaseModel
-
 from orchestrator import errors
 from orchestrator.launchers import Launcher
 from orchestrator.model.case import Case
@@ -21,7 +19,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric, Rule, TrainingLog
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.report import PLAIN, Layout
-from orchestrator.model.text import Scalar
+from orchestrator.model.text import Noun, Scalar
 
 GROUP = "dlperf_orch.workloads"
 _PLUG_IN_FIX = "correct that distribution, or uninstall it; other workloads are not concerned"
@@ -74,7 +72,7 @@ class Workload:
 
     name: str
     title: str
-    params: type[BaseModel]
+    params: type[Noun]
     unit: str
     last_iteration: Callable[[int], int] = lambda asked: asked
     launcher: Launcher
@@ -141,6 +139,8 @@ def _load(entry: EntryPoint) -> Workload:
         raise _unloadable(entry, _locate(entry, error) or why) from error
     if not isinstance(found, Workload):
         raise _unloadable(entry, f"{entry.value} is a {type(found).__name__}; needed a Workload")
+    if not issubclass(found.params, Noun):  # a misspelt parameter would be ignored
+        raise _unloadable(entry, "its params are no orchestrator.model.text.Noun")
     if found.name != entry.name:
         raise _unloadable(entry, f"{entry.value} is named {found.name}; needed {entry.name}")
     return found

@@ -234,7 +234,7 @@ def test_command_on_a_bad_file_touches_nothing(tmp_path: Path, command: tuple[st
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad-lab.yaml", "bad-pb.yaml"]
 
 
-HAS = "this workload has: data_backend, loss_scale"
+HAS = "needed one of loss_scale, data_backend"
 
 
 @pytest.mark.parametrize(
@@ -267,8 +267,8 @@ HAS = "this workload has: data_backend, loss_scale"
             "reference_rn50",
             "ngc_pytorch_rn50",
             [
-                ("15:15", f"unknown parameter 'image_size'; {HAS}"),
-                ("16:18", f"unknown parameter 'memory_format'; {HAS}"),
+                ("15:15", f"unknown key 'image_size'; {HAS}"),
+                ("16:18", f"unknown key 'memory_format'; {HAS}"),
             ],
         ),
     ],
