@@ -1,7 +1,6 @@
 """Output for people, and for programs that request JSON. The home of rich.
 
-``terminal`` is where lines are printed, ``tables`` fits tables to it, ``view`` is the live view of a
-sweep.
+``terminal`` prints lines and tables that fit it, ``view`` shows a running sweep.
 """
 
 import json
@@ -76,10 +75,10 @@ class Voice:
         """Print lines as results; on a terminal they wrap between words."""
         if self.as_json:
             return
-        from orchestrator.console import tables
+        from orchestrator.console import terminal
 
         for line in lines:
-            self.result("\n".join(tables.wrap(line, self._width)))
+            self.result("\n".join(terminal.wrap(line, self._width)))
 
     def clear(self) -> None:
         """Clear the terminal for the next look; elsewhere an empty line parts it from the last."""
@@ -144,11 +143,11 @@ class Voice:
         """
         if self.as_json or not rows:
             return
-        from orchestrator.console import tables
+        from orchestrator.console import terminal
 
         cells = [[harmless(cell) for cell in column] for column in zip(*rows, strict=True)]
         columns = [*zip(head, cells, strict=True)]
-        lines, hidden = tables.render(columns, self._width, spare)
+        lines, hidden = terminal.render(columns, self._width, spare)
         self.result("\n".join((title, *lines)))
         if hidden:
             self.line(f"columns hidden at this width: {', '.join(hidden)}; --json has everything")

@@ -39,11 +39,7 @@ def request(recipe: Recipe, trial: Trial, number: int) -> Request:
 
 
 def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, sweep: str) -> Attempt:
-    """Return the attempt, with the command lines for the allocation's nodes.
-
-    Raises:
-        UsageError: a launcher cannot start a gang on such nodes.
-    """
+    """Return the attempt with its command lines; UsageError if its launcher cannot start there."""
     folders = {
         seat.node: f"{seat.root}/{sweep}/attempts/{trial.name}/a{number}"
         for seat in allocation.seats
@@ -68,9 +64,6 @@ def first(recipe: Recipe, trial: Trial, seats: Iterable[Seat]) -> Attempt:
     """Return the first attempt as it would be if all these seats were free, for --dry-run.
 
     Its folders belong to no sweep, and an image that was not provisioned is called by its name.
-
-    Raises:
-        UsageError: as ``bind``.
     """
     needed = request(recipe, trial, 1)
     given = Allocation(needed.seated(seats), needed.ports[0])

@@ -35,12 +35,7 @@ def conflicts(
     cluster: Cluster | None,
     chosen: Collection[Case] | None = None,
 ) -> tuple[Conflict, ...]:
-    """List all errors of an experiment, each once.
-
-    Args:
-        cluster: where it is to run; None leaves out what depends on a cluster.
-        chosen: the cases that are to run there; None for all.
-    """
+    """List all errors of an experiment, each once; ``chosen`` cases are to run on the cluster."""
     conflicts = [*environment.refused(experiment.env)]
     conflicts += _check_method(experiment, workload, cluster)
     conflicts += _check_all_params(experiment, workload.params)
@@ -285,19 +280,14 @@ def _check_nodes(
             without[name] = [*without.get(name, ()), *lacking]
         if few := [node for node in unfit if node.name in weak]:
             most = max(len(node.usable_gpus) for node in few)
-            needs = f"{point.case.placement} asks for {gpus} GPUs"
-            use = f"it use {most}" if len(few) == 1 else f"each use at most {most}"
-            on = _nodes(node.name for node in few)
-            text = f"{needs} on {on}; inventory {cluster.name} lets {use}"
-            yield Conflict(point.path, text)
+            yield Conflict(
+                point.path,
+                f"{point.case.placement} asks for {gpus} GPUs; inventory {cluster.name} lets"
+                f" {nodeset.fold(node.name for node in few)} use at most {most}",
+            )
     for name, names in ((name, names) for name, names in without.items() if names):
         yield Conflict(
             ("workload",),
             f"workload {workload.name} reads the data set {name!r}; needed data.{name} for"
-            f" {_nodes(names)} in inventory {cluster.name}",
+            f" {nodeset.fold(names)} in inventory {cluster.name}",
         )
-
-
-def _nodes(names: Iterable[str]) -> str:
-    folded = nodeset.fold(names)
-    return f"nodes {folded}" if {"[", ","} & {*folded} else f"node {folded}"

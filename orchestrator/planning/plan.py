@@ -78,20 +78,13 @@ def _with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
     stem = model.log.removesuffix("_1.log")
     certain = sum(trial.repeat <= method.least for trial in trials)
     places = {"start": 0, "middle": certain // 2, "end": len(trials)}
-    canaries = {
-        places[place]: replace(
-            model,
-            name=f"canary-{model.name.removesuffix('_1')}_{number}",
-            repeat=number,
-            log=f"canary/{stem}_{number}.log",
-            canary=place,
-        )
-        for number, place in enumerate(places, 1)
-        if place in watch.at
-    }
+    numbered = {places[it]: (number, it) for number, it in enumerate(places, 1) if it in watch.at}
     whole = list(trials)
-    for index in sorted(canaries, reverse=True):
-        whole.insert(index, canaries[index])
+    for index, (number, place) in sorted(numbered.items(), reverse=True):
+        name = f"canary-{model.name.removesuffix('_1')}_{number}"
+        log = f"canary/{stem}_{number}.log"
+        canary = replace(model, name=name, repeat=number, log=log, canary=place)
+        whole.insert(index, canary)
     return tuple(whole)
 
 

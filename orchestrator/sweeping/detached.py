@@ -70,11 +70,7 @@ def fork(state: Path) -> Begun | Callable[[Voice], int]:
 
 
 def _follow(pid: int, pipe: int, messages: Path, stream: BinaryIO, voice: Voice) -> int:
-    """Follow the background process.
-
-    Raises:
-        Stopped: by a closed terminal; the background process goes on.
-    """
+    """Follow the background process, which goes on after Stopped by a closed terminal."""
     with stream:
         try:
             sweep = _copy_messages(pipe, stream)

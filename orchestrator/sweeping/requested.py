@@ -92,10 +92,8 @@ class Requested:
     def describe_work(self, whole: Plan, valid: int, resting: int) -> str:
         """Return in words how many trials will run, and for how long at most.
 
-        Args:
-            whole: every trial of the sweep, requested by this command and those before it.
-            valid: requested trials that are valid already.
-            resting: those that are not needed.
+        ``whole`` has the trials of earlier commands, too; ``valid`` and ``resting`` (not needed)
+        count requested ones.
         """
         trials, count = words.count(len(whole.trials), "trial"), len(self.plan.trials)
         line = trials if count == len(whole.trials) else f"{count} of {trials}"

@@ -124,11 +124,7 @@ def _judging(document: Document, path: Where) -> Iterator[None]:
 
 
 def _find_kind(document: Document) -> str:
-    """Return the kind of file that has most of the keys, some of which may be misspelt.
-
-    Raises:
-        ConfigError: it may be none, or several.
-    """
+    """Return the kind of file that has most of the keys, some of which may be misspelt."""
     keys = set(document.data) if isinstance(document.data, dict) else set()
     shared = {kind: len(keys & {*model.model_fields}) for kind, model in MODELS.items()}
     most = max(shared.values())

@@ -110,12 +110,7 @@ def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
 
 
 def _refuse_job(store: Store, request: Requested) -> None:
-    """Refuse to submit a sweep that its job would refuse.
-
-    Raises:
-        UnfitError: its image was not prepared, and no job that may be preparing it lives.
-            WALLTIME; no trial fits into a job's time.
-    """
+    """Refuse a job too short for a trial, or whose image no living job may be preparing."""
     request.refuse_short()
     try:
         request.refuse_unprepared()

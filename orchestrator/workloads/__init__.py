@@ -127,8 +127,8 @@ def find(name: str) -> Workload | None:
             return _load(entry)
     if name not in _list_shipped():
         return None
-    found = importlib.import_module(f"{__name__}.{name}").WORKLOAD
-    return found if isinstance(found, Workload) else None
+    found: Workload = importlib.import_module(f"{__name__}.{name}").WORKLOAD
+    return found
 
 
 def _load(entry: EntryPoint) -> Workload:
@@ -175,11 +175,7 @@ def module(name: str) -> str:
 
 
 def require(name: str) -> Workload:
-    """Return the workload of that name.
-
-    Raises:
-        UsageError: NO-WORKLOAD; the message lists those there are.
-    """
+    """Return the workload of that name, or raise NO-WORKLOAD with those there are."""
     chosen = find(name)
     if chosen is None:
         raise errors.UsageError(

@@ -71,15 +71,10 @@ FORMAT = Format(
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    return Command(
-        agent=(placement.python, "-m", "torch.distributed.run"),
-        program=(
-            f"{placement.code}/all_reduce.py",
-            *("--device", case.device),
-            *("--size-mib", str(Params.model_validate(case.given).size_mib)),
-            *("--iterations", str(method.iterations)),
-        ),
-    )
+    size_mib = Params.model_validate(case.given).size_mib
+    options = f"--device {case.device} --size-mib {size_mib} --iterations {method.iterations}"
+    agent = (placement.python, "-m", "torch.distributed.run")
+    return Command(agent, (f"{placement.code}/all_reduce.py", *options.split()))
 
 
 def published(case: Case) -> Published | None:

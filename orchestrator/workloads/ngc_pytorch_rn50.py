@@ -47,28 +47,16 @@ def amp_options(loss_scale: LossScale) -> tuple[str, ...]:
 
 def command(case: Case, method: Method, _: Placement) -> Command:
     params = Params.model_validate(case.given)
-    return Command(
-        agent=("python", f"{CODE}/multiproc.py"),
-        program=(
-            f"{CODE}/main.py",
-            *("--data-backend", params.data_backend),
-            *("--raport-file", f"{CODE}/raport.json"),
-            *("-j8", "-p", "1"),
-            *("--lr", learning_rate(case)),
-            *("--optimizer-batch-size", "-1"),
-            *("--warmup", "8"),
-            *("--arch", "resnet50", "-c", "fanin"),
-            *("--label-smoothing", "0.1"),
-            *("--lr-schedule", "cosine"),
-            *("--mom", "0.125", "--wd", "3.0517578125e-05"),
-            *("--workspace", CODE),
-            *("-b", str(case.micro_batch_size)),
-            *("--epochs", "1", "--prof", str(method.iterations)),
-            *("--training-only", "--no-checkpoints"),
-            *(amp_options(params.loss_scale) if case.precision == "amp" else ()),
-            DATA,
-        ),
-    )
+    options = f"""
+        --data-backend {params.data_backend} --raport-file {CODE}/raport.json -j8 -p 1
+        --lr {learning_rate(case)} --optimizer-batch-size -1 --warmup 8
+        --arch resnet50 -c fanin --label-smoothing 0.1 --lr-schedule cosine
+        --mom 0.125 --wd 3.0517578125e-05 --workspace {CODE} -b {case.micro_batch_size}
+        --epochs 1 --prof {method.iterations} --training-only --no-checkpoints
+    """.split()
+    if case.precision == "amp":
+        options += amp_options(params.loss_scale)
+    return Command(("python", f"{CODE}/multiproc.py"), (f"{CODE}/main.py", *options, DATA))
 
 
 def data(case: Case) -> Mapping[str, str]:

@@ -89,38 +89,29 @@ def told_by_name(stem: str) -> Mapping[str, Scalar]:
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
+    """Return the same command for every node; ``checkpoint`` is a folder of the attempt's own."""
     params = Params.model_validate(case.given)
-    return Command(
-        agent=(),
-        program=(
-            *("python3", "-m", "oneflow_gpt.training"),
-            *("--num-layers", str(params.num_layers)),
-            *("--hidden-size", str(params.hidden_size)),
-            *("--num-attention-heads", str(params.num_attention_heads)),
-            *("--micro-batch-size", str(case.micro_batch_size)),
-            *("--global-batch-size", str(case.global_batch_size)),
-            *("--tensor-model-parallel-size", str(case.tensor_parallel)),
-            *("--pipeline-model-parallel-size", str(case.pipeline_parallel)),
-            *("--num-gpus-per-node", str(case.gpus_per_node)),
-            *("--num-nodes", str(case.nodes)),
-            *("--node-ips", oneflow_rn50.node_ips(placement)),
-            *("--ctrl-port", str(placement.port)),
-            *("--train-iters", str(method.iterations)),
-            *("--dataset", DATASET, "--seq-length", str(params.seq_length)),
-            *("--log-interval", str(params.log_interval)),
-            *("--learning-rate", "0.00015", "--min-lr", "1.0e-5"),
-            *("--lr-decay-style", "cosine", "--lr-decay-iters", "320000"),
-            *("--lr-warmup-fraction", "0.01", "--initial-loss-scale", "1048576"),
-            *("--optimizer", "adamw", "--weight-decay", "1e-2", "--clip-grad", "1.0"),
-            *("--vocab-size", "50257", "--split", "949,50,1"),
-            # A folder of the attempt's own.
-            *("--load", "checkpoint", "--save", "checkpoint", "--save-interval", "20000"),
-            *("--metric-print-format", "table", "--checkpoint-activations"),
-            "--multihead-attention-fusion",
-            *(("--fp16",) if case.precision == "amp" else ()),
-            *(("--use-rdma",) if params.rdma else ()),
-        ),
-    )
+    options = f"""
+        --num-layers {params.num_layers} --hidden-size {params.hidden_size}
+        --num-attention-heads {params.num_attention_heads}
+        --micro-batch-size {case.micro_batch_size} --global-batch-size {case.global_batch_size}
+        --tensor-model-parallel-size {case.tensor_parallel}
+        --pipeline-model-parallel-size {case.pipeline_parallel}
+        --num-gpus-per-node {case.gpus_per_node} --num-nodes {case.nodes}
+        --node-ips {oneflow_rn50.node_ips(placement)} --ctrl-port {placement.port}
+        --train-iters {method.iterations} --dataset {DATASET} --seq-length {params.seq_length}
+        --log-interval {params.log_interval} --learning-rate 0.00015 --min-lr 1.0e-5
+        --lr-decay-style cosine --lr-decay-iters 320000 --lr-warmup-fraction 0.01
+        --initial-loss-scale 1048576 --optimizer adamw --weight-decay 1e-2 --clip-grad 1.0
+        --vocab-size 50257 --split 949,50,1
+        --load checkpoint --save checkpoint --save-interval 20000
+        --metric-print-format table --checkpoint-activations --multihead-attention-fusion
+    """.split()
+    if case.precision == "amp":
+        options.append("--fp16")
+    if params.rdma:
+        options.append("--use-rdma")
+    return Command((), ("python3", "-m", "oneflow_gpt.training", *options))
 
 
 def unsupported(case: Case, method: Method) -> Iterator[str]:

@@ -32,27 +32,22 @@ class Params(Noun):
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
     params = Params.model_validate(case.given)
-    precision: tuple[str, ...] = () if case.precision == "fp32" else (f"--{case.precision}",)
+    threads = f"--threads {params.threads}" if case.device == "cpu" else ""
+    options = f"""
+        --device {case.device} --arch resnet50 --image-size {params.image_size}
+        --num-classes {params.num_classes} --memory-format {params.memory_format} {threads}
+        -b {case.micro_batch_size} --accumulation-steps {case.accumulation_steps}
+        --prof {method.iterations}
+    """.split()
     # On CPUs, AMP is bfloat16, which has the exponent of float32: there is nothing to scale.
     if case.precision == "amp" and case.device == "cuda":
-        precision = amp_options(params.loss_scale)
-    return Command(
-        agent=(placement.python, "-m", "torch.distributed.run"),
-        program=(
-            f"{placement.code}/train.py",
-            *("--device", case.device),
-            *("--arch", "resnet50"),
-            *("--image-size", str(params.image_size)),
-            *("--num-classes", str(params.num_classes)),
-            *("--memory-format", params.memory_format),
-            *(("--threads", str(params.threads)) if case.device == "cpu" else ()),
-            *("-b", str(case.micro_batch_size)),
-            *("--accumulation-steps", str(case.accumulation_steps)),
-            *("--prof", str(method.iterations)),
-            *precision,
-            *(("--allow-tf32",) if params.allow_tf32 else ()),
-        ),
-    )
+        options += amp_options(params.loss_scale)
+    elif case.precision != "fp32":
+        options.append(f"--{case.precision}")
+    if params.allow_tf32:
+        options.append("--allow-tf32")
+    agent = (placement.python, "-m", "torch.distributed.run")
+    return Command(agent, (f"{placement.code}/train.py", *options))
 
 
 def unsupported(case: Case, _method: Method) -> Iterator[str]:

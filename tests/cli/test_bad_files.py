@@ -249,7 +249,7 @@ HAS = "needed one of loss_scale, data_backend"
             "1x2, 2x2]",
             "1x9, 4x8]",
             [
-                ("11:20", "1x9 asks for 9 GPUs on node node1; inventory lab lets it use 8"),
+                ("11:20", "1x9 asks for 9 GPUs; inventory lab lets node1 use at most 8"),
                 ("11:25", "4x8 asks for 4 nodes; inventory lab has 2; `--case` runs the others"),
             ],
         ),

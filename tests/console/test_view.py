@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli import debug_log
 from orchestrator import console
+from orchestrator.cli import debug_log
 from orchestrator.console import view
 from orchestrator.console.view import View
 from tests import ROOT

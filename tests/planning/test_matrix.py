@@ -197,7 +197,7 @@ def test_every_impossible_case_is_reported_at_once() -> None:
         (("cases", 0), "3x1 asks for 3 nodes; inventory testers has 2; `--case` runs the others"),
         (
             ("cases", 1),
-            "1x8 asks for 8 GPUs on node n1; inventory testers lets it use 4",
+            "1x8 asks for 8 GPUs; inventory testers lets n1 use at most 4",
         ),
     ]
 
@@ -295,7 +295,7 @@ def test_gpus_that_may_not_be_used_are_not_counted() -> None:
     where = cluster(1, gpus={"count": 8, "use": [1, 3, 5]})
     assert mistakes(experiment(cases=[{**CASE, "placement": "1x3"}]), where) == []
     assert mistakes(experiment(cases=[{**CASE, "placement": "1x4"}]), where) == [
-        (("cases", 0), "1x4 asks for 4 GPUs on node n1; inventory testers lets it use 3")
+        (("cases", 0), "1x4 asks for 4 GPUs; inventory testers lets n1 use at most 3")
     ]
 
 
@@ -311,7 +311,7 @@ def test_a_case_needs_as_many_nodes_that_fit_wherever_they_stand() -> None:
     where = Cluster.model_validate_json(json.dumps({"name": "testers", "nodes": nodes}))
     assert mistakes(experiment(cases=[{**CASE, "placement": "2x4"}]), where) == []
     assert mistakes(experiment(cases=[{**CASE, "placement": "3x4"}]), where) == [
-        (("cases", 0), "3x4 asks for 4 GPUs on node n1; inventory testers lets it use 2")
+        (("cases", 0), "3x4 asks for 4 GPUs; inventory testers lets n1 use at most 2")
     ]
 
 
@@ -342,7 +342,7 @@ def test_data_set_that_the_workload_reads_must_be_there() -> None:
     assert (conflict.path, conflict.text) == (
         ("workload",),
         "workload ngc_pytorch_rn50 reads the data set 'imagenet';"
-        " needed data.imagenet for nodes n[1-2] in inventory testers",
+        " needed data.imagenet for n[1-2] in inventory testers",
     )
     where = cluster(3, gpus={"count": 1}, data={"imagenet": "/data/image"})
     assert matrix.conflicts(found, ngc_pytorch_rn50.WORKLOAD, where) == ()
