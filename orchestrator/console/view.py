@@ -32,27 +32,26 @@ class Row:
     @property
     def share(self) -> float:
         """Return the part of the running attempt that is done, from 0 to 1."""
-        attempt, iteration, _ = self._now
-        return min(iteration / self._of, 1.0) if attempt and self._of else 0.0
+        return min(self._now[1] / self._of, 1.0)
 
     def attempt(self, number: int) -> None:
         self._began = self._printed_at = time.monotonic()
         self._now = (f"{self.name} a{number}", 0, 0.0)
-        self.view.print_progress(self, f"{self._now[0]}: started")
+        self.view.print(self, f"{self._now[0]}: started")
 
     def progress(self, iteration: int, rate: float) -> None:
         """Show the iteration that the attempt has reached, and its rate in samples per second."""
         self._now = (self._now[0], iteration, rate)
         if time.monotonic() - self._printed_at > PLAIN_EVERY_S:
             self._printed_at = time.monotonic()
-            self.view.print_progress(self, str(self))
+            self.view.print(self, str(self))
 
     def ended(self, state: str, words: str, *, final: bool) -> None:
         """End the attempt; ``final`` if its trial needs no further one."""
         took = duration(time.monotonic() - self._began)
         line = f"{self._now[0]}: {state}, {words}, took {took}"
         self._now = _IDLE
-        self.view.end_attempt(self, line, state, final=final)
+        self.view.print(self, line, state, final=final)
 
     def __str__(self) -> str:
         attempt, iteration, rate = self._now
@@ -109,23 +108,17 @@ class View:
         with self._lock:
             self._total -= trials
 
-    def print_progress(self, row: Row, text: str) -> None:
-        """Print a line about the row's trial, if there is no live view."""
-        if not self._live:
-            with self._lock:
-                self._line(row, text)
-
-    def end_attempt(self, row: Row, text: str, state: str, *, final: bool) -> None:
+    def print(self, row: Row, text: str, state: str = "", *, final: bool = False) -> None:
+        """Print a line about a trial; one without a state only where there is no live view."""
+        if self._over or (self._live and not state):
+            return  # a lane that nobody waits for has nothing to say
         with self._lock:
             if final:
                 self._ended += 1
                 self._bad += state != "valid"
-            left = None if state == "interrupted" else self._estimate_remaining()
-            self._line(row, text + (f", about {duration(left)} left" if left else ""))
-
-    def _line(self, row: Row, text: str) -> None:
-        if not self._over:  # a lane that nobody waits for has nothing to say
-            self._say(f"[{row.number}/{self._total}] {text}")
+            left = self._estimate_remaining() if state not in ("", "interrupted") else None
+            more = f", about {duration(left)} left" if left else ""
+            self._say(f"[{row.number}/{self._total}] {text}{more}")
 
     def _estimate_remaining(self) -> float | None:
         """Estimate seconds by the trials that ended, and by the parts that running ones did."""

@@ -57,8 +57,10 @@ def unsupported(case: Case, _method: Method) -> Iterator[str]:
 
 def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
     """Return the common environment; the case, not torchrun, sets the threads on CPUs."""
-    threads = {"OMP_NUM_THREADS": str(Params.model_validate(case.given).threads)}
-    return {**gang_env(case, placement, seat), **(threads if case.device == "cpu" else {})}
+    common = gang_env(case, placement, seat)
+    if case.device != "cpu":
+        return common
+    return {**common, "OMP_NUM_THREADS": str(Params.model_validate(case.given).threads)}
 
 
 WORKLOAD = Workload(
