@@ -180,7 +180,8 @@ class HeldNodes(contextlib.ExitStack):
             Interrupted: a signal came; nothing that was started still runs.
             LeftoverError: tasks may still run on nodes.
         """
-        store, voice, cluster = self._store, self._voice, requests[0].cluster
+        store, voice, begun = self._store, self._voice, self._begun
+        cluster = requests[0].cluster
         less = requests[0].options.not_to_resume
         least = min(trial.case.nodes for request in requests for trial in request.plan.trials)
         try:
@@ -191,9 +192,10 @@ class HeldNodes(contextlib.ExitStack):
                 for request, (scheduler, site), old in zip(requests, reached, before, strict=True):
                     opened = resume.open_sweep(store, request, site, voice, old)
                     sweep = held.enter_context(opened)
-                    edges = scheduler, voice, self._begun
                     histories = sweep.histories()
-                    campaigns.append(Campaign(store, sweep, request, site, *edges, histories))
+                    campaigns.append(
+                        Campaign(store, sweep, request, site, scheduler, voice, begun, histories)
+                    )
                 omitted.add(less)
                 yield campaigns
         except (Abandoned, Stopped) as end:

@@ -209,7 +209,7 @@ ROWS = (
     ("B22", PLAYBOOK, "inventory: local", "inventory: ▶locale", "did you mean 'local'?"),
     ("seed", PLAYBOOK, "[4, 8]", "[4, 8, ▶4]", "4 is there twice; needed each value once"),
     ("seed", INVENTORY, "privileged: false", "privileged: ▶true", "needed `reason:` beside"),
-    ("seed", PLAYBOOK, "workload: reference_rn50\n", "▶", "key 'workload' is missing"),
+    ("seed", PLAYBOOK, "workload: reference_rn50\n", "▶", "cannot tell what this file is"),
     ("X18", INVENTORY, "\nnodes:", "\n▶node:", "unknown key 'node'; did you mean 'nodes'?"),
     ("X18", INVENTORY, "\nnodes:", "\n▶Nodes:", "unknown key 'Nodes'; did you mean 'nodes'?"),
     ("seed", IMAGE, "name: my-image\n", "▶", "key 'name' is missing"),
