@@ -108,8 +108,7 @@ class Voice:
     ) -> int:
         """End a command: print its failures and its JSON document; return the exit code.
 
-        Args:
-            failures: errors that did not stop the command; None for one that has no such errors.
+        A command that never goes on after an error gives None for ``failures``.
         """
         listed = [it for failure in failures or () for it in failure.documents()]
         code = errors.joined((code, *(failure.exit_code for failure in failures or ())))

@@ -76,11 +76,9 @@ def wrap(line: str, width: int, further: str = "  ") -> list[str]:
 def render(
     columns: Sequence[Column], width: int, spare: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the lines of a table without its empty columns, and the columns that are hidden.
+    """Return the lines of a table without its empty columns, and which of ``spare`` are hidden.
 
-    Args:
-        width: characters in a line; if no word fits, rows become lines of ``name: cell``.
-        spare: columns that may be hidden, in that order.
+    Where words do not fit into ``width``, rows become lines of ``name: cell``.
     """
     full = [(name, cells) for name, cells in columns if any(cells)]
     for gone in range(len(spare) + 1):

@@ -49,11 +49,7 @@ class Keys:
 
 
 def launch(command: Command, placement: Placement) -> tuple[Task, ...]:
-    """Return mpirun for the leader, with ``command.agent`` as options, and sshd for the others.
-
-    Raises:
-        UsageError: the nodes' interfaces have different names, and mpirun takes one.
-    """
+    """Return mpirun for the leader, with ``command.agent`` as options, and sshd for the others."""
     seats, gpus = placement.seats, placement.gpus_per_node
     ranks = ("-np", str(len(seats) * gpus))
     if len(seats) * gpus == 1:

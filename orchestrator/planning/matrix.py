@@ -43,9 +43,14 @@ def conflicts(
     if len(every) * experiment.method.most > MOST_TRIALS:
         path = ("grid",) if experiment.grid else ("cases",)
         return (*conflicts, Conflict(path, f"too many trials; needed at most {MOST_TRIALS}"))
-    conflicts += _check_exclusions(experiment, every)
-    conflicts += _find_doubled_values(experiment.grid)
+    for index, exclusion in enumerate(experiment.exclude):
+        if not any(_matches(exclusion, point.case) for point in every):
+            text = "no case matches it; needed one that does"
+            conflicts.append(Conflict(("exclude", index), text))
     points, written = [*places(experiment)], set[Case]()
+    if every and not points:
+        conflicts.append(Conflict(("exclude",), "every case is left out; needed at least one"))
+    conflicts += _find_doubled_values(experiment.grid)
     for point in points:
         case = point.case
         if point.path[0] == "cases" and case in written:
@@ -150,14 +155,6 @@ def _check_params(
         for where, text, _ in documents.misfits(error, dict(params), model, path):
             if where:  # what is missing here may be given elsewhere
                 yield Conflict((*path, *where), text)
-
-
-def _check_exclusions(experiment: Experiment, every: Sequence[Point]) -> Iterator[Conflict]:
-    for index, exclusion in enumerate(experiment.exclude):
-        if not any(_matches(exclusion, point.case) for point in every):
-            yield Conflict(("exclude", index), "no case matches it; needed one that does")
-    if every and next(places(experiment), None) is None:
-        yield Conflict(("exclude",), "every case is left out; needed at least one")
 
 
 def _find_doubled_values(axes: Axes | None) -> Iterator[Conflict]:

@@ -113,12 +113,7 @@ class Requested:
 
 
 def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
-    """Read the files that the options name, and plan the trials; say which cases are left out.
-
-    Raises:
-        ConfigError: a file does not hold.
-        UsageError: no such file, node or case, or nothing that can be run.
-    """
+    """Read the files that the options name, and plan the trials; say which cases are left out."""
     playbook = user_files.playbook(options.playbook, options.image)
     if options.like:
         experiment = matrix.add_placement(playbook.experiment, options.like, *options.cases)

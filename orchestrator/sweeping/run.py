@@ -13,8 +13,7 @@ def run(held: HeldNodes, request: Requested) -> tuple[Sweep, Report]:
     """Run every requested trial that has no valid outcome yet, then measure and write the report.
 
     Raises:
-        Stopped, Interrupted: a signal came; nothing that was started still runs.
-        LeftoverError: tasks may still run on nodes.
+        LeftoverError: tasks may still run on nodes; after other errors none does.
     """
     request.refuse_unprepared()
     with held.open([request]) as (campaign,):

@@ -117,11 +117,7 @@ def _list_shipped() -> set[str]:
 
 
 def find(name: str) -> Workload | None:
-    """Return the workload of that name, or None if there is none.
-
-    Raises:
-        LocalError: PLUG-IN; another distribution brings it, and it cannot be loaded.
-    """
+    """Return the workload of that name, None if there is none; PLUG-IN if it cannot be loaded."""
     for entry in entry_points(group=GROUP):
         if entry.name == name:
             return _load(entry)
