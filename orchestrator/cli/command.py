@@ -122,11 +122,7 @@ def command(
 ) -> Callable[[Made], Made]:
     """Make a command of a function that takes a ``Face`` and its own options.
 
-    Args:
-        examples: command lines, which end its help.
-        json_only: its only output is JSON.
-        left: called after a signal, also after one that came before the command began; raises
-            LeftoverError for tasks that may still run.
+    After a signal, also one that came before the command began, ``left`` is called.
     """
 
     def decorated(body: Made) -> Made:
@@ -140,7 +136,6 @@ def command(
 
 
 def load(name: str) -> TyperCommand:
-    """Return a command; its module is imported now."""
     first = name.split()[0]
     import_module(f"orchestrator.verbs.{_MODULES.get(first, first)}")
     return _loaded[name]

@@ -1,5 +1,6 @@
 """The debug log in the state folder: every remote command and how long it took. Holds no secret."""
 
+import contextlib
 import logging
 from collections.abc import Callable
 from logging.handlers import RotatingFileHandler
@@ -25,27 +26,21 @@ class _File(RotatingFileHandler):
     """A log file that is made with its first line: bad input touches nothing."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        try:
+        with contextlib.suppress(OSError):  # no debug log stops nothing
             Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             super().emit(record)
-        except OSError:
-            return  # no debug log stops nothing
 
     def handleError(self, _: logging.LogRecord) -> None:
         """Drop the error: a full disk is reported by the files that matter."""
 
 
 def begin(state: Path, say: Callable[[str], None] | None) -> None:
-    """Write a debug log to ``state/debug.log``; every line goes to ``say`` too.
-
-    If the folder cannot be written there is no debug log, and no error.
-    """
+    """Write a debug log to ``state/debug.log``, where possible, and every line to ``say``."""
     logger = logging.getLogger(NAME)
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     logging.getLogger("paramiko").propagate = False  # its failures become errors of ours
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
-    logger.addHandler(logging.NullHandler())
     if say is not None:
         logger.addHandler(_Spoken(say))
     file = _File(state / "debug.log", maxBytes=MOST_BYTES, backupCount=1, delay=True)

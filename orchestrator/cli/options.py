@@ -57,11 +57,7 @@ def _state_folder(named: str | Path) -> Path:
 
 
 def window(text: str | None) -> tuple[int, int] | None:
-    """Parse the first and the last iteration of ``first:last``.
-
-    Raises:
-        BadParameter: it is not of that form, or ends before it begins.
-    """
+    """Parse the first and the last iteration of ``first:last``."""
     if text is None:
         return None
     found = _WINDOW.fullmatch(text)
@@ -103,11 +99,7 @@ LogRule = Annotated[Rule | None, typer.Option(help="How throughput is taken from
 
 
 def needs(partner: str, given: bool, **options: object) -> None:
-    """Refuse options, by their names in Python, that mean nothing without another.
-
-    Raises:
-        BadParameter: naming the first of them.
-    """
+    """Refuse options, by their names in Python, that mean nothing without another."""
     for name, value in options.items():
         if value and not given:
             named = f"--{name.replace('_', '-')}"
@@ -121,11 +113,7 @@ def reading(
     between: str | None,
     rule: Rule | None,
 ) -> "Reading | None":
-    """Return how to read a folder of logs, None for a sweep.
-
-    Raises:
-        BadParameter: options of the one beside the other.
-    """
+    """Return how to read a folder of logs, None for a sweep; refuse options of both."""
     from orchestrator.collecting.logs import Reading
 
     span = window(between)

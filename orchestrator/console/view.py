@@ -32,28 +32,26 @@ class Row:
     @property
     def share(self) -> float:
         """Return the part of the running attempt that is done, from 0 to 1."""
-        attempt, iteration, _ = self._now
-        return min(iteration / self._of, 1.0) if attempt and self._of else 0.0
+        return min(self._now[1] / self._of, 1.0)
 
     def attempt(self, number: int) -> None:
-        """Begin an attempt."""
         self._began = self._printed_at = time.monotonic()
         self._now = (f"{self.name} a{number}", 0, 0.0)
-        self.view.print_progress(self, f"{self._now[0]}: started")
+        self.view.print(self, f"{self._now[0]}: started")
 
     def progress(self, iteration: int, rate: float) -> None:
         """Show the iteration that the attempt has reached, and its rate in samples per second."""
         self._now = (self._now[0], iteration, rate)
         if time.monotonic() - self._printed_at > PLAIN_EVERY_S:
             self._printed_at = time.monotonic()
-            self.view.print_progress(self, str(self))
+            self.view.print(self, str(self))
 
     def ended(self, state: str, words: str, *, final: bool) -> None:
         """End the attempt; ``final`` if its trial needs no further one."""
         took = duration(time.monotonic() - self._began)
         line = f"{self._now[0]}: {state}, {words}, took {took}"
         self._now = _IDLE
-        self.view.end_attempt(self, line, state, final=final)
+        self.view.print(self, line, state, final=final)
 
     def __str__(self) -> str:
         attempt, iteration, rate = self._now
@@ -66,15 +64,10 @@ class Row:
 
 
 class View:
-    """A sweep while it runs: live on a terminal, plain lines elsewhere.
+    """A sweep while it runs: live on a ``terminal``, else plain lines by ``say``.
 
-    Drawing takes no lock of this class: printing a line waits for drawing, and would wait for ever.
-
-    Args:
-        say: prints a line that stays.
-        terminal: where the live view is drawn; None for plain lines.
-        total: trials that were requested of this sweep.
-        done: those of them that were valid already.
+    Of ``total`` requested trials ``done`` were valid before. Drawing takes no lock of this class:
+    printing a line waits for drawing, and would wait for ever.
     """
 
     def __init__(
@@ -102,11 +95,7 @@ class View:
             self._live.stop()
 
     def trial(self, name: str, iterations: int, sweep: str = "") -> Row:
-        """Return a row for a trial, as a context to run it in, with the iterations of its log.
-
-        Args:
-            sweep: its id, where trials of several sweeps are shown, which may share names.
-        """
+        """Return a row for a trial, as a context; trials of several sweeps may share names."""
         key = f"{sweep}/{name}"
         with self._lock:
             before = self._rows.get(key)
@@ -116,27 +105,20 @@ class View:
         return row
 
     def fewer(self, trials: int) -> None:
-        """Subtract trials that need not be run."""
         with self._lock:
             self._total -= trials
 
-    def print_progress(self, row: Row, text: str) -> None:
-        """Print a line about the row's trial, if there is no live view."""
-        if not self._live:
-            with self._lock:
-                self._line(row, text)
-
-    def end_attempt(self, row: Row, text: str, state: str, *, final: bool) -> None:
+    def print(self, row: Row, text: str, state: str = "", *, final: bool = False) -> None:
+        """Print a line about a trial; one without a state only where there is no live view."""
+        if self._over or (self._live and not state):
+            return  # a lane that nobody waits for has nothing to say
         with self._lock:
             if final:
                 self._ended += 1
                 self._bad += state != "valid"
-            left = None if state == "interrupted" else self._estimate_remaining()
-            self._line(row, text + (f", about {duration(left)} left" if left else ""))
-
-    def _line(self, row: Row, text: str) -> None:
-        if not self._over:  # a lane that nobody waits for has nothing to say
-            self._say(f"[{row.number}/{self._total}] {text}")
+            left = self._estimate_remaining() if state not in ("", "interrupted") else None
+            more = f", about {duration(left)} left" if left else ""
+            self._say(f"[{row.number}/{self._total}] {text}{more}")
 
     def _estimate_remaining(self) -> float | None:
         """Estimate seconds by the trials that ended, and by the parts that running ones did."""

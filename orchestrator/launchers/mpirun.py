@@ -49,11 +49,7 @@ class Keys:
 
 
 def launch(command: Command, placement: Placement) -> tuple[Task, ...]:
-    """Return mpirun for the leader, with ``command.agent`` as options, and sshd for the others.
-
-    Raises:
-        UsageError: the nodes' interfaces have different names, and mpirun takes one.
-    """
+    """Return mpirun for the leader, with ``command.agent`` as options, and sshd for the others."""
     seats, gpus = placement.seats, placement.gpus_per_node
     ranks = ("-np", str(len(seats) * gpus))
     if len(seats) * gpus == 1:
@@ -83,15 +79,11 @@ def launch(command: Command, placement: Placement) -> tuple[Task, ...]:
     )
     tasks = [replace(placement.task(0, argv), files=LEADER_FILES)]
     for node_rank in range(1, len(seats)):
-        files = tuple(_file_name(name, node_rank) for name in SERVICE_FILES)
-        sshd = ("sh", _file_name("sshd.sh", node_rank))
+        files = tuple(f"r{node_rank}.{name}" for name in SERVICE_FILES)
+        sshd = ("sh", f"r{node_rank}.sshd.sh")
         service = replace(placement.task(node_rank, sshd), service=True, files=files)
         tasks.append(replace(service, capabilities=CAPABILITIES))
     return tuple(tasks)
-
-
-def _file_name(name: str, node_rank: int) -> str:
-    return f"r{node_rank}.{name}"
 
 
 def private(files: Iterable[str]) -> tuple[str, ...]:
@@ -102,11 +94,7 @@ def private(files: Iterable[str]) -> tuple[str, ...]:
 def leader_files(
     folder: str, user: Keys, hosts: Mapping[str, Keys], port: int
 ) -> Mapping[str, str]:
-    """Return what the leader needs in its attempt's folder.
-
-    Args:
-        hosts: by address, the keys of the other nodes' sshd.
-    """
+    """Return the leader's files by name; ``hosts`` are the keys of other nodes' sshd by address."""
     known = (f"[{address}]:{port} {keys.public}\n" for address, keys in hosts.items())
     settings = f"""\
 Host *
@@ -130,7 +118,7 @@ def service_files(
     folder: str, node_rank: int, user: Keys, host: Keys, at: Endpoint
 ) -> Mapping[str, str]:
     """Return the files, by name, that any node but the leader needs in its attempt's folder."""
-    prefix = f"{folder}/{_file_name('', node_rank)}"
+    prefix = f"{folder}/r{node_rank}."
     # StrictModes: /var/tmp is everybody's; the attempt's folder below it is ours alone.
     settings = f"""\
 Port {at.port}
@@ -156,14 +144,11 @@ LogLevel ERROR
         "sshd.sh": _SSHD,
         "enter.sh": _ENTER,
     }
-    return {_file_name(name, node_rank): content for name, content in files.items()}
+    return {f"r{node_rank}.{name}": content for name, content in files.items()}
 
 
 def keep_ranks(chunks: Iterable[bytes], ranks: range) -> Iterator[bytes]:
-    """Yield the ended lines of an mpirun's log, with lines of other ranks empty.
-
-    So line numbers stay what they are in the log.
-    """
+    """Yield the ended lines of an mpirun's log; those of other ranks empty, to keep numbers."""
     for text in whole_lines(chunks):
         for line in text.split(b"\n")[:-1]:
             tag = re.match(rb"[^<]*,(\d{1,9})\]<std", line)  # [1,12]<stdout>:

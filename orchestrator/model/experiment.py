@@ -47,7 +47,6 @@ class Repeats(Noun):
 
     @property
     def share(self) -> float:
-        """Return ``until_interval`` as a number, 0.01 for 1%."""
         return float(self.until_interval.removesuffix("%")) / 100
 
     @field_validator("max")

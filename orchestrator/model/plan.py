@@ -1,7 +1,7 @@
 """The plan: every trial in order, bound to no node yet; and what a node starts once it is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -40,18 +40,13 @@ class Placement:
     python: str
 
     def task(self, node_rank: int, argv: tuple[str, ...]) -> "Task":
-        """Return a node's task, without its environment and mounts."""
         seat = self.seats[node_rank]
         return Task(seat.node, node_rank, argv, {}, (), seat.gpus)
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program's command line, apart from what differs between nodes.
-
-    Args:
-        agent: what starts one process per GPU and takes node_rank; may be empty.
-    """
+    """A program's command line; ``agent``, if any, starts one process per GPU."""
 
     agent: tuple[str, ...]
     program: tuple[str, ...]
@@ -130,6 +125,3 @@ class Plan:
             case: tuple(sorted(trials, key=lambda trial: trial.repeat))
             for case, trials in grouped.items()
         }
-
-    def only(self, trials: tuple[Trial, ...]) -> "Plan":
-        return replace(self, trials=trials)

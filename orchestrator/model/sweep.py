@@ -28,9 +28,8 @@ class SweepRecord:
         inventory: what the sweep was last run on.
         plan: every trial requested so far.
         site: as it was when the sweep was new.
-        id, created: the store gives them to a new sweep.
-        commands: the command lines of the sweep so far, in order; empty in those of old versions.
-        written_by: the version of this tool that wrote it; the store gives it.
+        id, created, written_by: given by the store.
+        commands: the command lines of the sweep so far, in order.
     """
 
     experiment: str
@@ -48,12 +47,7 @@ class SweepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """An attempt is about to start.
-
-    Args:
-        at: UTC, ISO 8601, as in all events.
-        log: of its trial, by its name in the plan.
-    """
+    """An attempt is about to start; ``at`` is in UTC, as in all events."""
 
     at: Moment
     trial: Name
@@ -76,9 +70,9 @@ class Ended:
     """An attempt has its outcome.
 
     Args:
-        code, message: of its first problem; empty without one.
-        sha256: of the log that was measured; None if none was.
-        outcome: sha256 of the outcome beside the log; empty where none was written.
+        code, message: of its first problem.
+        sha256: of the log that was measured.
+        outcome: sha256 of the outcome beside the log.
     """
 
     at: Moment
@@ -111,7 +105,6 @@ class History:
 
     @property
     def attempts(self) -> int:
-        """Return the highest number of an attempt."""
         return max((*self.begun, *self.closed, *self.found), default=0)
 
     @property

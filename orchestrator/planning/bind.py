@@ -21,11 +21,7 @@ _NOWHERE = Program("PROGRAM", "PYTHON", "")
 
 
 def request(recipe: Recipe, trial: Trial, number: int) -> Request:
-    """Return the resources that an attempt needs; attempts of one trial try different ports.
-
-    Args:
-        number: of the attempt, from 1.
-    """
+    """Return the resources of an attempt, counted from 1; each attempt tries different ports."""
     case, workload = trial.case, recipe.workload
     first = workload.port(case)
     ports: Iterable[int] = (first,)
@@ -43,15 +39,7 @@ def request(recipe: Recipe, trial: Trial, number: int) -> Request:
 
 
 def bind(recipe: Recipe, trial: Trial, allocation: Allocation, number: int, sweep: str) -> Attempt:
-    """Return the attempt, with the command lines for the allocation's nodes.
-
-    Args:
-        number: of the attempt, from 1.
-        sweep: id of the sweep, which names its folders on the nodes.
-
-    Raises:
-        UsageError: a launcher cannot start a gang on such nodes.
-    """
+    """Return the attempt with its command lines; UsageError if its launcher cannot start there."""
     folders = {
         seat.node: f"{seat.root}/{sweep}/attempts/{trial.name}/a{number}"
         for seat in allocation.seats
@@ -76,9 +64,6 @@ def first(recipe: Recipe, trial: Trial, seats: Iterable[Seat]) -> Attempt:
     """Return the first attempt as it would be if all these seats were free, for --dry-run.
 
     Its folders belong to no sweep, and an image that was not provisioned is called by its name.
-
-    Raises:
-        UsageError: a launcher cannot start a gang on such nodes.
     """
     needed = request(recipe, trial, 1)
     given = Allocation(needed.seated(seats), needed.ports[0])
@@ -101,7 +86,7 @@ def anonymize(recipe: Recipe, trial: Trial, allocation: Allocation) -> tuple[Tas
 
 
 def fingerprint(tasks: Iterable[Task]) -> str:
-    """Return the sha256 of the tasks' command lines and environments, in 64 hex digits."""
+    """Return the sha256 of the tasks' command lines and environments."""
     commands = [[list(task.argv), dict(task.env)] for task in tasks]
     return hashlib.sha256(json.dumps(commands).encode()).hexdigest()
 
@@ -180,7 +165,6 @@ def _anonymous(seat: Seat, rank: int) -> Seat:
 
 
 def _hardware(cluster: Cluster) -> JSON:
-    """Describe each kind of node in the inventory once, and the options of containers."""
     kinds = {
         json.dumps(
             {

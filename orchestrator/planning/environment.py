@@ -62,11 +62,7 @@ def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
 def find_conflicts(
     case: Case, workload: Workload, experiment: Experiment, cluster: Cluster | None
 ) -> Iterator[Conflict]:
-    """Yield the variables of the user that the workload sets for a case itself.
-
-    Args:
-        cluster: where it is to run; None looks at the playbook alone.
-    """
+    """Yield the variables of the user that the workload sets for a case itself."""
     gpus = tuple(range(case.gpus_per_node))
     seat = Seat("n1", "a1", gpus, "eth0", ("mlx5_0",), {}, gid_index=0, traffic_class=0)
     anywhere = Placement((seat,) * case.nodes, case.gpus_per_node, 0, "PROGRAM", "PYTHON")

@@ -1,18 +1,18 @@
 """From an experiment to its cases, and the errors in a playbook that make cases impossible."""
 
 import contextlib
-import itertools
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator import documents, nodeset, words
+from orchestrator import documents, nodeset
 from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.experiment import Axes, Canary, CaseEntry, Exclusion, Experiment, Method
+from orchestrator.model.experiment import Axes, Canary, Exclusion, Experiment
 from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
 from orchestrator.planning import environment
 from orchestrator.workloads import Workload
@@ -22,11 +22,11 @@ MOST_TRIALS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A case and the place in the playbook that asks for it."""
+    """A case, the place in the playbook that asks for it, and the replicas written there."""
 
     path: tuple[str | int, ...]
-    entry: CaseEntry
     case: Case
+    data_parallel: int | None = None
 
 
 def conflicts(
@@ -35,41 +35,43 @@ def conflicts(
     cluster: Cluster | None,
     chosen: Collection[Case] | None = None,
 ) -> tuple[Conflict, ...]:
-    """List all errors of an experiment, each once.
-
-    Args:
-        cluster: where it is to run; None leaves out what depends on a cluster.
-        chosen: the cases that are to run there; None for all.
-    """
+    """List all errors of an experiment, each once; ``chosen`` cases are to run on the cluster."""
     conflicts = [*environment.refused(experiment.env)]
-    conflicts += _method(experiment.method, workload)
-    conflicts += _params(experiment, workload.params)
-    trials = _count(experiment) * experiment.method.most
-    if trials > MOST_TRIALS:
+    conflicts += _check_method(experiment, workload, cluster)
+    conflicts += _check_all_params(experiment, workload.params)
+    every = [*islice(_list_points(experiment), MOST_TRIALS + 1)]
+    if len(every) * experiment.method.most > MOST_TRIALS:
         path = ("grid",) if experiment.grid else ("cases",)
-        text = f"{trials} trials; needed at most {MOST_TRIALS}"
-        return (*conflicts, Conflict(path, text))
-    points = tuple(places(experiment))
-    conflicts += [*_exclusions(experiment), *_find_doubled_values(experiment.grid)]
-    written: set[Case] = set()
+        return (*conflicts, Conflict(path, f"too many trials; needed at most {MOST_TRIALS}"))
+    for index, exclusion in enumerate(experiment.exclude):
+        if not any(_matches(exclusion, point.case) for point in every):
+            text = "no case matches it; needed one that does"
+            conflicts.append(Conflict(("exclude", index), text))
+    points, written = [*places(experiment)], set[Case]()
+    if every and not points:
+        conflicts.append(Conflict(("exclude",), "every case is left out; needed at least one"))
+    conflicts += _find_doubled_values(experiment.grid)
     for point in points:
-        if point.path[0] == "cases" and point.case in written:
-            text = f"the case {point.case.placement} is there twice; needed each case once"
+        case = point.case
+        if point.path[0] == "cases" and case in written:
+            text = f"the case {case.placement} is there twice; needed each case once"
             conflicts.append(Conflict(point.path, text))
-        written.add(point.case)
-        conflicts += _arithmetic(point, workload)
-        unfit = [*_missing(point, workload.params)]
-        conflicts += unfit
-        unfit += _check_params((), dict(point.case.given), workload.params)
-        if not unfit:  # the workload reads its parameters
-            texts = workload.unsupported(point.case, experiment.method)
-            conflicts += [Conflict(point.path, f"{point.case.placement}: {it}") for it in texts]
-            conflicts += environment.find_conflicts(point.case, workload, experiment, cluster)
-    conflicts += _device(experiment, workload, cluster)
-    conflicts += _canary(experiment.method.watch, points, workload)
+        written.add(case)
+        conflicts += _check_arithmetic(point, workload)
+        missing = [
+            Conflict(point.path, f"{case.placement}: the workload needs params.{name}")
+            for name, field in workload.params.model_fields.items()
+            if field.is_required() and name not in case.given
+        ]
+        conflicts += missing
+        if not missing and not any(_check_params((), case.given, workload.params)):
+            texts = workload.unsupported(case, experiment.method)  # which reads the parameters
+            conflicts += [Conflict(point.path, f"{case.placement}: {text}") for text in texts]
+            conflicts += environment.find_conflicts(case, workload, experiment, cluster)
+    conflicts += _check_canary(experiment.method.watch, points, workload)
     if cluster is not None:
         running = [point for point in points if chosen is None or point.case in chosen]
-        conflicts += [*_room(running, workload, cluster), *_families(running, workload, cluster)]
+        conflicts += _check_nodes(running, workload, cluster)
     return tuple(dict.fromkeys(conflicts))
 
 
@@ -91,14 +93,6 @@ def add_placement(experiment: Experiment, like: str, placement: str) -> Experime
     return experiment.model_copy(update={"cases": (*written, *more) or None, "grid": grid})
 
 
-def _count(experiment: Experiment) -> int:
-    written, axes = len(experiment.cases or ()), experiment.grid
-    if axes is None:
-        return written
-    sizes = [len(values) for _, values in axes if isinstance(values, tuple)]
-    return written + math.prod([*sizes, *(len(values) for values in axes.params.values())])
-
-
 def places(experiment: Experiment) -> Iterator[Point]:
     """Yield the cases of an experiment and their places in the playbook."""
     for point in _list_points(experiment):
@@ -108,21 +102,29 @@ def places(experiment: Experiment) -> Iterator[Point]:
 
 def _list_points(experiment: Experiment) -> Iterator[Point]:
     """Yield written cases, then every combination of the grid, placements fastest."""
-    for index, entry in enumerate(experiment.cases or ()):
-        yield Point(("cases", index), entry, _case(entry, experiment))
-    if (axes := experiment.grid) is None:
-        return
+
+    def build(placement: str, settings: Iterable[Any], params: Mapping[str, Scalar]) -> Case:
+        nodes, gpus = nodes_and_gpus(placement)
+        return Case(
+            nodes=nodes,
+            gpus_per_node=gpus,
+            device=experiment.device or "cuda",
+            params=tuple(sorted({**experiment.params, **params}.items())),
+            **dict(zip(fields, settings, strict=True)),
+        )
+
     fields = ("precision", "micro_batch_size", *AXES)
-    for values in itertools.product(
-        itertools.product(*(getattr(axes, field) for field in fields)),
-        itertools.product(*axes.params.values()),
-        enumerate(axes.placement),
-    ):
-        value, param, (index, placement) = values
-        given = dict(zip(fields, value, strict=True))
-        given |= {"placement": placement, "params": dict(zip(axes.params, param, strict=True))}
-        entry = CaseEntry.model_validate(given)
-        yield Point(("grid", "placement", index), entry, _case(entry, experiment))
+    for index, entry in enumerate(experiment.cases or ()):
+        settings = [getattr(entry, field) for field in fields]
+        case = build(entry.placement, settings, entry.params)
+        yield Point(("cases", index), case, entry.data_parallel)
+    if axes := experiment.grid:
+        values = [getattr(axes, field) for field in fields]
+        placements = enumerate(axes.placement)
+        for *row, (index, placement) in product(*values, *axes.params.values(), placements):
+            params = dict(zip(axes.params, row[len(fields) :], strict=True))
+            case = build(placement, row[: len(fields)], params)
+            yield Point(("grid", "placement", index), case)
 
 
 def _matches(exclusion: Exclusion, case: Case) -> bool:
@@ -132,20 +134,7 @@ def _matches(exclusion: Exclusion, case: Case) -> bool:
     )
 
 
-def _case(entry: CaseEntry, experiment: Experiment) -> Case:
-    nodes, gpus = nodes_and_gpus(entry.placement)
-    return Case(
-        nodes=nodes,
-        gpus_per_node=gpus,
-        micro_batch_size=entry.micro_batch_size,
-        precision=entry.precision,
-        device=experiment.device or "cuda",
-        params=tuple(sorted({**experiment.params, **entry.params}.items())),
-        **{name: getattr(entry, name) for name in AXES},
-    )
-
-
-def _params(experiment: Experiment, model: type[BaseModel]) -> Iterator[Conflict]:
+def _check_all_params(experiment: Experiment, model: type[BaseModel]) -> Iterator[Conflict]:
     yield from _check_params(("params",), experiment.params, model)
     for index, entry in enumerate(experiment.cases or ()):
         yield from _check_params(("cases", index, "params"), entry.params, model)
@@ -160,34 +149,12 @@ def _params(experiment: Experiment, model: type[BaseModel]) -> Iterator[Conflict
 def _check_params(
     path: tuple[str | int, ...], params: Mapping[str, Scalar], model: type[BaseModel]
 ) -> Iterator[Conflict]:
-    for name in params:
-        if name not in model.model_fields:
-            names = ", ".join(sorted(model.model_fields)) or "none"
-            question = words.did_you_mean(name, model.model_fields)
-            hint = f"this workload has: {names}{f'; {question}' if question else ''}"
-            hint = words.NO_SECRETS if words.is_secret([name]) else hint
-            yield Conflict((*path, name), f"unknown parameter {name!r}; {hint}")
     try:
-        model.model_validate({k: v for k, v in params.items() if k in model.model_fields})
+        model.model_validate(dict(params))
     except ValidationError as error:
         for where, text, _ in documents.misfits(error, dict(params), model, path):
-            if where:  # what is missing here may be given elsewhere; see _missing
+            if where:  # what is missing here may be given elsewhere
                 yield Conflict((*path, *where), text)
-
-
-def _missing(point: Point, model: type[BaseModel]) -> Iterator[Conflict]:
-    for name, field in model.model_fields.items():
-        if field.is_required() and name not in point.case.given:
-            yield Conflict(point.path, f"{point.case.placement}: the workload needs params.{name}")
-
-
-def _exclusions(experiment: Experiment) -> Iterator[Conflict]:
-    written = [point.case for point in _list_points(experiment)]
-    for index, exclusion in enumerate(experiment.exclude):
-        if not any(_matches(exclusion, case) for case in written):
-            yield Conflict(("exclude", index), "no case matches it; needed one that does")
-    if written and next(places(experiment), None) is None:
-        yield Conflict(("exclude",), "every case is left out; needed at least one")
 
 
 def _find_doubled_values(axes: Axes | None) -> Iterator[Conflict]:
@@ -203,18 +170,18 @@ def _find_doubled_values(axes: Axes | None) -> Iterator[Conflict]:
                 yield Conflict(("grid", *path, index), text)
 
 
-def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
-    case, entry = point.case, point.entry
+def _check_arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
+    case, written = point.case, point.data_parallel
     split = f"tensor {case.tensor_parallel} x pipeline {case.pipeline_parallel}"
     if case.world_size % case.ranks_per_replica:
         yield Conflict(
             point.path,
             f"{case.placement}: {case.world_size} ranks cannot be split into {split}",
         )
-    elif entry.data_parallel not in (None, case.data_parallel):
+    elif written not in (None, case.data_parallel):
         yield Conflict(
             (*point.path, "data_parallel"),
-            f"data {entry.data_parallel} x {split} is not {case.world_size} ranks;"
+            f"data {written} x {split} is not {case.world_size} ranks;"
             f" needed data_parallel {case.data_parallel}",
         )
     if case.precision not in workload.precisions:
@@ -231,7 +198,7 @@ def _arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
             )
 
 
-def _canary(
+def _check_canary(
     watch: Canary | None, points: Sequence[Point], workload: Workload
 ) -> Iterator[Conflict]:
     if watch is None or watch.case is None or not points:
@@ -247,7 +214,11 @@ def _canary(
     yield Conflict(("method", "canary", "case"), text)
 
 
-def _method(method: Method, workload: Workload) -> Iterator[Conflict]:
+def _check_method(
+    experiment: Experiment, workload: Workload, cluster: Cluster | None
+) -> Iterator[Conflict]:
+    """Yield a rule, a window or a device that the workload's program does not serve."""
+    method = experiment.method
     if method.rule is not None and method.rule not in workload.rules:
         yield Conflict(
             ("method", "rule"),
@@ -262,11 +233,6 @@ def _method(method: Method, workload: Workload) -> Iterator[Conflict]:
             f"[{first}, {last}] with iterations: {method.iterations}, of which {workload.name}"
             f" logs up to {shown}; needed a window that ends by then",
         )
-
-
-def _device(
-    experiment: Experiment, workload: Workload, cluster: Cluster | None
-) -> Iterator[Conflict]:
     path, device = (("device",), experiment.device) if experiment.device else ((), "cuda")
     if device not in workload.devices:
         can = " or ".join(sorted(workload.devices))
@@ -278,29 +244,26 @@ def _device(
         yield Conflict((), f"{seen}; needed `device: cpu` or `device: cuda`")
 
 
-def _families(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:
-    """Yield an error for each case whose ranks cannot meet at the cluster's IPv6 addresses."""
-    far = [node for node in cluster.members if ":" in node.address]
-    # `mpirun -H` cuts fd00::1 at its colons, and refuses brackets: seen with Open MPI 4.1.4.
-    takes = workload.ipv6 and workload.launcher is not mpirun.launch
-    for point in points if far and not takes else ():
-        if point.case.nodes > 1:
-            yield Conflict(
-                point.path,
-                f"{point.case.placement}: workload {workload.name} takes no IPv6 addresses, as"
-                f" {far[0].address} of node {far[0].name}; needed IPv4 in inventory {cluster.name}",
-            )
-
-
-def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iterator[Conflict]:
-    """Yield an error for each case with too few fitting nodes, and for what those lack."""
+def _check_nodes(
+    points: Sequence[Point], workload: Workload, cluster: Cluster
+) -> Iterator[Conflict]:
+    """Yield an error for each case that too few nodes fit, and for what those lack."""
     members = cluster.members
+    far = [node for node in members if ":" in node.address]
+    # `mpirun -H` cuts fd00::1 at its colons, and refuses brackets: seen with Open MPI 4.1.4.
+    takes_ipv6 = workload.ipv6 and workload.launcher is not mpirun.launch
     for point in points:
         if point.case.nodes > len(members):
             yield Conflict(
                 point.path,
                 f"{point.case.placement} asks for {point.case.nodes} nodes;"
                 f" inventory {cluster.name} has {len(members)}; `--case` runs the others",
+            )
+        if far and not takes_ipv6 and point.case.nodes > 1:
+            yield Conflict(
+                point.path,
+                f"{point.case.placement}: workload {workload.name} takes no IPv6 addresses, as"
+                f" {far[0].address} of node {far[0].name}; needed IPv4 in inventory {cluster.name}",
             )
     without: dict[str, list[str]] = {}
     for point in points:
@@ -314,19 +277,14 @@ def _room(points: Sequence[Point], workload: Workload, cluster: Cluster) -> Iter
             without[name] = [*without.get(name, ()), *lacking]
         if few := [node for node in unfit if node.name in weak]:
             most = max(len(node.usable_gpus) for node in few)
-            needs = f"{point.case.placement} asks for {gpus} GPUs"
-            use = f"it use {most}" if len(few) == 1 else f"each use at most {most}"
-            on = _nodes(node.name for node in few)
-            text = f"{needs} on {on}; inventory {cluster.name} lets {use}"
-            yield Conflict(point.path, text)
+            yield Conflict(
+                point.path,
+                f"{point.case.placement} asks for {gpus} GPUs; inventory {cluster.name} lets"
+                f" {nodeset.fold(node.name for node in few)} use at most {most}",
+            )
     for name, names in ((name, names) for name, names in without.items() if names):
         yield Conflict(
             ("workload",),
             f"workload {workload.name} reads the data set {name!r}; needed data.{name} for"
-            f" {_nodes(names)} in inventory {cluster.name}",
+            f" {nodeset.fold(names)} in inventory {cluster.name}",
         )
-
-
-def _nodes(names: Iterable[str]) -> str:
-    folded = nodeset.fold(names)
-    return f"nodes {folded}" if {"[", ","} & {*folded} else f"node {folded}"

@@ -14,8 +14,8 @@ class Packing:
     """The rule that decides which trials may run side by side.
 
     Args:
-        nodes: how many there are, without those that were lost.
-        lasted_s: how long a trial of a case took so far, in the mean; not there before the first.
+        nodes: without those that were lost.
+        lasted_s: the mean of the trials of a case so far.
     """
 
     pack: Pack
@@ -27,11 +27,7 @@ class Packing:
 
         ``none`` keeps the order of the plan. Else the widest come first, of one width those that
         last longest; a case that has not run yet counts as the longest. What needs more nodes than
-        are left comes last, for it may end the sweep.
-
-        Args:
-            waiting: in the order of the plan.
-            running: for how many seconds they have run.
+        are left comes last, for it may end the sweep. Running trials come with their seconds.
         """
         if not waiting or (running and self.pack == "none"):
             return None

@@ -1,10 +1,11 @@
 """From an experiment to its plan: every trial in order, bound to no node."""
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator import nodeset
+from orchestrator import errors, nodeset
 from orchestrator.model.case import Case, distinctions
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Experiment, Method
@@ -16,12 +17,7 @@ from orchestrator.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that a plan is made of.
-
-    Args:
-        name: of the playbook.
-        cluster: the whole inventory, also where --nodes leaves nodes out.
-    """
+    """Everything that a plan is made of; the whole inventory also where --nodes is given."""
 
     name: str
     experiment: Experiment
@@ -35,9 +31,8 @@ def build(recipe: Recipe) -> Plan:
 
     Trials come repeat by repeat, so that a drift of the machines spreads over all cases.
     """
-    cases = matrix.cases(recipe.experiment)
-    stems = _stems(cases, recipe.workload)
-    workload = recipe.workload
+    workload, cases = recipe.workload, matrix.cases(recipe.experiment)
+    stems = _stems(cases, workload)
     trials = [
         Trial(
             name=f"{case.token}-{stem}_{repeat}",
@@ -53,7 +48,7 @@ def build(recipe: Recipe) -> Plan:
     ]
     return Plan(
         experiment=recipe.name,
-        workload=recipe.workload.name,
+        workload=workload.name,
         image=recipe.experiment.image,
         image_digest=recipe.program.digest,
         cluster=recipe.cluster.name,
@@ -83,20 +78,13 @@ def _with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
     stem = model.log.removesuffix("_1.log")
     certain = sum(trial.repeat <= method.least for trial in trials)
     places = {"start": 0, "middle": certain // 2, "end": len(trials)}
-    canaries = {
-        places[place]: replace(
-            model,
-            name=f"canary-{model.name.removesuffix('_1')}_{number}",
-            repeat=number,
-            log=f"canary/{stem}_{number}.log",
-            canary=place,
-        )
-        for number, place in enumerate(places, 1)
-        if place in watch.at
-    }
+    numbered = {places[it]: (number, it) for number, it in enumerate(places, 1) if it in watch.at}
     whole = list(trials)
-    for index in sorted(canaries, reverse=True):
-        whole.insert(index, canaries[index])
+    for index, (number, place) in sorted(numbered.items(), reverse=True):
+        name = f"canary-{model.name.removesuffix('_1')}_{number}"
+        log = f"canary/{stem}_{number}.log"
+        canary = replace(model, name=name, repeat=number, log=log, canary=place)
+        whole.insert(index, canary)
     return tuple(whole)
 
 
@@ -106,29 +94,39 @@ def repeated(recipe: Recipe, repeats: int) -> Recipe:
     return replace(recipe, experiment=recipe.experiment.model_copy(update={"method": method}))
 
 
-def patterns(trials: Iterable[Trial], given: Iterable[str]) -> tuple[str, ...]:
-    """Split the patterns of --case at commas, except in the name of a case with a comma."""
-    names = {name for trial in trials for name in _names(trial)}
-    words = ((text,) if text in names else text.split(",") for text in given)
-    return tuple(word.strip() for text in words for word in text)
-
-
-def selected(trials: Iterable[Trial], patterns: Sequence[str]) -> tuple[Trial, ...]:
-    """Return the trials that match a pattern: ``2x*``, ``4n8g-*``, or a case's own name.
+def select(trials: Sequence[Trial], given: Sequence[str]) -> tuple[Trial, ...]:
+    """Return the trials of --case: ``2x*``, ``4n8g-*``, or the name of a case; and canaries.
 
     Args:
-        patterns: empty for all.
+        given: patterns, split at commas except in the name of a case with a comma; none for all.
+
+    Raises:
+        UsageError: NO-CASE; a pattern matches no case.
     """
+    names = {
+        trial: (trial.case.placement, trial.name, trial.name_of_case or trial.name)
+        for trial in trials
+        if not trial.canary
+    }
+    known = set(itertools.chain(*names.values()))
+    words = ((text,) if text in known else text.split(",") for text in given)
+    patterns = [word.strip() for text in words for word in text]
+    if unfit := [word for word in patterns if not any(nodeset.fits(name, word) for name in known)]:
+        first = next(iter(names))
+        cases = dict.fromkeys(trial.name_of_case or trial.case.placement for trial in names)
+        raise errors.UsageError(
+            f"no case matches {', '.join(map(repr, unfit))}; there are {', '.join(cases)}",
+            code="NO-CASE",
+            fix=f"a pattern of these names, of placements such as {first.case.placement}, or of"
+            f" names of trials such as {first.name}",
+        )
     return tuple(
         trial
         for trial in trials
-        if not patterns
-        or any(nodeset.fits(name, pattern) for name in _names(trial) for pattern in patterns)
+        if trial.canary
+        or not patterns
+        or any(nodeset.fits(name, word) for name in names[trial] for word in patterns)
     )
-
-
-def _names(trial: Trial) -> tuple[str, ...]:
-    return (trial.case.placement, trial.name, trial.name_of_case or trial.name)
 
 
 def _stems(points: Sequence[Case], workload: Workload) -> tuple[str, ...]:

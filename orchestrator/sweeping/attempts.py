@@ -166,7 +166,7 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
         if progress := campaign.recipe.workload.progress(whole + newline):
             row.progress(*progress)
 
-    campaign.caller.begun(campaign.sweep)
+    campaign.begun(campaign.sweep)
     try:
         gang = campaign.scheduler.wait(attempt, campaign.limits, show)
     except BaseException:

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator import errors, nodeset, words
@@ -23,11 +23,11 @@ from orchestrator.provisioning import observe
 from orchestrator.runtimes.process import inherited_environment
 from orchestrator.schedulers import choice
 from orchestrator.schedulers.scheduler import Scheduler
-from orchestrator.signals import Abandoned, Stopped
+from orchestrator.signals import SIGNALS, Abandoned, Stopped
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import observed_sweep, resume
-from orchestrator.sweeping.requested import Caller, Requested
+from orchestrator.sweeping.requested import Requested
 
 
 class Rotation:
@@ -79,6 +79,7 @@ class Campaign:
     """A sweep while it runs.
 
     Args:
+        begun: called with the sweep each time a gang of it runs.
         histories: by trial; a trial's own is touched by the lane alone that runs it.
         next: held by the lane that requests nodes, so that wide trials do not starve.
         failed: set once a lane has failed; no attempt begins after that.
@@ -90,7 +91,8 @@ class Campaign:
     request: Requested
     site: Site
     scheduler: Scheduler
-    caller: Caller
+    voice: Voice
+    begun: Callable[[Sweep], None]
     histories: dict[str, History] = field(default_factory=dict)
     next: threading.Lock = field(default_factory=threading.Lock)
     failed: threading.Event = field(default_factory=threading.Event)
@@ -101,13 +103,9 @@ class Campaign:
         return self.request.recipe
 
     @property
-    def voice(self) -> Voice:
-        return self.caller.voice
-
-    @property
     def stopping(self) -> bool:
         """Return True once a signal has asked the sweep to end."""
-        return self.caller.signals.stopping()
+        return SIGNALS.stopping()
 
     def history(self, trial: Trial) -> History:
         """Return the attempts of a trial so far; the history is empty if it never ran."""
@@ -138,9 +136,11 @@ class HeldNodes(contextlib.ExitStack):
     once for each image.
     """
 
-    def __init__(self, store: Store, caller: Caller) -> None:
+    def __init__(
+        self, store: Store, voice: Voice, begun: Callable[[Sweep], None] = lambda _sweep: None
+    ) -> None:
         super().__init__()
-        self._store, self._caller = store, caller
+        self._store, self._voice, self._begun = store, voice, begun
         self._held: tuple[Cluster, Scheduler] | None = None
         self._sites: dict[tuple[str, str], Site] = {}
 
@@ -157,15 +157,14 @@ class HeldNodes(contextlib.ExitStack):
             self.close()
             self._sites.clear()
             self.enter_context(self._store.lock(cluster.name))
-            stopping = self._caller.signals.stopping
-            scheduler = self.enter_context(choice.reach(cluster, self._store.root, stopping))
+            reached = choice.reach(cluster, self._store.root, SIGNALS.stopping)
+            scheduler = self.enter_context(reached)
             self.enter_context(scheduler.held())
             self._held = cluster, scheduler
         scheduler = self._held[1]
         key = request.playbook.image.name, program.digest
         if key not in self._sites:
-            voice = self._caller.voice
-            self._sites[key] = _observe_site(self._store, request, scheduler, voice)
+            self._sites[key] = _observe_site(self._store, request, scheduler, self._voice)
         return scheduler, self._sites[key]
 
     @contextlib.contextmanager
@@ -181,7 +180,8 @@ class HeldNodes(contextlib.ExitStack):
             Interrupted: a signal came; nothing that was started still runs.
             LeftoverError: tasks may still run on nodes.
         """
-        store, caller, cluster = self._store, self._caller, requests[0].cluster
+        store, voice, begun = self._store, self._voice, self._begun
+        cluster = requests[0].cluster
         less = requests[0].options.not_to_resume
         least = min(trial.case.nodes for request in requests for trial in request.plan.trials)
         try:
@@ -190,11 +190,11 @@ class HeldNodes(contextlib.ExitStack):
                 reached = [self._reach(request) for request in requests]  # before a sweep is made
                 before = earlier or (None,) * len(requests)
                 for request, (scheduler, site), old in zip(requests, reached, before, strict=True):
-                    opened = resume.open_sweep(store, request, site, caller.voice, old)
+                    opened = resume.open_sweep(store, request, site, voice, old)
                     sweep = held.enter_context(opened)
                     histories = sweep.histories()
                     campaigns.append(
-                        Campaign(store, sweep, request, site, scheduler, caller, histories)
+                        Campaign(store, sweep, request, site, scheduler, voice, begun, histories)
                     )
                 omitted.add(less)
                 yield campaigns
@@ -202,7 +202,7 @@ class HeldNodes(contextlib.ExitStack):
             observed_sweep.refuse_left(store, cluster.name)
             if isinstance(end, Stopped):
                 raise
-            raise errors.Interrupted(caller.signals.received, less=less) from None
+            raise errors.Interrupted(SIGNALS.received, less=less) from None
 
 
 def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
@@ -213,7 +213,7 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
         scheduler.ask,
         store,
         requested.inventory,
-        requested.digest,
+        sites.digest(requested.recipe.cluster),
         known,
         (image,),
         is_certain=True,

@@ -42,10 +42,8 @@ class Begun:
 def fork(state: Path) -> Begun | Callable[[Voice], int]:
     """Split into two processes: the command, and one without a terminal that runs the sweep.
 
-    Returns:
-        In that one, what it calls when the first gang runs. In the command, what copies its
-        messages until then, says how to find it, and returns 0 once it runs, or its own exit code
-        if it ended before that.
+    Return in that one what it calls when the first gang runs; in the command, a function that
+    follows it until then, and returns the exit code.
 
     Raises:
         StoreError, LocalError: there is still one process.
@@ -72,11 +70,7 @@ def fork(state: Path) -> Begun | Callable[[Voice], int]:
 
 
 def _follow(pid: int, pipe: int, messages: Path, stream: BinaryIO, voice: Voice) -> int:
-    """Follow the background process.
-
-    Raises:
-        Stopped: by a closed terminal; the background process goes on.
-    """
+    """Follow the background process, which goes on after Stopped by a closed terminal."""
     with stream:
         try:
             sweep = _copy_messages(pipe, stream)

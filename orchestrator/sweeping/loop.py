@@ -15,7 +15,7 @@ from orchestrator.measuring.settling import Series
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.planning.packing import Packing
-from orchestrator.signals import Abandoned
+from orchestrator.signals import SIGNALS, Abandoned
 from orchestrator.sweeping import attempts, closing, lanes, outcomes
 from orchestrator.sweeping.campaign import Campaign
 
@@ -120,11 +120,10 @@ def take_turns(
 @contextlib.contextmanager
 def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> Iterator[View]:
     """Show trials while the block runs them, once earlier attempts and other sweeps are settled."""
-    caller = campaigns[0].caller
     try:
-        with caller.signals:
+        with SIGNALS:
             closing.clear_others(campaigns)
-            with caller.voice.view(title, trials, done) as view:
+            with campaigns[0].voice.view(title, trials, done) as view:
                 for campaign in campaigns:
                     attempts.settle(campaign, view)
                     closing.forget_closed(campaign)
@@ -134,10 +133,9 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
         for campaign in campaigns:
             campaign.sweep.freeze()
         raise
-    if caller.signals.received:
-        raise errors.Interrupted(
-            caller.signals.received, less=campaigns[0].request.options.not_to_resume
-        )
+    if SIGNALS.received:
+        less = campaigns[0].request.options.not_to_resume
+        raise errors.Interrupted(SIGNALS.received, less=less)
 
 
 class Feed:

@@ -15,10 +15,9 @@ from orchestrator.model.report import Report
 from orchestrator.planning import matrix
 from orchestrator.report import document
 from orchestrator.state.store import Store
-from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import run
 from orchestrator.sweeping.campaign import HeldNodes
-from orchestrator.sweeping.requested import Caller, SweepOptions
+from orchestrator.sweeping.requested import SweepOptions, resolve
 
 PLAYBOOKS = ("node-speed", "all-reduce")
 BANDWIDTH = "GB/s"
@@ -39,7 +38,7 @@ def list_shipped(cluster: Cluster) -> tuple[str, ...]:
 
 
 def measure(
-    store: Store, inventory: str, nodes: str | None, playbook: str, caller: Caller
+    store: Store, inventory: str, nodes: str | None, playbook: str, voice: Voice
 ) -> tuple[list[int], dict[str, object]]:
     """Run new sweeps of the playbook on the nodes of an inventory, and show what they reached.
 
@@ -61,7 +60,7 @@ def measure(
     if not cases:
         raise _no_case(f"playbook {playbook} has", cluster)
     reports, together, groups = list[Report](), list[Report](), list[Group]()
-    with HeldNodes(store, caller) as held:
+    with HeldNodes(store, voice) as held:
 
         def sweep(case: Case, repeats: int, *, new: bool = True, on: Sequence[str] = ()) -> Report:
             options = SweepOptions(
@@ -69,7 +68,7 @@ def measure(
                 nodes=",".join(on) or nodes,
                 like=None if case in cases.values() else cases[2].placement,
             )
-            return run.run(store, options, caller, _write_report, nodes=held)
+            return run.run(held, resolve(store, options, voice))[1]
 
         if 1 in cases:
             reports.append(sweep(cases[1], TURNS * count))
@@ -86,20 +85,15 @@ def measure(
             half = (size + 1) // 2
             todo += [(half, group.nodes) for group in new if group.is_slow and half > 2]
     for report in reports:
-        _show_nodes(report, caller.voice)
+        _show_nodes(report, voice)
     whole = [*reports, *together]
     is_slow = any(it.is_slow for report in reports for it in report.node_speeds)
-    is_slow |= _show_groups(groups, whole, playbook, caller.voice)
+    is_slow |= _show_groups(groups, whole, playbook, voice)
     are_valid = all(trial.state == "valid" for report in whole for trial in report.trials)
     return [0 if are_valid else 3, 5 if is_slow else 0], {
         "nodes": [document(report) for report in reports],
         "groups": [asdict(group) for group in groups],
     }
-
-
-def _write_report(opened: Sweep, found: Report, _names: frozenset[str]) -> Report:
-    report_files.write(opened, found)
-    return found
 
 
 def _cases(playbook: user_files.Playbook, cluster: Cluster) -> Mapping[int, Case]:

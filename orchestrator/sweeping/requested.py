@@ -1,7 +1,6 @@
 """Resolve the options of a sweep to its files, nodes and trials."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,28 +13,19 @@ from orchestrator.model.plan import Plan
 from orchestrator.model.site import Site
 from orchestrator.planning import matrix, plan
 from orchestrator.planning.plan import Recipe
-from orchestrator.signals import Signals
 from orchestrator.state.store import Store
-from orchestrator.state.sweep import Sweep
 
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """Hold the options of ``dlperf-orch sweep``.
+    """The options of ``sweep``, also for sweeps that other commands run.
 
     Args:
         cases: globs over placements, trial names and names of cases, with commas; none for all.
-        repeats: instead of the playbook's, or of its max; trials are added, never taken from a
-            sweep.
         max_fail: trials without a valid outcome after which no further trial is started.
-        nodes: names and globs of the nodes to use; None for all.
-        strict: trials that the state of their nodes marks do not count.
-        detach: return once it is under way; a job of Slurm's once it is submitted.
-        requeue: queue a job of Slurm's again when its time is over.
-        command: the whole command line, for the sweep's record.
+        command: for the sweep's record.
         image: instead of the playbook's own.
-        like: the placement of the playbook's cases that ``cases``, one placement that it lacks,
-            are like.
+        like: repeat the playbook's cases of this placement in the one that ``cases`` names.
     """
 
     playbook: str
@@ -46,8 +36,6 @@ class SweepOptions:
     max_fail: int | None = None
     nodes: str | None = None
     strict: bool = False
-    detach: bool = False
-    requeue: bool = False
     command: str = ""
     image: str | None = None
     like: str | None = None
@@ -58,16 +46,16 @@ class SweepOptions:
         return "--new" if self.new and "--new" in self.command.split() else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
-    """Hold what the options resolve to.
+    """The files, nodes and trials that the options resolve to.
 
     Args:
         cluster: the nodes to use; the recipe has all of them.
         inventory: its file.
-        digest: of the whole inventory.
-        known: the site as last provisioned; None if that was never done with this inventory.
-        edited: True if that was done with another content of the inventory.
+        known: the site as provisioned with this inventory; None if it never was, or only with
+            another content.
+        edited: True for another content.
         plan: the trials to run.
     """
 
@@ -76,17 +64,12 @@ class Requested:
     playbook: user_files.Playbook
     cluster: Cluster
     inventory: Path
-    digest: str
     known: Site | None
     edited: bool
     plan: Plan
 
     def refuse_unprepared(self) -> None:
-        """Refuse an image that provisioning has not prepared.
-
-        Raises:
-            UnfitError: IMAGE-NOT-PROVISIONED.
-        """
+        """Raise IMAGE-NOT-PROVISIONED for an image that provisioning has not prepared."""
         name = self.playbook.image.name
         if not self.cluster.in_containers or (self.known and name in self.known.images):
             return
@@ -100,11 +83,7 @@ class Requested:
         )
 
     def refuse_short(self) -> None:
-        """Refuse jobs of Slurm's that are too short for any trial.
-
-        Raises:
-            UnfitError: WALLTIME.
-        """
+        """Raise WALLTIME for jobs of Slurm's that are too short for any trial."""
         limit_s = self.plan.method.time_limit_s
         shortage = self.cluster.slurm.shortage(limit_s) if self.cluster.slurm else None
         if shortage:
@@ -113,10 +92,8 @@ class Requested:
     def describe_work(self, whole: Plan, valid: int, resting: int) -> str:
         """Return in words how many trials will run, and for how long at most.
 
-        Args:
-            whole: every trial of the sweep, requested by this command and those before it.
-            valid: requested trials that are valid already.
-            resting: those that are not needed.
+        ``whole`` has the trials of earlier commands, too; ``valid`` and ``resting`` (not needed)
+        count requested ones.
         """
         trials, count = words.count(len(whole.trials), "trial"), len(self.plan.trials)
         line = trials if count == len(whole.trials) else f"{count} of {trials}"
@@ -136,34 +113,24 @@ class Requested:
 
 
 def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
-    """Read the files that the options name, and plan the trials; say which cases are left out.
-
-    Raises:
-        ConfigError: a file does not hold.
-        UsageError: no such file, node or case, or nothing that can be run.
-    """
+    """Read the files that the options name, and plan the trials; say which cases are left out."""
     playbook = user_files.playbook(options.playbook, options.image)
     if options.like:
         experiment = matrix.add_placement(playbook.experiment, options.like, *options.cases)
         playbook = replace(playbook, experiment=experiment)
     own = playbook.experiment.inventory
     whole, inventory = sites.inventory(store, options.inventory, own, voice)
-    if options.requeue and whole.slurm is None:
-        raise errors.UsageError(
-            f"--requeue is of jobs of Slurm's; {whole.name} is reached without Slurm",
-            code="USAGE",
-            fix="leave it out: after any end the same command goes on",
-        )
     cluster = sites.narrow(whole, options.nodes)
-    known, digest = sites.of(store, whole), sites.digest(whole)
-    edited = known is not None and known.cluster_digest != digest
+    known = sites.of(store, whole)
+    edited = known is not None and known.cluster_digest != sites.digest(whole)
     if edited:
         known = None  # what was prepared may be for other nodes
-    program = program_of(playbook, cluster, known)
+    program = _find_program(playbook, cluster, known)
     recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, whole, program)
-    chosen = _choose_trials(recipe, options)
-    user_files.refuse_on(playbook, whole, {trial.case for trial in chosen.trials})
-    fitting = tuple(trial for trial in chosen.trials if trial.case.nodes <= len(cluster.nodes))
+    built = plan.build(plan.repeated(recipe, options.repeats) if options.repeats else recipe)
+    chosen = plan.select(built.trials, options.cases)
+    user_files.refuse_on(playbook, whole, {trial.case for trial in chosen})
+    fitting = tuple(trial for trial in chosen if trial.case.nodes <= len(cluster.nodes))
     nodes = words.count(len(cluster.nodes), "node")
     if all(trial.canary for trial in fitting):
         raise errors.UsageError(
@@ -173,7 +140,7 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         )
     if options.nodes:
         user_files.refuse_on(playbook, cluster, {trial.case for trial in fitting})
-    wide = (trial.case.placement for trial in chosen.trials if trial not in fitting)
+    wide = (trial.case.placement for trial in chosen if trial not in fitting)
     if too_big := ", ".join(dict.fromkeys(wide)):
         voice.line(f"skipped, since they need more than {nodes}: {too_big}")
     return Requested(
@@ -182,43 +149,13 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         playbook=playbook,
         cluster=cluster,
         inventory=inventory,
-        digest=digest,
         known=known,
         edited=edited,
-        plan=chosen.only(fitting),
+        plan=replace(built, trials=fitting),
     )
 
 
-def _choose_trials(recipe: Recipe, options: SweepOptions) -> Plan:
-    grown = plan.repeated(recipe, options.repeats) if options.repeats else recipe
-    trials = len(matrix.cases(recipe.experiment)) * grown.experiment.method.most
-    if trials > matrix.MOST_TRIALS:
-        raise errors.UsageError(
-            f"{trials} trials; needed at most {matrix.MOST_TRIALS}",
-            code="TOO-MANY",
-            fix="request fewer repeats",
-        )
-    whole = plan.build(grown)
-    trials_of_cases = [trial for trial in whole.trials if not trial.canary]
-    patterns = plan.patterns(trials_of_cases, options.cases)
-    unfit = [word for word in patterns if not plan.selected(trials_of_cases, (word,))]
-    if unfit:
-        named = (trial.name_of_case or trial.case.placement for trial in trials_of_cases)
-        names = ", ".join(dict.fromkeys(named))
-        trial = trials_of_cases[0]
-        raise errors.UsageError(
-            f"no case matches {', '.join(map(repr, unfit))}; there are {names}",
-            code="NO-CASE",
-            fix=f"a pattern of these names, of placements such as {trial.case.placement}, or of"
-            f" names of trials such as {trial.name}",
-        )
-    chosen = {trial.name for trial in plan.selected(trials_of_cases, patterns)}
-    return whole.only(
-        tuple(trial for trial in whole.trials if trial.canary or trial.name in chosen)
-    )
-
-
-def program_of(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Program:
+def _find_program(playbook: user_files.Playbook, cluster: Cluster, site: Site | None) -> Program:
     """Return the program for plans and provenance; its digest is empty until it is provisioned."""
     if cluster.in_containers:
         record = site.images.get(playbook.image.name) if site else None
@@ -231,16 +168,3 @@ def program_of(playbook: user_files.Playbook, cluster: Cluster, site: Site | Non
         return Program(str(playbook.image_folder), sys.executable, digest)
     folder = cluster.members[0].folder
     return Program(f"{folder}/code/{digest[7:23]}", playbook.image.python, digest)
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Give a sweep the console, the signals and the callback of the command that runs it.
-
-    Args:
-        begun: called with the sweep each time a gang of it runs.
-    """
-
-    voice: Voice
-    signals: Signals
-    begun: Callable[[Sweep], None] = lambda _sweep: None

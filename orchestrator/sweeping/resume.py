@@ -30,10 +30,7 @@ OF = ("events.jsonl", "sweep.json")
 def open_sweep(
     store: Store, request: Requested, site: Site, voice: Voice, resumed: Sweep | None = None
 ) -> Iterator[Sweep]:
-    """Hold a sweep, locked, its plan written: the one to resume, else a new one.
-
-    Args:
-        resumed: resume this sweep whatever the options say.
+    """Hold a sweep, locked, its plan written: ``resumed``, else the one to resume, else a new one.
 
     Raises:
         StoreError: LOCKED; or the record of a sweep that may be the one to resume is damaged.
@@ -63,11 +60,7 @@ def open_sweep(
 
 
 def _find_resumable(store: Store, record: SweepRecord, voice: Voice) -> Sweep | None:
-    """Return the sweep with the record's identity; else say why the newest is not resumed.
-
-    Raises:
-        StoreError: the record of a sweep of this playbook is damaged; it may be the one to resume.
-    """
+    """Return the sweep with the record's identity; else say why the newest is not resumed."""
     name, cluster = record.experiment, record.cluster
     candidates = [
         sweep
@@ -114,7 +107,7 @@ def _write_plan(sweep: Sweep, now: SweepRecord, recipe: Recipe) -> None:
             now,
             id=before.id,
             created=before.created,
-            plan=whole.only(tuple(trial for trial in whole.trials if trial.name in names)),
+            plan=replace(whole, trials=tuple(it for it in whole.trials if it.name in names)),
             site=site,
             commands=tuple(dict.fromkeys((*before.commands, *now.commands))),
             # By which `stop` finds what is open.
@@ -144,7 +137,12 @@ def find_finished(store: Store, request: Requested) -> tuple[Sweep, int] | None:
         return None
     digest = identity(request.recipe)[1]
     sweep = next((sweep for sweep in store.sweeps() if sweep.record().identity == digest), None)
-    if sweep is None or not _is_as_noted(sweep):
+    try:  # was nothing begun or changed since a command ended in good order?
+        if sweep is None or sweep.lock().holder() is not None:
+            return None
+        if json.loads((sweep.folder / FILE).read_bytes()) != _digests(sweep):
+            return None
+    except (OSError, ValueError, errors.DlperfError):
         return None
     if observed_sweep.orphaned_tasks(store, request.cluster.name):
         return None
@@ -158,15 +156,6 @@ def find_finished(store: Store, request: Requested) -> tuple[Sweep, int] | None:
     }
     resting = evidence.not_needed(sweep, plan, histories)
     return (sweep, len(valid)) if names <= valid | resting else None
-
-
-def _is_as_noted(sweep: Sweep) -> bool:
-    """Return True if nothing was begun or changed since a command ended in good order."""
-    try:
-        noted = json.loads((sweep.folder / FILE).read_bytes())
-        return sweep.lock().holder() is None and noted == _digests(sweep)
-    except (OSError, ValueError, errors.DlperfError):
-        return False
 
 
 def _digests(sweep: Sweep) -> dict[str, str]:

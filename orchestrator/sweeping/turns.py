@@ -10,6 +10,7 @@ from orchestrator import errors
 from orchestrator.collecting import report_files
 from orchestrator.collecting.sweep import measured
 from orchestrator.comparing.sides import Side, SideCase, pair_cases
+from orchestrator.console import Voice
 from orchestrator.model.plan import Trial
 from orchestrator.state.files import dumps, write
 from orchestrator.state.store import Store
@@ -17,7 +18,7 @@ from orchestrator.state.sweep import Sweep
 from orchestrator.submitting import submit
 from orchestrator.sweeping import loop, resume
 from orchestrator.sweeping.campaign import HeldNodes
-from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
+from orchestrator.sweeping.requested import Requested, SweepOptions, resolve
 
 
 def take(
@@ -26,7 +27,7 @@ def take(
     inventory: str | None,
     nodes: str | None,
     repeats: int | None,
-    caller: Caller,
+    voice: Voice,
 ) -> list[Sweep]:
     """Run the remaining turns of a pair and write both reports; return the two sweeps.
 
@@ -36,23 +37,18 @@ def take(
     Args:
         sides: a playbook each, or PLAYBOOK=IMAGE for another image than its own.
         repeats: of each case on each side; None for the fewer of what the playbooks say.
-
-    Raises:
-        UsageError: NO-TURNS; the two cannot take turns.
-        DlperfError: as of any sweep.
     """
-
     requests = []
     for side in sides:
         playbook, _, image = side.partition("=")
         options = SweepOptions(
             playbook, inventory, repeats=repeats, new=True, nodes=nodes, image=image or None
         )
-        requests.append(resolve(store, options, caller.voice))
+        requests.append(resolve(store, options, voice))
     fewer = min(of.plan.method.most for of in requests)
     for place, of in enumerate(requests):
         trials = tuple(trial for trial in of.plan.trials if trial.repeat <= fewer)
-        requests[place] = replace(of, plan=of.plan.only(trials))
+        requests[place] = replace(of, plan=replace(of.plan, trials=trials))
     pairs = _pair_trials(sides, requests)
     if submit.is_needed(requests[0].cluster):
         raise _no_turns("this is no job of Slurm's", "run it inside one, as of `salloc`")
@@ -62,7 +58,7 @@ def take(
     path = store.root / "turns" / f"{name}.json"
     earlier = _find_begun(store, path, requests)
     with (
-        HeldNodes(store, caller) as held,
+        HeldNodes(store, voice) as held,
         held.open(requests, earlier) as campaigns,
     ):
         sweeps = [campaign.sweep for campaign in campaigns]
@@ -93,14 +89,12 @@ def _pair_trials(
         {trials[0].name.rpartition("_")[0]: trials for trials in of.plan.by_case.values()}
         for of in requests
     ]
-    written = []
-    for of, by_name in zip(requests, named, strict=True):
-        cases = [
-            SideCase(case=trials[0].case.document(), name=name) for name, trials in by_name.items()
-        ]
-        unit = of.recipe.workload.unit
-        written.append(Side(version=1, source="", unit=unit, cases=tuple(cases)))
-    pairs = pair_cases(*written)
+    listed = [
+        tuple(SideCase(case=trials[0].case.document(), name=name) for name, trials in by.items())
+        for by in named
+    ]
+    unit = first.recipe.workload.unit
+    pairs = pair_cases(*(Side(version=1, source="", unit=unit, cases=it) for it in listed))
     alone = (*pairs.only_first, *pairs.only_second)
     if alone or not pairs.both:
         names = ", ".join(case.name or "" for case in alone)

@@ -125,11 +125,7 @@ def _judging(document: Document, path: Where) -> Iterator[None]:
 
 
 def _find_kind(document: Document) -> str:
-    """Return what a file is by its keys, or by what a misspelt one of them must mean.
-
-    Raises:
-        ConfigError: it may be nothing, or several.
-    """
+    """Return what a file is by its keys, or by what a misspelt one of them must mean."""
     keys = set(document.data) if isinstance(document.data, dict) else set()
     kinds = {KINDS[key] for key in keys if key in KINDS}
     if len(kinds) == 1:

@@ -12,7 +12,6 @@ from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes, Repeats, needs
 from orchestrator.collecting import sides
 from orchestrator.comparing import forms
 from orchestrator.comparing.comparison import compare_sides
-from orchestrator.signals import SIGNALS
 
 _PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)%?")
 Side = "A sweep (id, its beginning, folder, playbook), an archive, or a results.json."
@@ -61,10 +60,8 @@ def compare(
     store, voice = face.store, face.voice
     if interleave:
         from orchestrator.sweeping import turns
-        from orchestrator.sweeping.requested import Caller
 
-        caller = Caller(voice, SIGNALS)
-        ended = turns.take(store, (first, second), inventory, nodes, repeats, caller)
+        ended = turns.take(store, (first, second), inventory, nodes, repeats, voice)
         first, second = (sweep.id for sweep in ended)
     here, there = sides.both(store, first, second)
     comparison = compare_sides(here, there, fail_if_slower, bound)

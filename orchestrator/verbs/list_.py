@@ -56,8 +56,7 @@ def _read_description(path: Path) -> str:
 
 def _find_title(workload: str, voice: Voice) -> str:
     try:
-        found = workloads.find(workload)
+        return workloads.require(workload).title
     except errors.LocalError as error:
         voice.line(str(error))
         return "?"
-    return found.title if found else "?"

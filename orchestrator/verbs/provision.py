@@ -28,10 +28,8 @@ from orchestrator.provisioning import (
     recipes,
 )
 from orchestrator.schedulers import locks, strays
-from orchestrator.signals import SIGNALS
 from orchestrator.state.store import Store
 from orchestrator.submitting import submit
-from orchestrator.sweeping.requested import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +202,10 @@ def _measure_speeds(
 ) -> tuple[int, dict[str, object]]:
     from orchestrator.sweeping import node_speed  # a tenth of what loading takes
 
-    codes, documents, caller = [0], dict[str, object](), Caller(face.voice, SIGNALS)
+    codes, documents = [0], dict[str, object]()
     for playbook in playbooks or node_speed.list_shipped(cluster):
         more, documents[playbook] = node_speed.measure(
-            face.store, inventory, nodes, playbook, caller
+            face.store, inventory, nodes, playbook, face.voice
         )
         codes += more
     return errors.joined(codes), documents

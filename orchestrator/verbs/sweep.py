@@ -9,14 +9,15 @@ from orchestrator import errors, nodeset, words
 from orchestrator.cli.command import Face, command, quote_command
 from orchestrator.cli.options import INVENTORIES, PLAYBOOKS, DryRun, Nodes, Repeats, Strict
 from orchestrator.collecting import report_files
+from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.inputs import sites, user_files
-from orchestrator.model.report import Report
-from orchestrator.signals import SIGNALS
+from orchestrator.planning import bind
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.sweeping import detached, observed_sweep, run
-from orchestrator.sweeping.requested import Caller, Requested, SweepOptions, resolve
+from orchestrator.submitting import jobs, submit
+from orchestrator.sweeping import detached, observed_sweep, resume
+from orchestrator.sweeping.requested import Requested, SweepOptions, resolve
 
 
 @command(
@@ -58,42 +59,49 @@ def sweep(
             face.left = None
             return process(voice)
         begun = process
-    fresh = new
-    if new:
-        from orchestrator.submitting import submit
-
-        fresh = not submit.is_again()  # a requeued job continues the sweep that it began
     options = SweepOptions(
         playbook,
         inventory,
-        tuple(case or ()),
-        repeats,
-        fresh,
-        max_fail,
-        nodes,
-        strict,
-        detach,
-        requeue,
+        cases=tuple(case or ()),
+        repeats=repeats,
+        new=new and not submit.is_again(),  # a requeued job continues the sweep that it began
+        max_fail=max_fail,
+        nodes=nodes,
+        strict=strict,
         command=quote_command(),
     )
+    request = resolve(store, options, voice)
+    if requeue and request.cluster.slurm is None:
+        raise errors.UsageError(
+            f"--requeue is of jobs of Slurm's; {request.cluster.name} is reached without Slurm",
+            code="USAGE",
+            fix="leave it out: after any end the same command goes on",
+        )
     if dry_run:
-        return _show_plan(store, options, voice)
-
-    def submit_job(request: Requested) -> int | None:
-        return run.submit_job(store, request, voice)
-
-    def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
+        return _show_plan(store, request, voice, requeue=requeue)
+    trials = frozenset(trial.name for trial in request.plan.trials)
+    if finished := resume.find_finished(store, request):
+        request.refuse_unprepared()
+        opened, valid = finished
+        work = request.describe_work(opened.record().plan, valid, len(trials) - valid)
+        voice.line(f"sweep {opened.id} goes on")
+        voice.line(f"{work}; no node was asked")
+        found = measured(opened)
         report_files.write(opened, found)
-        page = opened.folder / report_files.html("en")
-        return report_files.present(found, voice, page, names)
+    elif submit.is_needed(request.cluster):
+        _refuse_job(store, request)
+        return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)
+    else:
+        from orchestrator.sweeping import run  # half of what a finished sweep would load
+        from orchestrator.sweeping.campaign import HeldNodes
 
-    return run.run(store, options, Caller(voice, SIGNALS, begun), show, elsewhere=submit_job)
+        with HeldNodes(store, voice, begun) as held:
+            opened, found = run.run(held, request)
+    return report_files.present(found, voice, opened.folder / report_files.html("en"), trials)
 
 
 def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
     """Return True if the sweep submits itself to Slurm; invalid files are reported later."""
-    from orchestrator.submitting import submit
-
     try:
         own = user_files.playbook(playbook).experiment.inventory
         return submit.is_needed(sites.inventory(store, inventory, own, Voice(as_json=True))[0])
@@ -101,26 +109,33 @@ def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
         return False
 
 
-def _show_plan(store: Store, options: SweepOptions, voice: Voice) -> int:
-    """Show what a sweep would start on every node; nothing is started or written; exit code."""
-    from orchestrator.planning import bind
-    from orchestrator.schedulers import addresses, choice
-    from orchestrator.submitting import submit
+def _refuse_job(store: Store, request: Requested) -> None:
+    """Refuse a job too short for a trial, or whose image no living job may be preparing."""
+    request.refuse_short()
+    try:
+        request.refuse_unprepared()
+    except errors.UnfitError:
+        if not jobs.list_alive(store, request.cluster):
+            raise
 
-    request = resolve(store, options, voice)
-    seats = addresses.seats(request.cluster, store.root)
+
+def _show_plan(store: Store, request: Requested, voice: Voice, *, requeue: bool) -> int:
+    """Show what a sweep would start on every node; nothing is started or written; exit code."""
+    from orchestrator.schedulers import addresses, choice
+
+    plan, cluster = request.plan, request.cluster
+    seats = addresses.seats(cluster, store.root)
     facts, images = (request.known.nodes, request.known.images) if request.known else ({}, {})
-    bound = [bind.first(request.recipe, trial, seats) for trial in request.plan.trials]
+    bound = [bind.first(request.recipe, trial, seats) for trial in plan.trials]
     voice.line("each trial is shown on the nodes and the port that it would be tried on first")
-    if request.cluster.in_containers and request.playbook.image.name not in images:
-        voice.line(f"not provisioned: {request.plan.image} stands for the image that will be made")
+    if cluster.in_containers and request.playbook.image.name not in images:
+        voice.line(f"not provisioned: {plan.image} stands for the image that will be made")
     scripts, asking = dict[str, list[str]](), tuple[str, ...]()
-    if submit.is_needed(request.cluster):
+    if submit.is_needed(cluster):
         request.refuse_short()
-        text, asking = submit.show(store, request.cluster, voice, requeue=options.requeue)
+        text, asking = submit.show(store, cluster, voice, requeue=requeue)
         scripts = {"scripts": [text]}
-    lines = [choice.quote_lines(request.cluster, attempt, facts, asking) for attempt in bound]
-    plan = request.plan
+    lines = [choice.quote_lines(cluster, attempt, facts, asking) for attempt in bound]
     voice.result(f"playbook {plan.experiment} on cluster {plan.cluster}")
     locked = plan.image_digest or "UNLOCKED: the digest is not known yet"
     voice.result(f"workload {plan.workload}, image {plan.image} ({locked})")

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Literal
 
-from pydantic import BaseModel
-
 from orchestrator import errors
 from orchestrator.launchers import Launcher
 from orchestrator.model.case import Case
@@ -21,7 +19,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric, Rule, TrainingLog
 from orchestrator.model.plan import Command, Mount, Placement, Seat
 from orchestrator.model.report import PLAIN, Layout
-from orchestrator.model.text import Scalar
+from orchestrator.model.text import Noun, Scalar
 
 GROUP = "dlperf_orch.workloads"
 _PLUG_IN_FIX = "correct that distribution, or uninstall it; other workloads are not concerned"
@@ -35,8 +33,8 @@ class Published:
 
     Args:
         frameworks: patterns of names with versions, such as ``oneflow-*``.
-        precision: all words that mean the case's, such as amp and amp-dynamic.
-        batch: as they write it; None for the case's micro batch size.
+        precision: all words for the case's, such as amp and amp-dynamic.
+        batch: None for the case's micro batch size.
     """
 
     frameworks: tuple[str, ...]
@@ -50,42 +48,33 @@ class Workload:
     """A training program: how it is started and read.
 
     Args:
-        params: model of the parameters that a playbook may give.
-        last_iteration: the last one that a log shows when so many iterations are asked for.
+        last_iteration: of the iterations asked for, the last that a log shows.
         port: the first candidate for the port at which a case's ranks meet.
-        fixed_port: whether that port is the only one that the program can use for a case.
-        env: what the task's environment adds, for one seat of a gang.
-        data: names of the data sets that a case reads, each with the path where its program looks
-            for it; none unless it reads any.
+        fixed_port: True if the program can use no other port for a case.
+        data: names of the data sets that a case reads, and the paths where its program looks.
         mounts: folders of a seat that its task sees; None for those of ``data``, read-only.
         unsupported: what of a case and a method this program cannot do, each as ``seen; needed``.
-        ipv6: whether its program takes IPv6 addresses of several nodes.
-        devices: where it can compute: cuda, cpu.
-        precisions: in which it can compute.
+        ipv6: True if its program takes IPv6 addresses of several nodes.
         axes: fields of a case beyond placement, precision and micro batch that it can do.
-        rules: by which its logs can be measured.
         log_prefix: what DLPerf's log names begin with.
+        told_by_name: fields of a case and parameters that the name of a log, without extension,
+            tells beyond DLPerf's common form.
         stem: the name of a case's logs, without repeat and extension; None for DLPerf's common
             ``PREFIX_bBATCH_PRECISION``.
-        told_by_name: what the name of a log, without extension, tells of its case beyond DLPerf's
-            common form: fields of a case and parameters; empty where it tells nothing.
-        case_name: what the benchmark calls a case; None where it has no names of its own.
-        log_node: which task prints what is measured: the leader's, or that of the last node.
-        layout: of its report.
-        step_flops: floating-point operations of one optimizer step; None where nobody has counted.
-        published: how published results call a case; None where there are none, also for a case.
-        read: chunks of a log's raw bytes and a window to what it says; where none is asked for, the
-            reader takes what is usual for the program.
-        progress: a block of log bytes to the last iteration and its printed rate.
-        fabric: chunks of any task's log to what its communication libraries say; None where
-            nothing of that is ever printed, and no trial can prove its transport.
+        log_node: the node whose task prints what is measured.
+        step_flops: floating-point operations of one optimizer step.
+        published: how published results call a case.
+        read: reads chunks of a log over a window; None for the window usual for the program.
+        progress: returns the last iteration in a block of log, and its printed rate.
+        fabric: reads what communication libraries print in any task's log; None if they print
+            nothing, and no trial can prove its transport.
     """
 
     name: str
     title: str
-    params: type[BaseModel]
+    params: type[Noun]
     unit: str
-    last_iteration: Callable[[int], int]
+    last_iteration: Callable[[int], int] = lambda asked: asked
     launcher: Launcher
     port: Callable[[Case], int]
     fixed_port: Callable[[Case], bool] = lambda _case: False
@@ -112,7 +101,6 @@ class Workload:
     fabric: Callable[[Iterable[bytes]], Fabric] | None = None
 
     def mount(self, case: Case, seat: Seat) -> tuple[Mount, ...]:
-        """Return the folders of a seat that the task of a case sees."""
         if self.mounts:
             return self.mounts(case, seat)
         paths = self.data(case)
@@ -129,33 +117,26 @@ def _list_shipped() -> set[str]:
 
 
 def find(name: str) -> Workload | None:
-    """Return the workload of that name, or None if there is none.
-
-    Raises:
-        LocalError: PLUG-IN; another distribution brings it, and it cannot be loaded.
-    """
+    """Return the workload of that name, None if there is none; PLUG-IN if it cannot be loaded."""
     for entry in entry_points(group=GROUP):
         if entry.name == name:
             return _load(entry)
     if name not in _list_shipped():
         return None
-    found = importlib.import_module(f"{__name__}.{name}").WORKLOAD
-    return found if isinstance(found, Workload) else None
+    found: Workload = importlib.import_module(f"{__name__}.{name}").WORKLOAD
+    return found
 
 
 def _load(entry: EntryPoint) -> Workload:
     try:
         found = entry.load()
     except (Exception, SystemExit) as error:  # whatever the module of somebody else raises
-        # The innermost module whose code ran: the plug-in's own, or one that it imports.
-        frames = [it for it in traceback.extract_tb(error.__traceback__) if it.name == "<module>"]
-        file, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", None)
-        if isinstance(error, SyntaxError) and error.filename:
-            file, line = error.filename, error.lineno
-        where = f"{file}:{line}: " if file else ""
-        raise _unloadable(entry, f"{where}{type(error).__name__}: {error}") from error
+        why = f"{type(error).__name__}: {error}"  # a SyntaxError has its line in it
+        raise _unloadable(entry, _locate(entry, error) or why) from error
     if not isinstance(found, Workload):
         raise _unloadable(entry, f"{entry.value} is a {type(found).__name__}; needed a Workload")
+    if not issubclass(found.params, Noun):  # a misspelt parameter would be ignored
+        raise _unloadable(entry, "its params are no orchestrator.model.text.Noun")
     if found.name != entry.name:
         raise _unloadable(entry, f"{entry.value} is named {found.name}; needed {entry.name}")
     return found
@@ -167,14 +148,20 @@ def _unloadable(entry: EntryPoint, why: str) -> errors.LocalError:
     return errors.LocalError(cause, code="PLUG-IN", fix=_PLUG_IN_FIX)
 
 
+def _locate(entry: EntryPoint, error: BaseException) -> str:
+    """Return the error behind the line of the plug-in that raised it; empty if none did."""
+    for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
+        if frame.f_globals.get("__name__") == entry.module:
+            return f"{frame.f_code.co_filename}:{line}: {type(error).__name__}: {error}"
+    return ""
+
+
 def blame(error: BaseException) -> errors.LocalError | None:
     """Return the error as one of the plug-in whose code raised it; None if no plug-in did."""
     for entry in entry_points(group=GROUP):
-        for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
-            if frame.f_globals.get("__name__") == entry.module:
-                where = f"{frame.f_code.co_filename}:{line}: {type(error).__name__}: {error}"
-                cause = f"workload {entry.name} failed: {where}"
-                return errors.LocalError(cause, code="PLUG-IN", fix=_PLUG_IN_FIX)
+        if where := _locate(entry, error):
+            cause = f"workload {entry.name} failed: {where}"
+            return errors.LocalError(cause, code="PLUG-IN", fix=_PLUG_IN_FIX)
     return None
 
 
@@ -184,11 +171,7 @@ def module(name: str) -> str:
 
 
 def require(name: str) -> Workload:
-    """Return the workload of that name.
-
-    Raises:
-        UsageError: NO-WORKLOAD; the message lists those there are.
-    """
+    """Return the workload of that name, or raise NO-WORKLOAD with those there are."""
     chosen = find(name)
     if chosen is None:
         raise errors.UsageError(

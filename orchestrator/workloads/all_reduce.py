@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from orchestrator import logs
-from orchestrator.launchers import gang_env, torch
+from orchestrator.launchers import gang_env, torchrun
 from orchestrator.logs import LOST, NUMBER, Format, Promise, Reader, Run, count, word
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
@@ -71,16 +71,10 @@ FORMAT = Format(
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """Return torchrun as the agent, and our program with the case's arguments."""
-    return Command(
-        agent=(placement.python, "-m", "torch.distributed.run"),
-        program=(
-            f"{placement.code}/all_reduce.py",
-            *("--device", case.device),
-            *("--size-mib", str(Params.model_validate(case.given).size_mib)),
-            *("--iterations", str(method.iterations)),
-        ),
-    )
+    size_mib = Params.model_validate(case.given).size_mib
+    options = f"--device {case.device} --size-mib {size_mib} --iterations {method.iterations}"
+    agent = (placement.python, "-m", "torch.distributed.run")
+    return Command(agent, (f"{placement.code}/all_reduce.py", *options.split()))
 
 
 def published(case: Case) -> Published | None:
@@ -91,7 +85,6 @@ def published(case: Case) -> Published | None:
 
 
 def unsupported(case: Case, _method: Method) -> Iterator[str]:
-    """Yield a single rank, which has no peer, and several buffers."""
     if case.world_size < 2:
         yield f"{case.placement}, which is one rank; needed two or more"
     if case.micro_batch_size != 1:
@@ -103,11 +96,10 @@ WORKLOAD = Workload(
     title="All-reduce, bus bandwidth as nccl-tests define it",
     params=Params,
     unit="GB/s",
-    last_iteration=lambda asked: asked,
-    launcher=torch.launch,
+    launcher=torchrun,
     port=lambda _: 22333,
     command=command,
-    env=gang_env.environment,
+    env=gang_env,
     unsupported=unsupported,
     devices=frozenset({"cuda", "cpu"}),
     precisions=frozenset({"fp32"}),

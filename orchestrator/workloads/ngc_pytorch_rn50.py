@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from orchestrator import logs
-from orchestrator.launchers import gang_env, torch
+from orchestrator.launchers import gang_env, torchrun
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement
@@ -46,43 +46,26 @@ def amp_options(loss_scale: LossScale) -> tuple[str, ...]:
 
 
 def command(case: Case, method: Method, _: Placement) -> Command:
-    """Return the command of seed 003; the launcher adds node_rank and the meeting point."""
     params = Params.model_validate(case.given)
-    return Command(
-        agent=("python", f"{CODE}/multiproc.py"),
-        program=(
-            f"{CODE}/main.py",
-            *("--data-backend", params.data_backend),
-            *("--raport-file", f"{CODE}/raport.json"),
-            *("-j8", "-p", "1"),
-            *("--lr", learning_rate(case)),
-            *("--optimizer-batch-size", "-1"),
-            *("--warmup", "8"),
-            *("--arch", "resnet50", "-c", "fanin"),
-            *("--label-smoothing", "0.1"),
-            *("--lr-schedule", "cosine"),
-            *("--mom", "0.125", "--wd", "3.0517578125e-05"),
-            *("--workspace", CODE),
-            *("-b", str(case.micro_batch_size)),
-            *("--epochs", "1", "--prof", str(method.iterations)),
-            *("--training-only", "--no-checkpoints"),
-            *(amp_options(params.loss_scale) if case.precision == "amp" else ()),
-            DATA,
-        ),
-    )
+    options = f"""
+        --data-backend {params.data_backend} --raport-file {CODE}/raport.json -j8 -p 1
+        --lr {learning_rate(case)} --optimizer-batch-size -1 --warmup 8
+        --arch resnet50 -c fanin --label-smoothing 0.1 --lr-schedule cosine
+        --mom 0.125 --wd 3.0517578125e-05 --workspace {CODE} -b {case.micro_batch_size}
+        --epochs 1 --prof {method.iterations} --training-only --no-checkpoints
+    """.split()
+    if case.precision == "amp":
+        options += amp_options(params.loss_scale)
+    return Command(("python", f"{CODE}/multiproc.py"), (f"{CODE}/main.py", *options, DATA))
 
 
 def data(case: Case) -> Mapping[str, str]:
-    """Return ImageNet as raw JPEGs, unless the program makes its images up."""
     synthetic = Params.model_validate(case.given).data_backend == "syntetic"
     return {} if synthetic else {"imagenet": DATA}
 
 
 def published(case: Case) -> Published | None:
-    """Return the published names; some reports write ``amp`` alone for a dynamic loss scale.
-
-    All of them read images, by DALI on the CPUs.
-    """
+    """Return the published names; all of those measurements read images, by DALI on the CPUs."""
     params = Params.model_validate(case.given)
     if params.data_backend == "syntetic":
         return None
@@ -98,10 +81,10 @@ WORKLOAD = Workload(
     params=Params,
     unit="images/s",
     last_iteration=lambda asked: asked - 1,
-    launcher=torch.launch,
+    launcher=torchrun,
     port=lambda case: 22333 if case.nodes > 1 else 29500,
     command=command,
-    env=gang_env.environment,
+    env=gang_env,
     data=data,
     rules=frozenset({"clock", "rates"}),
     log_prefix="r50",

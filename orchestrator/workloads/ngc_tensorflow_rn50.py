@@ -55,35 +55,32 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
     """Return the command of the mode's script; the program chooses GPUs by local rank."""
     params = Params.model_validate(case.given)
     main, results = ("python3", f"{placement.code}/main.py"), f"--results_dir={RESULTS}"
-    amp: tuple[str, ...] = ()
+    amp = ""
     if case.precision != "fp32":
         scale = str(params.loss_scale).removesuffix(".0")
-        amp = ("--use_tf_amp", "--use_static_loss_scaling", f"--loss_scale={scale}")
-    options = ("--use_dali", f"--data_idx_dir={DALI_IDX}") if params.uses_dali else ()
-    options = (*options, "--use_xla") if params.xla else options
+        amp = f"--use_tf_amp --use_static_loss_scaling --loss_scale={scale}"
+    options = f"--use_dali --data_idx_dir={DALI_IDX}" if params.uses_dali else ""
+    options += " --use_xla" if params.xla else ""
     if params.is_benchmark:
-        program = (
-            *("--mode=training_benchmark", "--warmup_steps", str(params.warmup_steps)),
-            *("--num_iter", str(method.iterations), "--iter_unit", "batch"),
-            *("--batch_size", str(case.micro_batch_size)),
-            # Without it the program makes its own data.
-            *((f"--data_dir={TFRECORD}/",) if params.data == "tfrecord" else ()),
-            *(results, *amp, *options),
-        )
-        return Command(agent=("--bind-to", "socket"), program=(*main, *program))
+        # Without it the program makes its own data.
+        data = f"--data_dir={TFRECORD}/" if params.data == "tfrecord" else ""
+        program = f"""
+            --mode=training_benchmark --warmup_steps {params.warmup_steps}
+            --num_iter {method.iterations} --iter_unit batch --batch_size {case.micro_batch_size}
+            {data} {results} {amp} {options}
+        """
+        return Command(("--bind-to", "socket"), (*main, *program.split()))
     # DLPerf's scripts for one and for several nodes differ in two arguments.
     warmup, rate = ("0", "0.256") if case.nodes > 1 else ("10000", "0.001")
-    program = (
-        *("--arch=resnet50", "--mode=train", "--iter_unit=batch"),
-        *(f"--num_iter={method.iterations}", f"--batch_size={case.micro_batch_size}"),
-        *(f"--warmup_steps={warmup}", "--use_cosine_lr", "--label_smoothing", "0.1"),
-        *(f"--lr_init={rate}", "--lr_warmup_epochs=8", "--momentum=0.875"),
-        "--weight_decay=3.0517578125e-05",
-        "--precision=fp32",  # with AMP, too: TensorFlow rewrites the graph itself
-        *(*amp, f"--data_dir={TFRECORD}", *options, results),
-        *("--weight_init=fan_in", "--display_every=1", "--gpu_memory_fraction=0.98"),
-    )
-    return Command(agent=(), program=(*main, *program))
+    # The precision is fp32 with AMP, too: TensorFlow rewrites the graph itself.
+    program = f"""
+        --arch=resnet50 --mode=train --iter_unit=batch --num_iter={method.iterations}
+        --batch_size={case.micro_batch_size} --warmup_steps={warmup} --use_cosine_lr
+        --label_smoothing 0.1 --lr_init={rate} --lr_warmup_epochs=8 --momentum=0.875
+        --weight_decay=3.0517578125e-05 --precision=fp32 {amp} --data_dir={TFRECORD}
+        {options} {results} --weight_init=fan_in --display_every=1 --gpu_memory_fraction=0.98
+    """
+    return Command((), (*main, *program.split()))
 
 
 def data(case: Case) -> Mapping[str, str]:
@@ -94,7 +91,6 @@ def data(case: Case) -> Mapping[str, str]:
 
 
 def unsupported(case: Case, method: Method) -> Iterable[str]:
-    """Yield data, warm-up steps and windows that contradict the mode."""
     params = Params.model_validate(case.given)
     if params.data == "synthetic" and not params.is_benchmark:
         yield "data: synthetic in mode train; needed mode: training_benchmark, or tfrecord"
@@ -122,7 +118,6 @@ def unsupported(case: Case, method: Method) -> Iterable[str]:
 
 
 def stem(case: Case) -> str:
-    """Return DLPerf's name of a log, extended by XLA and the mode."""
     params = Params.model_validate(case.given)
     label = "-xla" * params.xla + "-benchmark" * params.is_benchmark
     return f"r50_b{case.micro_batch_size}_{case.precision}{label}"
@@ -160,11 +155,10 @@ WORKLOAD = Workload(
     title="ResNet-50 v1.5, NVIDIA DeepLearningExamples, TensorFlow 1",
     params=Params,
     unit="images/s",
-    last_iteration=lambda asked: asked,
     launcher=mpirun.launch,
     port=lambda _: 12345,
     command=command,
-    env=gang_env.environment,
+    env=gang_env,
     data=data,
     unsupported=unsupported,
     rules=frozenset({"clock", "rates", "arithmetic", "reported"}),

@@ -22,34 +22,28 @@ class Params(oneflow_rn50.Shared):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """Return the command for BERT base with sequences of 128 tokens."""
     params = Params.model_validate(case.given)
     old = oneflow_rn50.is_old(case)
-    return Command(
-        agent=(),
-        program=(
-            *("python3", f"{placement.code}/LanguageModeling/BERT/run_pretraining.py"),
-            f"--gpu_num_per_node={case.gpus_per_node}",
-            f"--num_nodes={case.nodes}",
-            f"--node_ips={oneflow_rn50.node_ips(placement)}",
-            *(() if old else (f"--ctrl_port={placement.port}",)),
-            "--learning_rate=1e-4",
-            f"--batch_size_per_device={case.micro_batch_size}",
-            f"--iter_num={method.iterations}",
-            f"--loss_print_every_n_iter={params.print_every}",
-            *("--seq_length=128", "--max_predictions_per_seq=20"),
-            *("--num_hidden_layers=12", "--num_attention_heads=12"),
-            *("--max_position_embeddings=512", "--type_vocab_size=2", "--vocab_size=30522"),
-            *("--attention_probs_dropout_prob=0.1", "--hidden_dropout_prob=0.1"),
-            "--hidden_size_per_head=64",
-            *(f"--data_dir={WIKI}", f"--data_part_num={params.data_part_num}"),
-            *("--log_dir=./log", "--model_save_every_n_iter=10000"),
-            # Of 0.1.9 the option has type=bool, for which every word means yes, False among them.
-            "--save_last_snapshot=" if old else "--save_last_snapshot=False",
-            "--model_save_dir=./snapshots",
-            *(("--use_fp16",) if case.precision == "amp" else ()),
-        ),
-    )
+    port = "" if old else f"--ctrl_port={placement.port}"
+    options = f"""
+        --gpu_num_per_node={case.gpus_per_node} --num_nodes={case.nodes}
+        --node_ips={oneflow_rn50.node_ips(placement)} {port}
+        --learning_rate=1e-4 --batch_size_per_device={case.micro_batch_size}
+        --iter_num={method.iterations} --loss_print_every_n_iter={params.print_every}
+        --seq_length=128 --max_predictions_per_seq=20
+        --num_hidden_layers=12 --num_attention_heads=12 --max_position_embeddings=512
+        --type_vocab_size=2 --vocab_size=30522 --attention_probs_dropout_prob=0.1
+        --hidden_dropout_prob=0.1 --hidden_size_per_head=64
+        --data_dir={WIKI} --data_part_num={params.data_part_num}
+        --log_dir=./log --model_save_every_n_iter=10000
+    """.split()
+    # Of 0.1.9 the option has type=bool, for which every word means yes, False among them.
+    options.append("--save_last_snapshot=" if old else "--save_last_snapshot=False")
+    options.append("--model_save_dir=./snapshots")
+    if case.precision == "amp":
+        options.append("--use_fp16")
+    program = f"{placement.code}/LanguageModeling/BERT/run_pretraining.py"
+    return Command((), ("python3", program, *options))
 
 
 WORKLOAD = replace(

@@ -78,11 +78,8 @@ def told_by_name(stem: str) -> Mapping[str, Scalar]:
     if found is None:
         return {}
     said: dict[str, Scalar] = {name: int(text) for name, text in found.groupdict().items()}
-    nodes, gpus, tensor, pipeline = (
-        int(found[name])
-        for name in ("nodes", "gpus_per_node", "tensor_parallel", "pipeline_parallel")
-    )
-    replicas = nodes * gpus // max(tensor * pipeline, 1)
+    split = int(found["tensor_parallel"]) * int(found["pipeline_parallel"])
+    replicas = int(found["nodes"]) * int(found["gpus_per_node"]) // max(split, 1)
     micro = int(found["micro_batch_size"]) * replicas
     said["accumulation_steps"] = max(int(found["global_batch_size"]) // max(micro, 1), 1)
     group = _GROUP.match(stem)
@@ -94,40 +91,30 @@ def told_by_name(stem: str) -> Mapping[str, Scalar]:
 def command(case: Case, method: Method, placement: Placement) -> Command:
     """Return the same command for every node; ``checkpoint`` is a folder of the attempt's own."""
     params = Params.model_validate(case.given)
-    return Command(
-        agent=(),
-        program=(
-            *("python3", "-m", "oneflow_gpt.training"),
-            *("--num-layers", str(params.num_layers)),
-            *("--hidden-size", str(params.hidden_size)),
-            *("--num-attention-heads", str(params.num_attention_heads)),
-            *("--micro-batch-size", str(case.micro_batch_size)),
-            *("--global-batch-size", str(case.global_batch_size)),
-            *("--tensor-model-parallel-size", str(case.tensor_parallel)),
-            *("--pipeline-model-parallel-size", str(case.pipeline_parallel)),
-            *("--num-gpus-per-node", str(case.gpus_per_node)),
-            *("--num-nodes", str(case.nodes)),
-            *("--node-ips", oneflow_rn50.node_ips(placement)),
-            *("--ctrl-port", str(placement.port)),
-            *("--train-iters", str(method.iterations)),
-            *("--dataset", DATASET, "--seq-length", str(params.seq_length)),
-            *("--log-interval", str(params.log_interval)),
-            *("--learning-rate", "0.00015", "--min-lr", "1.0e-5"),
-            *("--lr-decay-style", "cosine", "--lr-decay-iters", "320000"),
-            *("--lr-warmup-fraction", "0.01", "--initial-loss-scale", "1048576"),
-            *("--optimizer", "adamw", "--weight-decay", "1e-2", "--clip-grad", "1.0"),
-            *("--vocab-size", "50257", "--split", "949,50,1"),
-            *("--load", "checkpoint", "--save", "checkpoint", "--save-interval", "20000"),
-            *("--metric-print-format", "table", "--checkpoint-activations"),
-            "--multihead-attention-fusion",
-            *(("--fp16",) if case.precision == "amp" else ()),
-            *(("--use-rdma",) if params.rdma else ()),
-        ),
-    )
+    options = f"""
+        --num-layers {params.num_layers} --hidden-size {params.hidden_size}
+        --num-attention-heads {params.num_attention_heads}
+        --micro-batch-size {case.micro_batch_size} --global-batch-size {case.global_batch_size}
+        --tensor-model-parallel-size {case.tensor_parallel}
+        --pipeline-model-parallel-size {case.pipeline_parallel}
+        --num-gpus-per-node {case.gpus_per_node} --num-nodes {case.nodes}
+        --node-ips {oneflow_rn50.node_ips(placement)} --ctrl-port {placement.port}
+        --train-iters {method.iterations} --dataset {DATASET} --seq-length {params.seq_length}
+        --log-interval {params.log_interval} --learning-rate 0.00015 --min-lr 1.0e-5
+        --lr-decay-style cosine --lr-decay-iters 320000 --lr-warmup-fraction 0.01
+        --initial-loss-scale 1048576 --optimizer adamw --weight-decay 1e-2 --clip-grad 1.0
+        --vocab-size 50257 --split 949,50,1
+        --load checkpoint --save checkpoint --save-interval 20000
+        --metric-print-format table --checkpoint-activations --multihead-attention-fusion
+    """.split()
+    if case.precision == "amp":
+        options.append("--fp16")
+    if params.rdma:
+        options.append("--use-rdma")
+    return Command((), ("python3", "-m", "oneflow_gpt.training", *options))
 
 
 def unsupported(case: Case, method: Method) -> Iterator[str]:
-    """Yield shapes that do not divide, and windows between rows of the table."""
     params = Params.model_validate(case.given)
     hidden, heads, layers = params.hidden_size, params.num_attention_heads, params.num_layers
     for name, whole, by, split in (
@@ -168,8 +155,7 @@ WORKLOAD = Workload(
     title="GPT, OneFlow-Benchmark, OneFlow",
     params=Params,
     unit="samples/s",
-    last_iteration=lambda asked: asked,
-    launcher=replicate.launch,
+    launcher=replicate,
     ipv6=False,
     port=lambda _: 50051,
     command=command,

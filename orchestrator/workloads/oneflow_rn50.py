@@ -19,14 +19,12 @@ from orchestrator.workloads import Published, Workload
 OFRECORD = "/datasets/ImageNet/ofrecord"
 # OneFlow-Benchmark renamed these between the commits of 0.1.9 and 0.2.0; a spelling of the other
 # one ends the program with a usage error.
-OPTIMIZER_OF_0_1_9 = ("--model_update=momentum", "--mom=0.875", "--label-smoothing=0.1")
-OPTIMIZER = ("--optimizer=sgd", "--momentum=0.875", "--label_smoothing=0.1")
-AMP = (
-    *("--use_fp16", "--channel_last=True", "--pad_output"),
-    *("--fuse_bn_relu=True", "--fuse_bn_add_relu=True"),
-    *("--nccl_fusion_threshold_mb=16", "--nccl_fusion_max_ops=24"),
-    "--gpu_image_decoder=True",
-)
+OPTIMIZER_OF_0_1_9 = "--model_update=momentum --mom=0.875 --label-smoothing=0.1"
+OPTIMIZER = "--optimizer=sgd --momentum=0.875 --label_smoothing=0.1"
+AMP = """
+    --use_fp16 --channel_last=True --pad_output --fuse_bn_relu=True --fuse_bn_add_relu=True
+    --nccl_fusion_threshold_mb=16 --nccl_fusion_max_ops=24 --gpu_image_decoder=True
+"""
 _PRINT_EVERY = 20
 
 
@@ -48,7 +46,6 @@ def is_old(case: Case) -> bool:
 
 
 def port(case: Case) -> int:
-    """Return the control port, which is fixed in the program of 0.1.9."""
     return 12138 if is_old(case) else 50051
 
 
@@ -58,19 +55,15 @@ def node_ips(placement: Placement) -> str:
 
 
 def environment(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """Return the common environment with the variables of OneFlow-Benchmark's scripts.
-
-    Source: OneFlow-Benchmark, rn50_train.sh and bert_base_pretrain.sh.
-    """
+    """Return the common environment with that of rn50_train.sh and bert_base_pretrain.sh."""
     ours = {"PYTHONUNBUFFERED": "1", "NCCL_LAUNCH_MODE": "PARALLEL"}
-    return {**gang_env.environment(case, placement, seat), **ours}
+    return {**gang_env(case, placement, seat), **ours}
 
 
 def find_unsupported(case: Case, method: Method, *, base: int) -> Iterator[str]:
     """Yield AMP if the version has none, and windows that end between printed lines.
 
-    Args:
-        base: the number of the first iteration.
+    Iterations are numbered from ``base``.
     """
     if is_old(case) and case.precision != "fp32":
         yield f"precision {case.precision} with OneFlow 0.1.9; needed fp32, or release 0.2.0"
@@ -109,34 +102,25 @@ class Params(Shared):
 def command(case: Case, method: Method, placement: Placement) -> Command:
     """Return the command for one epoch that is exactly as long as the iterations asked for."""
     params = Params.model_validate(case.given)
-    old = is_old(case)
-    data = (
-        f"--train_data_dir={OFRECORD}/train",
-        f"--train_data_part_num={params.data_part_num}",
-    )
-    return Command(
-        agent=(),
-        program=(
-            *("python3", f"{placement.code}/Classification/cnns/of_cnn_train_val.py"),
-            f"--num_examples={case.global_batch_size * method.iterations}",
-            *(data if params.data == "ofrecord" else ()),
-            f"--num_nodes={case.nodes}",
-            f"--gpu_num_per_node={case.gpus_per_node}",
-            *(OPTIMIZER_OF_0_1_9 if old else OPTIMIZER),
-            "--learning_rate=0.001",
-            f"--loss_print_every_n_iter={params.print_every}",
-            f"--batch_size_per_device={case.micro_batch_size}",
-            *("--val_batch_size_per_device=125", "--num_epoch=1", "--log_dir=./log"),
-            f"--node_ips={node_ips(placement)}",
-            *(() if old else (f"--ctrl_port={placement.port}",)),
-            "--model=resnet50",
-            *(AMP if case.precision == "amp" else ()),
-        ),
-    )
+    old, data = is_old(case), ""
+    port = "" if old else f"--ctrl_port={placement.port}"
+    if params.data == "ofrecord":
+        data = f"--train_data_dir={OFRECORD}/train --train_data_part_num={params.data_part_num}"
+    options = f"""
+        --num_examples={case.global_batch_size * method.iterations} {data}
+        --num_nodes={case.nodes} --gpu_num_per_node={case.gpus_per_node}
+        {OPTIMIZER_OF_0_1_9 if old else OPTIMIZER} --learning_rate=0.001
+        --loss_print_every_n_iter={params.print_every}
+        --batch_size_per_device={case.micro_batch_size} --val_batch_size_per_device=125
+        --num_epoch=1 --log_dir=./log --node_ips={node_ips(placement)}
+        {port} --model=resnet50
+        {AMP if case.precision == "amp" else ""}
+    """
+    program = f"{placement.code}/Classification/cnns/of_cnn_train_val.py"
+    return Command((), ("python3", program, *options.split()))
 
 
 def data(case: Case) -> Mapping[str, str]:
-    """Return ImageNet as OFRecord, unless the program makes its own."""
     synthetic = Params.model_validate(case.given).data == "synthetic"
     return {} if synthetic else {"imagenet_ofrecord": OFRECORD}
 
@@ -151,8 +135,7 @@ WORKLOAD = Workload(
     title="ResNet-50 v1.5, OneFlow-Benchmark, OneFlow",
     params=Params,
     unit="images/s",
-    last_iteration=lambda asked: asked,
-    launcher=replicate.launch,
+    launcher=replicate,
     ipv6=False,
     port=port,
     fixed_port=is_old,

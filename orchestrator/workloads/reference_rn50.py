@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from orchestrator import logs
-from orchestrator.launchers import gang_env, torch
+from orchestrator.launchers import gang_env, torchrun
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Placement, Seat
@@ -31,43 +31,36 @@ class Params(Noun):
 
 
 def command(case: Case, method: Method, placement: Placement) -> Command:
-    """Return torchrun as the agent, and our program with the case's arguments."""
     params = Params.model_validate(case.given)
-    precision: tuple[str, ...] = () if case.precision == "fp32" else (f"--{case.precision}",)
+    threads = f"--threads {params.threads}" if case.device == "cpu" else ""
+    options = f"""
+        --device {case.device} --arch resnet50 --image-size {params.image_size}
+        --num-classes {params.num_classes} --memory-format {params.memory_format} {threads}
+        -b {case.micro_batch_size} --accumulation-steps {case.accumulation_steps}
+        --prof {method.iterations}
+    """.split()
     # On CPUs, AMP is bfloat16, which has the exponent of float32: there is nothing to scale.
     if case.precision == "amp" and case.device == "cuda":
-        precision = amp_options(params.loss_scale)
-    return Command(
-        agent=(placement.python, "-m", "torch.distributed.run"),
-        program=(
-            f"{placement.code}/train.py",
-            *("--device", case.device),
-            *("--arch", "resnet50"),
-            *("--image-size", str(params.image_size)),
-            *("--num-classes", str(params.num_classes)),
-            *("--memory-format", params.memory_format),
-            *(("--threads", str(params.threads)) if case.device == "cpu" else ()),
-            *("-b", str(case.micro_batch_size)),
-            *("--accumulation-steps", str(case.accumulation_steps)),
-            *("--prof", str(method.iterations)),
-            *precision,
-            *(("--allow-tf32",) if params.allow_tf32 else ()),
-        ),
-    )
+        options += amp_options(params.loss_scale)
+    elif case.precision != "fp32":
+        options.append(f"--{case.precision}")
+    if params.allow_tf32:
+        options.append("--allow-tf32")
+    agent = (placement.python, "-m", "torch.distributed.run")
+    return Command(agent, (f"{placement.code}/train.py", *options))
 
 
 def unsupported(case: Case, _method: Method) -> Iterator[str]:
-    """Yield TF32 on CPUs; only GPUs have it."""
     if case.device == "cpu" and Params.model_validate(case.given).allow_tf32:
         yield "params.allow_tf32 on cpu; needed `device: cuda`, or leave it out"
 
 
 def env(case: Case, placement: Placement, seat: Seat) -> Mapping[str, str]:
-    """Return PyTorch's environment; the case, not torchrun, sets the threads on CPUs."""
-    common = dict(gang_env.environment(case, placement, seat))
-    if case.device == "cpu":
-        common["OMP_NUM_THREADS"] = str(Params.model_validate(case.given).threads)
-    return common
+    """Return the common environment; the case, not torchrun, sets the threads on CPUs."""
+    common = gang_env(case, placement, seat)
+    if case.device != "cpu":
+        return common
+    return {**common, "OMP_NUM_THREADS": str(Params.model_validate(case.given).threads)}
 
 
 WORKLOAD = Workload(
@@ -76,7 +69,7 @@ WORKLOAD = Workload(
     params=Params,
     unit="images/s",
     last_iteration=lambda asked: asked - 1,
-    launcher=torch.launch,
+    launcher=torchrun,
     port=lambda _: 22333,
     command=command,
     env=env,

@@ -234,7 +234,7 @@ def test_command_on_a_bad_file_touches_nothing(tmp_path: Path, command: tuple[st
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad-lab.yaml", "bad-pb.yaml"]
 
 
-HAS = "this workload has: data_backend, loss_scale"
+HAS = "needed one of loss_scale, data_backend"
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ HAS = "this workload has: data_backend, loss_scale"
             "1x2, 2x2]",
             "1x9, 4x8]",
             [
-                ("11:20", "1x9 asks for 9 GPUs on node node1; inventory lab lets it use 8"),
+                ("11:20", "1x9 asks for 9 GPUs; inventory lab lets node1 use at most 8"),
                 ("11:25", "4x8 asks for 4 nodes; inventory lab has 2; `--case` runs the others"),
             ],
         ),
@@ -267,8 +267,8 @@ HAS = "this workload has: data_backend, loss_scale"
             "reference_rn50",
             "ngc_pytorch_rn50",
             [
-                ("15:15", f"unknown parameter 'image_size'; {HAS}"),
-                ("16:18", f"unknown parameter 'memory_format'; {HAS}"),
+                ("15:15", f"unknown key 'image_size'; {HAS}"),
+                ("16:18", f"unknown key 'memory_format'; {HAS}"),
             ],
         ),
     ],

@@ -43,10 +43,10 @@ CASES = {
         LISTED.replace("{count: 8}", "{count: 8, use: [0]}"),
         CUDA,
         [
-            "pb.yaml:10:20: grid.placement[1]: 1x2 asks for 2 GPUs on node node1; inventory lab"
-            " lets it use 1",
-            "pb.yaml:10:25: grid.placement[2]: 2x2 asks for 2 GPUs on nodes node[1-2]; inventory"
-            " lab lets each use at most 1",
+            "pb.yaml:10:20: grid.placement[1]: 1x2 asks for 2 GPUs; inventory lab"
+            " lets node1 use at most 1",
+            "pb.yaml:10:25: grid.placement[2]: 2x2 asks for 2 GPUs; inventory"
+            " lab lets node[1-2] use at most 1",
         ],
     ),
     "data": (
@@ -54,7 +54,7 @@ CASES = {
         NGC,
         [
             "pb.yaml:1:11: workload: workload ngc_pytorch_rn50 reads the data set 'imagenet';"
-            " needed data.imagenet for nodes node[1-2] in inventory lab"
+            " needed data.imagenet for node[1-2] in inventory lab"
         ],
     ),
     "image": (

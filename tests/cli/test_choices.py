@@ -106,7 +106,7 @@ def test_nodes_that_do_not_fit_are_passed_over_and_cannot_be_all_there_are(place
     shown = place.must(*on)
     assert "on large:" in shown.stdout
     refused = place.must(*on, "--nodes", "small", code=2)
-    assert "1x8 asks for 8 GPUs on node small; inventory mixed lets it use 2" in refused.stderr
+    assert "1x8 asks for 8 GPUs; inventory mixed lets small use at most 2" in refused.stderr
 
 
 @pytest.mark.cluster

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.console import tables
+from orchestrator.console import terminal
 from tests import ROOT, commands
 from tests.collecting.oneflow_logs import SEED_000, rn50
 from tests.terminal import on_terminal
@@ -118,7 +118,7 @@ def test_no_code_is_cut_at_any_width(width: int) -> None:
     seen = "python (pid 4711) of user alice uses 90% of GPU 0 and 30 GiB of its memory"
     fix = "ask alice; `dlperf-orch stop` ends what sweeps left"
     rows = [("warning", "ALIEN-PROCESS", "gpu[01-16]", seen, "no process of others", fix)]
-    lines, _ = tables.render([*zip(head, zip(*rows, strict=True), strict=True)], width, ())
+    lines, _ = terminal.render([*zip(head, zip(*rows, strict=True), strict=True)], width, ())
     assert all(len(line) <= width for line in lines)
     assert {"ALIEN-PROCESS", "gpu[01-16]", "severity", "dlperf-orch"} <= {
         word.strip("`") for line in lines for word in line.split()

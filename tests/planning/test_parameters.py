@@ -88,7 +88,7 @@ def test_wrong_parameter_is_found_wherever_it_is_given(name: str, value: object,
 
 def test_unknown_parameter_is_found_wherever_it_is_given() -> None:
     """The workload's own parameters are named beside it."""
-    text = "unknown parameter 'epochs'; this workload has: data_backend, loss_scale"
+    text = "unknown key 'epochs'; needed one of loss_scale, data_backend"
     found = experiment(grid={**GRID, "params": {"epochs": [1, 2]}}, params={"epochs": 1})
     judged = matrix.conflicts(found, ngc_pytorch_rn50.WORKLOAD, None)
     assert [(conflict.path, conflict.text) for conflict in judged] == [

@@ -3,11 +3,13 @@
 import difflib
 import json
 import os
+import re
 import subprocess
 from dataclasses import replace
 
 import pytest
 
+from orchestrator import errors
 from orchestrator.launchers import replicate
 from orchestrator.model.attempt import Allocation, GangEnd, TaskEnd
 from orchestrator.model.cluster import Cluster
@@ -177,7 +179,7 @@ def test_values_that_look_alike_in_a_file_name_still_get_two_logs() -> None:
 def test_plan_can_be_narrowed_to_some_trials() -> None:
     """The rest of it stays as it was."""
     built = plan.build(recipe(grid=GRID))
-    second = built.only(built.trials[1:])
+    second = replace(built, trials=built.trials[1:])
     assert second.trials == built.trials[1:]
     assert replace(second, trials=built.trials) == built
 
@@ -206,7 +208,7 @@ def test_replicated_command_is_the_same_on_every_node() -> None:
     seats = tuple(Seat(f"n{n}", f"10.0.0.{n}", (0,), None, (), {}) for n in (1, 2, 3))
     placement = Placement(seats, gpus_per_node=1, port=50051, code="/code", python="python3")
     command = Command(agent=("python3", "-m"), program=("gpt", "--num-nodes", "3"))
-    tasks = replicate.launch(command, placement)
+    tasks = replicate(command, placement)
     assert [task.node for task in tasks] == ["n1", "n2", "n3"]
     assert len({task.argv for task in tasks}) == 1
     assert tasks[0].argv[-5:] == ("python3", "-m", "gpt", "--num-nodes", "3")
@@ -216,7 +218,7 @@ def test_a_replicated_program_sees_no_proxy() -> None:
     """DLPerf issue 103: a proxy in the environment, and no rank finds another."""
     placement = Placement((Seat("n1", "10.0.0.1", (0,), None, (), {}),), 1, 50051, "/c", "python3")
     print_env = Command(agent=(), program=("env",))
-    (start,) = replicate.launch(print_env, placement)
+    (start,) = replicate(print_env, placement)
     proxies = ("http_proxy", "HTTPS_PROXY", "all_proxy", "HTTP_PROXY", "ftp_proxy")
     env = {**dict.fromkeys(proxies, "http://10.0.0.9:3128"), "KEPT": "yes", "PATH": os.defpath}
     said = subprocess.run(start.argv, env=env, capture_output=True, text=True, check=True).stdout
@@ -261,20 +263,23 @@ def test_start_skew_is_known_only_if_every_gate_opened(
 def test_trials_are_selected_by_placement_or_name() -> None:
     """A glob over `2x8` or over `2n8g-r50_b128_fp32_1`; several add up; without one, all."""
     trials = plan.build(shipped("rn50-fp32", "v100x4", IN_IMAGE)).trials
-    assert plan.selected(trials, ()) == trials
-    placements = {trial.case.placement for trial in plan.selected(trials, ("?x8",))}
+    assert plan.select(trials, ()) == trials
+    placements = {trial.case.placement for trial in plan.select(trials, ("?x8",))}
     assert placements == {"1x8", "2x8", "4x8"}
-    both = {trial.case.placement for trial in plan.selected(trials, ("1x1", "4x*"))}
+    both = {trial.case.placement for trial in plan.select(trials, ("1x1", "4x*"))}
     assert both == {"1x1", "4x8"}
-    names = [trial.name for trial in plan.selected(trials, ("4n8g-*_2",))]
+    names = [trial.name for trial in plan.select(trials, ("4n8g-*_2",))]
     assert names == ["4n8g-r50_b128_fp32_2"]
-    assert plan.selected(trials, ("9x*",)) == ()
+    for unfit in ("9x*", ""):
+        with pytest.raises(errors.UsageError, match=f"no case matches {re.escape(repr(unfit))}"):
+            plan.select(trials, ("1x1", unfit))
 
 
 def test_words_of_cases_are_split_at_commas_unless_they_are_a_name() -> None:
     """A case may be called `MP_[1,2]`: that is neither two patterns nor a set of characters."""
     trials = plan.build(shipped("rn50-fp32", "v100x4", IN_IMAGE)).trials
     named = (replace(trials[0], name_of_case="MP_[1,2]"), *trials[1:])
-    words = plan.patterns(named, ("1x8, 2x8", "MP_[1,2]", ""))
-    assert words == ("1x8", "2x8", "MP_[1,2]", "")
-    assert plan.selected(named, ("MP_[1,2]",)) == named[:1]
+    assert plan.select(named, ("MP_[1,2]",)) == named[:1]
+    chosen = plan.select(named, ("1x8, 2x8", "MP_[1,2]"))
+    placements = {trial.case.placement for trial in chosen[1:]}
+    assert (chosen[0], placements) == (named[0], {"1x8", "2x8"})

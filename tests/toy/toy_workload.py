@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from orchestrator import logs
-from orchestrator.launchers import torch
+from orchestrator.launchers import torchrun
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Command, Mount, Placement, Seat
@@ -73,7 +73,7 @@ WORKLOAD = Workload(
     params=Params,
     unit="images/s",
     last_iteration=lambda asked: asked - 1,
-    launcher=torch.launch,
+    launcher=torchrun,
     port=lambda _: PORT,
     command=command,
     env=env,

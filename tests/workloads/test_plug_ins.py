@@ -41,7 +41,7 @@ FORM = replace(
     ("source", "line", "said"),
     [
         ("import os\nimport torhc\n", 2, "ModuleNotFoundError: No module named 'torhc'"),
-        ("WORKLOAD = (\n", 1, "SyntaxError: '(' was never closed"),
+        ("WORKLOAD = (\n", 0, "SyntaxError: '(' was never closed (odd_workload.py, line 1)"),
         ("\n\nWORKLOAD = WORKLAOD\n", 3, "NameError: name 'WORKLAOD' is not defined"),
         ("import json\njson.loads('{')\n", 2, "JSONDecodeError: Expecting property name"),
         ("raise SystemExit('no GPU')\n", 1, "SystemExit: no GPU"),
@@ -106,10 +106,11 @@ def test_a_plug_in_that_fails_at_work_is_named_too(tmp_path: Path) -> None:
     ("source", "said"),
     [
         ("import os\nimport torhc\n", "odd_workload.py:2: ModuleNotFoundError"),
-        ("WORKLOAD = (\n", "odd_workload.py:1: SyntaxError"),
+        ("WORKLOAD = (\n", "(odd_workload.py, line 1)"),
         ("OTHER = 1\n", "AttributeError: module 'odd_workload' has no attribute"),
         ("WORKLOAD = 'not one'\n", "is a str; needed a Workload"),
         (ODD.replace('name="odd"', 'name="even"'), "is named even; needed odd"),
+        (ODD.replace("params=Params", "params=dict"), "its params are no orchestrator.model.text"),
     ],
 )
 def test_a_plug_in_that_cannot_be_loaded_is_an_error(
