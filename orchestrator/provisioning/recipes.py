@@ -25,7 +25,7 @@ from orchestrator.inputs import user_files
 from orchestrator.model.image import Image, content_digest
 from orchestrator.model.site import Site
 from orchestrator.planning import images
-from orchestrator.planning.images import HeldImage, ImageRecipe
+from orchestrator.planning.images import ImageRecipe
 from orchestrator.provisioning import materials
 from orchestrator.provisioning.materials import Preparing
 
@@ -38,7 +38,7 @@ _DAMAGES = (
 )
 
 
-def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRecipe, Path]:
+def draft(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRecipe, Path]:
     """Return an image's recipe as far as it is known without asking anyone, and its folder.
 
     Raises:
@@ -55,13 +55,7 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
             digest = record.base_digest
     locked = preparing.lock.downloads
     checksums = {url: locked[url] for url in image.downloads if url in locked}
-    cached = frozenset(
-        sha256 for sha256 in checksums.values() if preparing.downloads.cached(sha256)
-    )
-    bundled = {
-        image.tag: HeldImage(image.id, image.inputs, image.content)
-        for image in (preparing.bundle.images if preparing.bundle else ())
-    }
+    cached = frozenset(filter(preparing.downloads.cached, checksums.values()))
     contents = read_context(folder)
     ignored = images.ignored(image, contents["Dockerfile"].decode(errors="replace"))
     if ignored:
@@ -73,8 +67,8 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
     files = {
         name: f"sha256:{hashlib.sha256(content).hexdigest()}" for name, content in contents.items()
     }
-    known = frozenset((record.id, *record.ids.values()) if record else ())
-    return ImageRecipe(image, digest, files, checksums, cached, bundled, known), folder
+    recipe = ImageRecipe(image, digest, files, checksums, cached, preparing.bundled, record)
+    return recipe, folder
 
 
 def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
@@ -96,7 +90,7 @@ def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
                 f"{url}: downloaded without a known checksum, since --lock asks for it;"
                 " its sha256 is recorded"
             )
-            path, checksums[url] = preparing.downloads.learn(url)
+            path, checksums[url] = preparing.downloads.store(url, None)
             # A web page may come in the place of an archive.
             if not tarfile.is_tarfile(path) and not zipfile.is_zipfile(path):
                 seen = f"{url} gave neither a tar archive nor a wheel"

@@ -137,7 +137,7 @@ def _show_plan(store: Store, request: _Request, voice: Voice) -> int:
                 store, fleet, voice, request.inventory, request.relock, request.bundle
             )
             for name in request.images:
-                recipe, _ = recipes.recipe(preparing, name, request.previous)
+                recipe, _ = recipes.draft(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
     observe.show_site(voice, site)
     apply.show_actions(voice, todo)
