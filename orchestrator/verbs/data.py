@@ -1,7 +1,5 @@
 """data: check that data sets on nodes are complete and equal; prepare them there."""
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +13,7 @@ from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.preparing_data import copies
 from orchestrator.preparing_data.copies import Copies
-from orchestrator.preparing_data.prepare import DataRequest, NodeWork, prepare_all, read_labels
+from orchestrator.preparing_data.prepare import DataRequest, NodeWork, prepare_all
 from orchestrator.schedulers import locks
 from orchestrator.signals import SIGNALS, Abandoned
 from orchestrator.state import lock
@@ -48,13 +46,11 @@ def prepare(
     source: Annotated[
         str | None, typer.Option("--from", help="Folder of sources on nodes.")
     ] = None,
-    labels: Annotated[Path | None, typer.Option(help="File here with ImageNet's classes.")] = None,
     nodes: Nodes = None,
     dry_run: DryRun = False,
 ) -> int:
     store, voice = face.store, face.voice
     request, whole = _resolve(face, name, inventory, nodes, source)
-    request = replace(request, labels=read_labels(labels))
     if dry_run:
         with Fleet.of(request.cluster) as fleet:
             works, failures = _look_at_nodes(fleet, request, store)
@@ -122,7 +118,7 @@ def _resolve(
                 fix="such as --from /data/downloads",
             )
         source = source.rstrip("/") or "/"
-    return DataRequest(dataset, cluster, source, None), whole
+    return DataRequest(dataset, cluster, source), whole
 
 
 def _look_at_nodes(
