@@ -100,11 +100,7 @@ def probe(dataset: Dataset, target: str, source: str | None, home: str) -> Probe
 
 
 def parse(text: str) -> Observed:
-    """Parse the output of the script.
-
-    Raises:
-        LogError: DATA-LOOK; the output is not whole.
-    """
+    """Parse the output of the script."""
     values = read_values(text)
     free_kib, attempt = number(values, "free_kib"), number(values, "attempt")
     needs = [re.fullmatch("[0-9]+ ([0-9]+) ([0-9]+)", said) for said in values.get("need", ())]

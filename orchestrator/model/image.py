@@ -291,11 +291,7 @@ class LockFile(Noun):
     """The sha256 of the downloaded bytes, for each URL."""
 
     def extend(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
-        """Return a copy with these digests, which replace those of the same names.
-
-        Raises:
-            ValidationError: something of it is no reference, no URL or no digest.
-        """
+        """Return a copy with these digests, which replace those of the same names."""
         return LockFile(
             version=self.version,
             images={**self.images, **images},

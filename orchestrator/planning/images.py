@@ -205,9 +205,6 @@ def known_as(ids: Mapping[str, str], before: ImageRecord | None) -> tuple[str, d
     """Return the id of an image in reports, and the ids on nodes where it differs.
 
     It stays what it was as long as a node knows the image as before, so that sweeps go on.
-
-    Args:
-        ids: by node in rank order, what its engine calls the image.
     """
     first, known = next(iter(ids.values())), dict(ids)
     if before is not None and any(before.on(node) == ids[node] for node in ids):

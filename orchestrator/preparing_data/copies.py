@@ -121,12 +121,7 @@ def show_outcomes(
     observed: Copies,
     signal_number: int,
 ) -> int:
-    """Show the outcomes of nodes; return the exit code.
-
-    Args:
-        observed: what nodes hold afterwards.
-        signal_number: of the signal that ended it; 0 for none.
-    """
+    """Show the outcomes of nodes; return the exit code."""
     held = _held(request, observed)
     rows = [(name, end.state, end.message, *held[name]) for name, end in ended.items()]
     voice.table(f"Data set {request.dataset.name}", ("node", "outcome", "why", *HELD), rows)

@@ -117,11 +117,7 @@ class NodeWork:
         self._home = f"{node.folder}/prepare/{self._dataset.name}-{node.name}"
 
     def look(self) -> bool:
-        """Look at the node and choose the way; return True.
-
-        Raises:
-            NodeError, UnfitError: it gave no answer that can be read, or a mount there hangs.
-        """
+        """Look at the node and choose the way; return True."""
         dataset, source = self._dataset, self._source
         places = {"target": self.path, **({"source": source} if source else {})}
         for place, state in probing.data_states(self._transport, places).items():
@@ -165,11 +161,7 @@ class NodeWork:
         return f"{self.way.title}; needs {words.size(self.needed_bytes)} of free disk{begun}"
 
     def find(self) -> bool:
-        """Find an attempt of an earlier run that still runs, or ended well while unwatched.
-
-        Raises:
-            NodeError: the node does not answer.
-        """
+        """Find an attempt of an earlier run that still runs, or ended well while unwatched."""
         number, ways = self.observed.attempt, self._dataset.ways
         path = f"{self._home}/a{number}/way"
         index = (self._transport.get(path, own=True) or b"") if number else b""
@@ -192,9 +184,6 @@ class NodeWork:
 
         Args:
             nonce: the same for all nodes of this run.
-
-        Raises:
-            UnfitError: it cannot be made.
         """
         way = "as it is"
         if self.found is None and self.way is not None:
@@ -232,11 +221,7 @@ class NodeWork:
         return NodeOutcome("prepared", f"{prefix}{parts}, took {took}")
 
     def _find_labels(self) -> Iterator[Finding]:
-        """Take the labels file among the node's sources; yield the finding that there is none.
-
-        Raises:
-            NodeError: the node does not answer.
-        """
+        """Take the labels file among the node's sources; yield the finding that there is none."""
         needed = "the class of each validation image"
         if not self.observed.labels:
             seen = f"no {' or '.join(look.LABEL_FILES)} in {self._source}"
@@ -347,11 +332,7 @@ class NodeWork:
         return contents.counted(self._dataset, made)
 
     def _shell(self, name: str, arguments: tuple[str, ...]) -> str:
-        """Run a shipped script on the node; return its output.
-
-        Raises:
-            UnfitError: it failed; the message is its last line on standard error.
-        """
+        """Run a shipped script on the node; return its output."""
         argv = ("sh", "-c", script(name), name, *arguments)
         done = self._transport.run(argv, timeout_s=DATA_SETTLE_S)
         if done.exit_code != 0:
@@ -384,11 +365,7 @@ def find_problem(text: str) -> tuple[str, str] | None:
 def prepare_all(
     works: Mapping[str, NodeWork], failures: Sequence[errors.DlperfError], voice: Voice
 ) -> dict[str, NodeOutcome]:
-    """Prepare all nodes at once; return outcomes by node name, silent nodes last.
-
-    Args:
-        failures: of nodes that could not be looked at.
-    """
+    """Prepare all nodes at once; return outcomes by node name, silent nodes last."""
     outcomes = {
         name: NodeOutcome("there", "nothing is overwritten")
         for name, work in works.items()

@@ -48,11 +48,7 @@ def prepare_images(
 
 
 def there(fleet: Fleet, tag: str | None) -> dict[str, HeldImage | None]:
-    """Return by node in rank order the image of that tag that a node has.
-
-    Raises:
-        NodeError, UnfitError: a node gave no answer.
-    """
+    """Return by node in rank order the image of that tag that a node has."""
     engines = fleet.images
     answers = ask_all(list(engines), lambda node: engines[node].find(tag) if tag else None)
     settled(answers)
@@ -156,11 +152,7 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
 
 
 def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
-    """Bring the image to every target: by a registry, a folder that all nodes see, or this machine.
-
-    Raises:
-        ImageError, UnfitError, NodeError: some nodes may have it already.
-    """
+    """Bring the image to every target: by a registry, a folder that all nodes see, or this machine."""
     registry, folder = preparing.fleet.cluster.registry, preparing.downloads.folder
     names, show = nodeset.fold(targets), preparing.voice.line
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -82,12 +82,7 @@ def begin(
     relock: bool,
     folder: Path | None,
 ) -> Preparing:
-    """Read the lock and the bundle; what a bundle pins is added to the lock in memory.
-
-    Raises:
-        ConfigError: one of them is not valid.
-        ImageError: BUNDLE-DAMAGED; a file of the bundle has another size or sha256.
-    """
+    """Read the lock and the bundle; what a bundle pins is added to the lock in memory."""
     kept = Downloads(store.root.resolve() / "downloads", voice.working)
     me = lock_files.own(store.root)
     owner = f"{me.user} on {me.process.host}, {me.folder}"
@@ -145,12 +140,7 @@ def unlocked(url: str) -> errors.ImageError:
 
 
 def bundle_image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> BundledImage:
-    """Save an image from the first node that has this very id under its tag.
-
-    Raises:
-        ImageError: IMAGE-MISSING; no node has it.
-        NodeError: its engine broke off; nothing of the image is left in the folder.
-    """
+    """Save an image from the first node that has this very id under its tag."""
     file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
     for node, source in fleet.images.items():
         held = source.find(record.tag)
@@ -208,12 +198,7 @@ def _write(pieces: Iterable[bytes], path: Path) -> tuple[str, int]:
 
 
 def credentials(registry: Registry | None) -> "Credentials | None":
-    """Return user and secret for the registry; None where the inventory names no user.
-
-    Raises:
-        UsageError: REG-SECRET; a user is named and no secret is given.
-        LocalError: REG-SECRET; the secret file cannot be read, or others can read it too.
-    """
+    """Return user and secret for the registry; None where the inventory names no user."""
     if registry is None or registry.user is None:
         return None
     secret = os.environ.get(SECRET_VARIABLE, "")

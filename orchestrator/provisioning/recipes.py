@@ -39,12 +39,7 @@ _DAMAGES = (
 
 
 def draft(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRecipe, Path]:
-    """Return an image's recipe as far as it is known without asking anyone, and its folder.
-
-    Raises:
-        ConfigError, UsageError: there is no such image, or its image.yaml is not valid.
-        ImageError: IMAGE-FOLDER; the Dockerfile does not fit image.yaml.
-    """
+    """Return an image's recipe as far as it is known without asking anyone, and its folder."""
     image, folder = user_files.image(name)
     user_files.refuse(yaml_reader.read(folder / "image.yaml"), image.unsaid())
     record = before.images.get(name) if before else None
@@ -114,11 +109,7 @@ def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
 
 
 def fetch(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
-    """Return the file at ``url`` with the sha256 that is locked, checked before its first use.
-
-    Raises:
-        ImageError: DOWNLOAD-UNLOCKED, OFED-CHECKSUM, DOWNLOAD.
-    """
+    """Return the file at ``url`` with the sha256 that is locked, checked before its first use."""
     sha256 = recipe.downloads.get(url)
     if sha256 is None:
         raise materials.unlocked(url)
@@ -126,11 +117,7 @@ def fetch(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
 
 
 def find_archived(path: Path, image: Image) -> tuple[str, str]:
-    """Return id and content digest of the image's base in a file of `docker save`.
-
-    Raises:
-        ImageError: ARCHIVE, the file holds another image.
-    """
+    """Return id and content digest of the image's base in a file of `docker save`."""
     held = list_saved(path)
     base = images.reference(image.base)
     matches = {held[name] for name in held if images.reference(name) == base}
@@ -148,9 +135,6 @@ def list_saved(path: Path) -> dict[str, tuple[str, str]]:
     """Return the images in a file of ``docker save``, by name, without a Docker engine.
 
     Each as the sha256 of its configuration, which is its id, and the digest of its content.
-
-    Raises:
-        ImageError: ARCHIVE; not such a file, damaged, or cut short.
     """
     small: dict[str, bytes] = {}  # by name, what may be the list or a configuration
     found: dict[str, tuple[str, str]] = {}
@@ -185,10 +169,6 @@ def read_context(folder: Path) -> dict[str, bytes]:
 
     A script that images share and that the Dockerfile names goes in too, unless the image's folder
     has its own.
-
-    Raises:
-        ImageError: IMAGE-FOLDER; it has no Dockerfile, or something that is no plain file.
-        LocalError: something of it cannot be read.
     """
     contents: dict[str, bytes] = {}
     room = _MOST_OF_CONTEXT
@@ -236,9 +216,6 @@ def write_context(contents: Mapping[str, bytes], downloads: Mapping[str, Path], 
     Args:
         downloads: by the name that each has in the build, below ``downloads/``; that folder is
             there even if it is empty, so that a Dockerfile can copy it.
-
-    Raises:
-        StoreError, LocalError: it cannot be written; a part of it may lie there.
     """
     placed = {f"{_DOWNLOADS}/{name}": path for name, path in sorted(downloads.items())}
     parents = (str(folder) for name in (*contents, *placed) for folder in Path(name).parents)

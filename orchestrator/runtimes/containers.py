@@ -111,11 +111,7 @@ class Containers:
         return True
 
     def start(self, name: str) -> None:
-        """Start a container; nothing happens if it runs already.
-
-        Raises:
-            UnfitError: why it did not start; it still exists.
-        """
+        """Start a container; nothing happens if it runs already."""
         try:
             self._engine.ask(
                 lambda client: client.start(name), within_s=self._engine.patience.start_s
@@ -128,11 +124,7 @@ class Containers:
         self._engine.ask_of(lambda client: client.kill(name, signal), unless="is not running")
 
     def remove(self, name: str) -> bool:
-        """Kill and remove a container; False if there was none or its removal is under way.
-
-        Raises:
-            UnfitError: the engine could not.
-        """
+        """Kill and remove a container; False if there was none or its removal is under way."""
 
         def remove(client: Any) -> bool:
             client.remove_container(name, v=True, force=True)
@@ -142,11 +134,7 @@ class Containers:
         return bool(self._engine.ask_of(remove, within_s=within_s, unless=unless))
 
     def output(self, name: str) -> tuple[bytes, bytes]:
-        """Return the standard output and the standard error of a container, separately.
-
-        Raises:
-            UnfitError: CONTAINER-GONE; somebody removed it.
-        """
+        """Return the standard output and the standard error of a container, separately."""
         try:
             return self._engine.ask(
                 lambda client: (

@@ -167,9 +167,6 @@ class Engine:
 
         Args:
             container: one that runs, whose own state is then asked for: it costs the node less.
-
-        Raises:
-            UnfitError, NodeError: as ``ask``.
         """
 
         def look(client: Any) -> None:
@@ -247,12 +244,7 @@ class Engine:
                 ) from error
 
     def command_line(self, *words: str) -> None:
-        """Run the docker command on the node, for work that may take long.
-
-        Raises:
-            ImageError, UnfitError: what it says of its failure.
-            NodeError: the node does not answer.
-        """
+        """Run the docker command on the node, for work that may take long."""
         done = self._transport.run((*self.command, *words), timeout_s=self.patience.work_s)
         if done.exit_code != 0:
             raise _causes.refusal(done.stderr.decode(errors="replace"), self.node)
@@ -299,11 +291,7 @@ class Engine:
         return str(theirs) if version_lt(theirs, ours) else ours
 
     def _check_aside(self) -> None:
-        """See that the engine answers, by a command of its own and not by our streams.
-
-        Raises:
-            UnfitError, NodeError: why it does not.
-        """
+        """See that the engine answers, by a command of its own and not by our streams."""
         prefix = self.command if not self._sudo else ("env", "LC_ALL=C", *self.command)
         words = (*prefix, "version", "--format", "{{.Server.Version}}")
         limit_s = min(ENGINE_ANSWER_S, self.patience.answer_s)

@@ -63,11 +63,7 @@ class Images:
         return labels
 
     def digest(self, reference: str, credentials: Credentials | None) -> str:
-        """Return the digest that the registry has for a name now, asked by the node's engine.
-
-        Raises:
-            ImageError: the registry has no such image, or does not answer.
-        """
+        """Return the digest that the registry has for a name now, asked by the node's engine."""
         with self._finding(reference):
             answer = self._engine.ask(
                 lambda client: client.inspect_distribution(reference, _auth(credentials)),
@@ -76,14 +72,7 @@ class Images:
         return str(answer["Descriptor"]["digest"])
 
     def pull(self, reference: str, say: Say, credentials: Credentials | None) -> HeldImage:
-        """Pull an image, again after errors that may pass (``retries.PULL``).
-
-        Args:
-            say: called with what the engine reports of each layer.
-
-        Raises:
-            ImageError: of the last try, or the engine has no such image after it.
-        """
+        """Pull an image, again after errors that may pass (``retries.PULL``)."""
         repository, tag = docker.utils.parse_repository_tag(reference)
         params = {"fromImage": repository, "tag": tag or "latest"}
         again = replace(PULL, pause_s=self._engine.patience.pause_s)
@@ -101,11 +90,7 @@ class Images:
             self._engine.ask(lambda client: client.tag(image, repository, tag))
 
     def push(self, reference: str, say: Say, credentials: Credentials | None) -> None:
-        """Push an image to the registry that its name says.
-
-        Raises:
-            ImageError: why; the registry may have some of its layers.
-        """
+        """Push an image to the registry that its name says."""
         repository, tag = docker.utils.parse_repository_tag(reference)
         params = {"tag": tag or "latest"}
         self._carry(f"/images/{repository}/push", params, credentials, say)
