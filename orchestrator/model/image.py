@@ -266,6 +266,14 @@ class HeldImage:
     entrypoint: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """User and secret for a registry; the secret is never shown."""
+
+    user: str
+    secret: str = field(repr=False)
+
+
 def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str:
     """Return the digest of an image's content, ``sha256:...``, the same in every engine.
 

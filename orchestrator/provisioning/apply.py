@@ -59,9 +59,7 @@ def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, fol
     """Carry out actions in their order, those of kind ``carry`` last and to all nodes at once."""
     carried = [action.node for action in todo if action.kind == "carry"]
     for action in todo:
-        if action.kind == "download":
-            recipes.fetch(preparing, recipe, action.subject)
-        elif action.kind == "build":
+        if action.kind == "build":  # which downloads what it needs
             _build(preparing, action, recipe, folder)
         elif action.kind == "load":
             file = preparing.files[action.subject]
@@ -152,10 +150,11 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
 
 
 def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
-    """Bring the image to every target: by a registry, a folder that all nodes see, or this machine."""
+    """Bring the image to every target by a registry, the shared folder, or this machine."""
     registry, folder = preparing.fleet.cluster.registry, preparing.downloads.folder
     names, show = nodeset.fold(targets), preparing.voice.line
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with on_disk(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if registry is not None and registry.push is not None:
         _through_registry(preparing, f"{registry.push}/{tag}", tag, source, targets)
     elif preparing.fleet.cluster.slurm is not None:

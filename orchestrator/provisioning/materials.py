@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from orchestrator import disk, errors
 from orchestrator.console import Voice
@@ -22,6 +21,7 @@ from orchestrator.model.image import (
     Bundle,
     BundledDownload,
     BundledImage,
+    Credentials,
     HeldImage,
     LockFile,
     file_name,
@@ -31,9 +31,6 @@ from orchestrator.model.site import ImageRecord
 from orchestrator.state import lock as lock_files
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
-
-if TYPE_CHECKING:
-    from orchestrator.runtimes.images import Credentials
 
 SECRET_VARIABLE = "DLPERF_REGISTRY_SECRET"
 MIB = 1 << 20
@@ -61,7 +58,7 @@ class Preparing:
     labels: Mapping[str, str] = field(default_factory=dict)
     bundled: dict[str, HeldImage] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
-    credentials: "Credentials | None" = None
+    credentials: Credentials | None = None
 
     @property
     def mirror(self) -> str | None:
@@ -197,20 +194,16 @@ def _write(pieces: Iterable[bytes], path: Path) -> tuple[str, int]:
     return f"sha256:{digest.hexdigest()}", size
 
 
-def credentials(registry: Registry | None) -> "Credentials | None":
+def credentials(registry: Registry | None) -> Credentials | None:
     """Return user and secret for the registry; None where the inventory names no user."""
     if registry is None or registry.user is None:
         return None
     secret = os.environ.get(SECRET_VARIABLE, "")
     if not secret and registry.secret_file is not None:
         path = Path(registry.secret_file).expanduser()
-        try:
+        with disk.on_disk(path, code="REG-SECRET"):
             mode = path.stat().st_mode
             secret = path.read_text().partition("\n")[0].strip()
-        except OSError as error:
-            raise errors.LocalError(
-                f"cannot read the secret in {path}: {error.strerror}", code="REG-SECRET"
-            ) from error
         if mode & 0o077:
             raise errors.LocalError(
                 f"others may read the secret in {path} (mode {stat.S_IMODE(mode):04o})",
@@ -225,6 +218,4 @@ def credentials(registry: Registry | None) -> "Credentials | None":
             code="REG-SECRET",
             fix=f"set {SECRET_VARIABLE}, or name registry.secret_file (mode 0600) in the inventory",
         )
-    from orchestrator.runtimes.images import Credentials
-
     return Credentials(registry.user, secret)

@@ -184,13 +184,11 @@ def read_context(folder: Path) -> dict[str, bytes]:
         raise _unfit(f"{folder} has no Dockerfile; needed one to build an image from")
     lines = contents["Dockerfile"].decode(errors="replace").splitlines()
     copied = {word for line in lines if line.startswith("COPY ") for word in line.split()}
-    shared = {}
-    for name in sorted(copied):
-        path = shipped.SCRIPTS / name
-        if path.suffix == ".sh" and path.parent == shipped.SCRIPTS and path.is_file():
+    for path in shipped.SCRIPTS.glob("*.sh"):
+        if path.name in copied - contents.keys():
             with on_disk(path):
-                shared[name] = path.read_bytes()
-    return {**shared, **contents}
+                contents[path.name] = path.read_bytes()
+    return contents
 
 
 def _paths(folder: Path) -> Iterator[Path]:

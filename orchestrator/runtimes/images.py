@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import docker.auth
@@ -12,7 +12,7 @@ import docker.errors
 import docker.utils
 
 from orchestrator import errors
-from orchestrator.model.image import INPUTS_LABEL, HeldImage, content_digest
+from orchestrator.model.image import INPUTS_LABEL, Credentials, HeldImage, content_digest
 from orchestrator.retries import PULL
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes.engine import Engine
@@ -20,14 +20,6 @@ from orchestrator.runtimes.engine import Engine
 LAST_LINES = 20
 PIECE_BYTES = 1 << 20
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """User and secret for a registry; the secret is never shown."""
-
-    user: str
-    secret: str = field(repr=False)
 
 
 class Images:
@@ -157,7 +149,7 @@ class Images:
                 for word in words:
                     self._heed(word)
         except errors.UnfitError as error:
-            if error.code == "DOCKER-HUNG" and error.where["node"] == self._engine.node:
+            if error.code == "DOCKER-HUNG":
                 error.cause = f"Docker took no byte of the image for {stall_s:g} s"
             raise
 

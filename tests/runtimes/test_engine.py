@@ -13,10 +13,10 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.deadlines import Patience
-from orchestrator.model.image import Image
+from orchestrator.model.image import Credentials, Image
 from orchestrator.planning.images import ImageRecipe, actions
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.images import Credentials, Images
+from orchestrator.runtimes.images import Images
 from tests import proc
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
 from tests.waiting import wait_for
