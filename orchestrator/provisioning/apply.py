@@ -191,7 +191,8 @@ def _through_registry(
 ) -> None:
     engines, credentials = preparing.fleet.images, preparing.credentials
     engines[source].tag(tag, name)
-    engines[source].push(name, preparing.show(f"{source}: push {name}"), credentials)
+    preparing.voice.line(f"{source}: push {name}")
+    engines[source].push(name, preparing.show(f"{source}: push"), credentials)
     pushed = engines[source].find(name)
     for pinned in pushed.repo_digests if pushed else ():
         if pinned.partition("@")[0] == name.rpartition(":")[0]:

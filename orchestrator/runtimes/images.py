@@ -185,7 +185,7 @@ class Images:
                     # Counting down to its next try, the engine talks and nothing comes.
                     if not status.startswith("Retrying") and last.get(layer) != (status, current):
                         last[layer], moved_at = (status, current), time.monotonic()
-                        say(f"{layer} {status} {current >> 20} MiB")
+                        say(f"{layer} {status} " + (f"{current >> 20} MiB" if current else ""))
                     elif time.monotonic() - moved_at > wait_s:
                         raise stalled
         except docker.errors.NotFound as error:

@@ -40,7 +40,7 @@ def bundle(
         )
     records = [prepared[name] for name in image or prepared]
     lock = materials.lock(path)
-    kept = Downloads(store.root / "downloads", lambda *_: None)
+    kept = Downloads(store.root / "downloads", voice.working)
     with Fleet.of(cluster) as fleet:
         parts = [materials.bundle_image(fleet, record, folder, voice) for record in records]
     # A base's archive is not among them: its layers are in the image that was built from it.

@@ -88,23 +88,17 @@ def _resolve(
     """Return the request for the chosen nodes, and the whole inventory."""
     dataset = DATASETS.get(name)
     if dataset is None:
-        hint = words.did_you_mean(name, tuple(DATASETS))
-        names = ", ".join(DATASETS)
         raise errors.UsageError(
-            f"there is no data set {name!r}; there are {names}",
+            f"there is no data set {name!r}; there are {', '.join(DATASETS)}",
             code="NO-DATASET",
-            fix=hint or "one of these",
+            fix=words.did_you_mean(name, tuple(DATASETS)) or "one of these",
         )
     whole, path = sites.inventory(face.store, inventory, None, face.voice)
     cluster = sites.narrow(whole, nodes)
     for node in cluster.members:
         node_path = node.data.get(dataset.name, "")
         if not node_path.startswith("/"):
-            seen = (
-                f"has it at {node_path}"
-                if node_path
-                else f"has no path for data set {dataset.name}"
-            )
+            seen = f"has {node_path or 'no path'} for data set {dataset.name}"
             raise errors.UsageError(
                 f"{path}: node {node.name} {seen}; needed an absolute path",
                 code="NO-DATASET",
