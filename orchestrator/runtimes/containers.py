@@ -30,6 +30,7 @@ class ContainerState:
 
     Args:
         user: whose rights its processes have, such as ``1000:100``.
+        finished: it has exited, or will never start.
         pid: of its first process, on the node; 0 without one.
         exit_code: of its first process, 137 if that was killed; valid only once finished.
         oom_killed: the kernel killed a process of it, out of memory.
@@ -38,15 +39,10 @@ class ContainerState:
     id: str
     labels: Mapping[str, str]
     user: str
-    status: str
+    finished: bool
     pid: int
     exit_code: int
     oom_killed: bool
-
-    @property
-    def finished(self) -> bool:
-        """Return whether the container has exited, or will never start."""
-        return self.status in ("exited", "dead")
 
 
 class Containers:
@@ -65,7 +61,7 @@ class Containers:
             id=answer["Id"],
             labels=answer["Config"].get("Labels") or {},
             user=answer["Config"].get("User") or "",
-            status=state["Status"],
+            finished=state["Status"] in ("exited", "dead"),
             pid=state.get("Pid", 0),
             exit_code=state.get("ExitCode", 0),
             oom_killed=bool(state.get("OOMKilled")),
