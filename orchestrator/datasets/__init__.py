@@ -113,12 +113,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """One data set.
-
-    Args:
-        parts: what it is made of.
-        ways: how to prepare it, the best first.
-    """
+    """One data set."""
 
     name: str
     title: str

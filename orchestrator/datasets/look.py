@@ -25,15 +25,14 @@ above=$(dirname "$real")
 while [ ! -d "$above" ] && [ "$above" != / ]; do above=$(dirname "$above"); done
 if [ ! -e "$real" ]; then echo 'target missing'
 elif [ ! -d "$real" ]; then echo 'target file'
-elif [ -z "$(ls -AU "$real" 2>/dev/null | head -n 1)" ]; then echo 'target empty'
-else echo 'target there'
+elif [ -n "$(ls -AU "$real" 2>/dev/null | head -n 1)" ]; then echo 'target there'
+elif [ "$(stat -c %d "$real")" = "$(stat -c %d "$above")" ]; then echo 'target empty'
+else echo 'target mount'
 fi
-[ ! -d "$real" ] || [ "$(stat -c %d "$real")" = "$(stat -c %d "$above")" ] || echo 'mount yes'
 if [ ! -e "$partial" ]; then echo 'partial none'
 elif [ -f "$partial/notes/dataset" ]; then echo "partial $(cat "$partial/notes/dataset")"
 else echo 'partial -'
 fi
-[ -w "$above" ] && [ -x "$above" ] || echo "writable no $above"
 [ ! -d "$partial/set" ] || echo "have_kib $(du -sk "$partial/set" | cut -f 1)"
 echo "free_kib $(df -Pk "$above" | awk 'NR == 2 {print $4}')"
 for program in $programs; do
@@ -42,7 +41,6 @@ done
 last=$(ls "$home" 2>/dev/null | sed -n 's/^a\([0-9][0-9]*\)$/\1/p' | sort -n | tail -n 1)
 echo "attempt ${last:-0}"
 if [ -n "$from" ]; then
-    [ -d "$from" ] || echo 'from missing'
     [ "$(stat -L -c %d "$from" 2>/dev/null)" != "$(stat -c %d "$above")" ] || echo 'linkable yes'
     for name in $labels; do
         [ ! -f "$from/$name" ] || { echo "labels $name"; break; }
@@ -66,7 +64,8 @@ class Observed:
 
     Args:
         real: the path with all links followed.
-        target: missing, empty, there, or file.
+        target: missing, empty, there, file, or mount: a finished set comes to its place by one
+            rename, which no mount point allows.
         partial: name of the data set that was begun there; ``-`` for a folder of other origin.
         have_bytes: of what was begun.
         attempt: number of the last one that left a folder on the node.
@@ -76,14 +75,11 @@ class Observed:
 
     real: str
     target: str
-    mounted: bool
     partial: str | None
-    unwritable: str
     have_bytes: int
     free_bytes: int
     lacking: tuple[str, ...]
     attempt: int
-    from_there: bool
     linkable: bool
     labels: str
     needs: tuple[tuple[int, int], ...]
@@ -104,11 +100,7 @@ def probe(dataset: Dataset, target: str, source: str | None, home: str) -> Probe
 
 
 def parse(text: str) -> Observed:
-    """Parse the output of the script.
-
-    Raises:
-        LogError: DATA-LOOK; the output is not whole.
-    """
+    """Parse the output of the script."""
     values = read_values(text)
     free_kib, attempt = number(values, "free_kib"), number(values, "attempt")
     needs = [re.fullmatch("[0-9]+ ([0-9]+) ([0-9]+)", said) for said in values.get("need", ())]
@@ -123,14 +115,11 @@ def parse(text: str) -> Observed:
     return Observed(
         real=last.get("real", ""),
         target=last.get("target", ""),
-        mounted="mount" in last,
         partial=None if partial == "none" else partial,
-        unwritable=last.get("writable", "").removeprefix("no "),
         have_bytes=(number(values, "have_kib") or 0) * 1024,
         free_bytes=free_kib * 1024,
         lacking=tuple(values.get("lacking", ())),
         attempt=attempt,
-        from_there=last.get("from") != "missing",
         linkable="linkable" in last,
         labels=last.get("labels", ""),
         needs=tuple((int(need[1]), int(need[2])) for need in needs if need),
@@ -156,44 +145,30 @@ def findings(
     dataset: Dataset, node: str, path: str, observed: Observed, needed_bytes: int
 ) -> Iterator[Finding]:
     """Yield findings that prevent writing at the target path."""
-    fix = "name another path in the inventory"
-    if observed.target == "file":
-        seen = f"{path} is a file"
-        yield found("DATA-TARGET", node, seen, "a path that is free", fix)
-    if observed.mounted:
-        seen = f"{path} is a mount point"
-        needed = "a folder below it: a finished set comes to its place by one rename"
-        yield found("DATA-TARGET", node, seen, needed, fix)
+    free_path = "a path that is free"
+    if observed.target in ("file", "mount"):
+        kind = "a file" if observed.target == "file" else "a mount point; a folder below it will do"
+        yield found("DATA-TARGET", node, f"{path} is {kind}", free_path)
     if observed.partial not in (None, dataset.name):
         seen = f"{observed.real}.partial is there and no beginning of {dataset.name}"
-        fix = "see whose it is, and move it away"
-        yield found("DATA-TARGET", node, seen, "a path that is free", fix)
-    if observed.unwritable:
-        seen = f"{observed.unwritable} cannot be written"
-        fix = "give the user that logs in the right to write there"
-        yield found("DATA-TARGET", node, seen, f"a folder to put {path} into", fix)
+        yield found("DATA-TARGET", node, seen, free_path)
     if observed.lacking:
         seen = f"no {', '.join(observed.lacking)} on the node"
         yield found("DATA-LOOK", node, seen, "these programs")
     if needed_bytes > observed.free_bytes:
         free, needed = words.sizes(observed.free_bytes, needed_bytes)
         seen = f"{free} free for {observed.real}.partial"
-        fix = "free some disk, or name a path on another one"
-        yield found("DISK-FULL", node, seen, f"at least {needed}", fix)
+        yield found("DISK-FULL", node, seen, f"at least {needed}")
 
 
-def unmet(dataset: Dataset, node: str, source: str | None, observed: Observed) -> Finding:
+def unmet(dataset: Dataset, node: str, source: str | None) -> Finding:
     """Return the finding that every way lacks sources."""
     names = (
         [need.pattern.replace("[.]", ".").replace("[0-9]", "N") for need in way.needs]
         for way in dataset.ways
     )
     needed = " or ".join(map(" and ".join, names))
-    if source is None:
-        return found("DATA-SOURCE", node, "no --from DIR", needed, "name the folder with --from")
-    seen = f"{source} on the node has not all of it"
-    if not observed.from_there:
-        seen = f"{source} is no folder on the node"
+    seen = f"{source} on the node has not all of it" if source else "no --from DIR"
     return found("DATA-SOURCE", node, seen, needed)
 
 
@@ -226,5 +201,5 @@ def parse_labels(text: str, name: str) -> bytes:
             problem = f"{name}:{at}: {file} is of {classes[file]} and of {synset}"
             break
     if problem:
-        raise errors.LogError(problem, code="LABELS", fix="give another file with --labels")
+        raise errors.LogError(problem, code="LABELS", fix="put another file there")
     return "".join(f"{file} {classes[file]}\n" for file in sorted(classes)).encode()

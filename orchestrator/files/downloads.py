@@ -5,7 +5,6 @@ import http.client
 import os
 import shutil
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -14,9 +13,6 @@ from pathlib import Path
 from orchestrator import errors
 from orchestrator.disk import on_disk
 
-Progress = Callable[[str, int, int | None], None]
-"""Called with a URL, the bytes received, and the bytes of all, if the server reports them."""
-
 _CHUNK = 1 << 16
 
 
@@ -24,29 +20,16 @@ class Downloads:
     """A folder of downloaded files, named by their sha256.
 
     Args:
+        show: called with how far a download is, in words.
         idle_s: the longest time without a byte.
-        whole_s: seconds until the last byte.
-        most_bytes: of a file.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        progress: Progress,
-        *,
-        idle_s: float = 30.0,
-        whole_s: float = 4 * 3600.0,
-        most_bytes: int = 16 << 30,
-    ) -> None:
-        self._folder = folder
-        self._progress = progress
-        self._idle_s = idle_s
-        self._whole_s = whole_s
-        self._most_bytes = most_bytes
+    def __init__(self, folder: Path, show: Callable[[str], None], *, idle_s: float = 30.0) -> None:
+        self.folder, self._show, self._idle_s = folder, show, idle_s
 
     def cached(self, sha256: str) -> Path | None:
         """Return the file of that sha256, hashed again; remove a damaged one. None without one."""
-        path = self._place(sha256)
+        path = self.folder / sha256.replace(":", "-")
         with on_disk(path):
             if not path.is_file():
                 return None
@@ -62,25 +45,20 @@ class Downloads:
             ImageError: OFED-CHECKSUM or DOWNLOAD; nothing of it is kept.
             StoreError, LocalError: this machine cannot keep it.
         """
-        return self.cached(sha256) or self._store(source, sha256)[0]
+        return self.cached(sha256) or self.store(source, sha256)[0]
 
-    def learn(self, url: str) -> tuple[Path, str]:
-        """Download ``url`` and return the file and its sha256, unchecked: only when locking.
+    def store(self, source: str | Path, needed: str | None) -> tuple[Path, str]:
+        """Copy a file or what a URL gives into the folder; return its place and sha256.
+
+        Args:
+            needed: its sha256; None to trust what comes, only when locking.
 
         Raises:
-            ImageError: OFED-CHECKSUM when it was cut, or DOWNLOAD; nothing of it is kept.
-            StoreError, LocalError: this machine cannot keep it.
+            As ``fetch``; OFED-CHECKSUM also for what was cut.
         """
-        return self._store(url, None)
-
-    def _place(self, sha256: str) -> Path:
-        return self._folder / sha256.replace(":", "-")
-
-    def _store(self, source: str | Path, needed: str | None) -> tuple[Path, str]:
-        """Copy a file or what a URL gives into the folder; return its place and sha256."""
-        with on_disk(self._folder):
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, name = tempfile.mkstemp(dir=self._folder, prefix="part-")
+        with on_disk(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, name = tempfile.mkstemp(dir=self.folder, prefix="part-")
         aside = Path(name)
         try:
             with on_disk(aside), open(handle, "wb") as file:
@@ -100,13 +78,13 @@ class Downloads:
                         fix="find out why it changed; only then lock it again with"
                         " provision --lock",
                     )
-                aside.rename(self._place(digest))
+                path = aside.rename(self.folder / digest.replace(":", "-"))
         finally:
             aside.unlink(missing_ok=True)
-        return self._place(digest), digest
+        return path, digest
 
     def _chunks(self, url: str) -> Iterator[bytes]:
-        deadline, got = time.monotonic() + self._whole_s, 0
+        got = 0
         try:
             if not url.startswith(("http://", "https://")):  # urllib knows file: and ftp:, too
                 raise OSError("needed http:// or https://")
@@ -116,11 +94,7 @@ class Downloads:
                 total = int(length) if length.isdecimal() else None
                 while chunk := answer.read1(_CHUNK):
                     got += len(chunk)
-                    if got > self._most_bytes:
-                        raise OSError(f"more than {self._most_bytes} bytes")
-                    if time.monotonic() > deadline:
-                        raise OSError(f"{got} bytes in {self._whole_s:g} s, and no end")
-                    self._progress(url, got, total)
+                    self._show(f"{url}: {got >> 20} MiB")
                     yield chunk
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, urllib.error.HTTPError):  # it is the answer, still open
@@ -137,20 +111,11 @@ class Downloads:
 
 
 def hash_file(path: Path) -> str:
-    """Return a file's digest as ``sha256:...``.
-
-    Raises:
-        OSError: it cannot be read.
-    """
     with open(path, "rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def is_whole(path: Path, sha256: str) -> bool:
-    """Return True if there is a file at a path, no link, with that digest.
-
-    Raises:
-        LocalError: it cannot be read.
-    """
+    """Return True if there is a file at a path, no link, with that digest."""
     with on_disk(path):
         return path.is_file() and not path.is_symlink() and hash_file(path) == sha256

@@ -1,4 +1,7 @@
-"""An image that we define: its base, what of ours lies in it, and the lock of their digests."""
+"""An image that we define: its base, what of ours lies in it, its lock, and bundles of images.
+
+A bundle holds images and downloads as files in a folder, for nodes that no registry reaches.
+"""
 
 import hashlib
 import json
@@ -35,11 +38,15 @@ _REQUIREMENT = (
     rf"{_PROJECT}(\[{_PROJECT}(,{_PROJECT})*\])?==[A-Za-z0-9][A-Za-z0-9.+]*"
     rf"|git\+{_URL}@{_COMMIT}(#egg={_PROJECT})?"
 )
+_PART = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
 # What an image says of its containers.
 _SETTINGS = (
     *("ArgsEscaped", "Cmd", "Entrypoint", "Env", "ExposedPorts", "Healthcheck", "Labels"),
     *("OnBuild", "Shell", "StopSignal", "User", "Volumes", "WorkingDir"),
 )
+BUNDLE_FILE = "bundle.json"
+IMAGE_LABEL, INPUTS_LABEL = "dlperf.image", "dlperf.inputs"
+STATE_LABEL, OWNER_LABEL = "dlperf.state", "dlperf.owner"
 
 
 ImageName = Annotated[
@@ -88,6 +95,15 @@ PathInside = Annotated[
         "a path inside the repository, without '..', '.', '//', blanks or shell characters",
     ),
 ]
+Tag = Annotated[
+    str,
+    Matching(
+        r"dlperf/[a-z0-9]+([._-][a-z0-9]+)*:[0-9a-f]{16}",
+        "dlperf/NAME: and 16 hexadecimal digits",
+    ),
+]
+ImageFile = Annotated[str, Matching(rf"images/{_PART}\.tar", "images/NAME.tar")]
+DownloadFile = Annotated[str, Matching(rf"downloads/{_PART}", "downloads/NAME")]
 
 
 def derive_tag(name: str, inputs: str) -> str:
@@ -232,6 +248,32 @@ class Program:
     ids: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class HeldImage:
+    """An image as an engine or a bundle has it.
+
+    Args:
+        id: what its engine calls it: the digest of its configuration, or of its manifest where the
+            engine keeps images in containerd.
+        inputs: from its label, if it has one.
+        content: what is the same on every engine (``content_digest``).
+    """
+
+    id: str
+    inputs: str | None
+    content: str
+    repo_digests: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """User and secret for a registry; the secret is never shown."""
+
+    user: str
+    secret: str = field(repr=False)
+
+
 def content_digest(layers: Iterable[str], settings: Mapping[str, object]) -> str:
     """Return the digest of an image's content, ``sha256:...``, the same in every engine.
 
@@ -257,11 +299,7 @@ class LockFile(Noun):
     """The sha256 of the downloaded bytes, for each URL."""
 
     def extend(self, images: Mapping[str, str], downloads: Mapping[str, str]) -> "LockFile":
-        """Return a copy with these digests, which replace those of the same names.
-
-        Raises:
-            ValidationError: something of it is no reference, no URL or no digest.
-        """
+        """Return a copy with these digests, which replace those of the same names."""
         return LockFile(
             version=self.version,
             images={**self.images, **images},
@@ -271,3 +309,52 @@ class LockFile(Noun):
     def text(self) -> str:
         """Return the content of the lock file, sorted so that its diffs are small."""
         return json.dumps(self.model_dump(), indent=2, sort_keys=True) + "\n"
+
+
+class _BundledFile(Noun):
+    file: str
+    sha256: Digest
+    """Digest of the file."""
+    size: Annotated[int, Field(ge=1)]
+    """Size of the file, in bytes."""
+
+
+class BundledImage(_BundledFile):
+    """A derived image, as `docker save` wrote it."""
+
+    name: ImageName
+    tag: Tag
+    id: Digest
+    """The image's id in the engine that saved it."""
+    content: Digest
+    """Digest of its layers and settings, which each node must show after loading."""
+    base: ImageReference
+    base_digest: Digest
+    inputs: Digest
+    """Digest of everything that went in."""
+    file: ImageFile
+
+
+class BundledDownload(_BundledFile):
+    """A file that an image is built from."""
+
+    url: FileUrl
+    file: DownloadFile
+
+
+class Bundle(Noun):
+    """The validated bundle.json."""
+
+    version: Literal[1]
+    created: Words
+    """Time of creation, in UTC."""
+    images: tuple[BundledImage, ...] = ()
+    downloads: tuple[BundledDownload, ...] = ()
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Map each file of the bundle, by its path in it, to the sha256 that it must have."""
+        return {part.file: part.sha256 for part in (*self.images, *self.downloads)}
+
+    def text(self) -> str:
+        return json.dumps(self.model_dump(), indent=2) + "\n"

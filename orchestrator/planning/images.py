@@ -1,8 +1,7 @@
 """Container images: what goes into one and what it is called, and what a node still lacks. Pure.
 
-An image definition, the digest of its base and the checksums of its parts give a tag; ``actions``
-are left until every node has it. Which digest of a base is believed (lock, last provisioning,
-registry) is decided in ``provisioning/recipes``.
+Which digest of a base is believed (lock, last provisioning, registry) is decided in
+``provisioning/recipes``.
 """
 
 import hashlib
@@ -12,14 +11,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from orchestrator import nodeset
-from orchestrator.model.image import Image, derive_tag, file_name
+from orchestrator.model.image import HeldImage, Image, derive_tag, file_name
 from orchestrator.model.site import ImageRecord
 
 Kind = Literal["resolve", "download", "load", "build", "carry", "import"]
 # Raised when the meaning of a recipe changes, so that every image is built again.
 _FORMAT = 1
-IMAGE_LABEL, INPUTS_LABEL = "dlperf.image", "dlperf.inputs"
-STATE_LABEL, OWNER_LABEL = "dlperf.state", "dlperf.owner"
 _DOCKER_HUB = "docker.io"
 
 
@@ -33,27 +30,6 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldImage:
-    """An image that a node has under a tag.
-
-    Args:
-        id: what the node's engine calls it.
-        inputs: from its label, if it has one.
-        content: of its layers and settings; None of a bundle that does not name it.
-    """
-
-    id: str
-    inputs: str | None
-    content: str | None
-
-    def is_one_with(self, other: "HeldImage") -> bool:
-        """Return True if both hold the same image, even under different ids of their engines."""
-        if self.content is None or other.content is None:
-            return (self.id, self.inputs) == (other.id, other.inputs)
-        return (self.content, self.inputs) == (other.content, other.inputs)
-
-
-@dataclass(frozen=True, slots=True)
 class ImageRecipe:
     """An image, and all that is known of what goes into it.
 
@@ -63,7 +39,7 @@ class ImageRecipe:
         downloads: sha256 by URL, as far as known.
         cached: sha256 of the downloads that this machine has already.
         bundled: images by tag of the bundle in use, if there is one.
-        known_ids: of the image that the last provisioning left on the nodes, if there was one.
+        before: the image of the last provisioning, which may have been of other nodes.
     """
 
     image: Image
@@ -72,7 +48,7 @@ class ImageRecipe:
     downloads: Mapping[str, str]
     cached: frozenset[str] = frozenset()
     bundled: Mapping[str, HeldImage] = field(default_factory=dict)
-    known_ids: frozenset[str] = frozenset()
+    before: ImageRecord | None = None
 
     @property
     def tag(self) -> str | None:
@@ -118,21 +94,6 @@ def base_to_build_from(image: Image, digest: str, mirror: str | None) -> str:
     origin = reference(image.base)
     name = f"{mirror or origin.host}/{origin.repository}@{digest}"
     return digest if image.archive else name
-
-
-def labels(image: Image, inputs: str, state: str, owner: str) -> dict[str, str]:
-    """Return the labels of the image: its name, its inputs, and who made it.
-
-    Args:
-        state: the identity of the state folder that it is made from.
-        owner: who and where, for a reader.
-    """
-    return {
-        IMAGE_LABEL: image.name,
-        INPUTS_LABEL: inputs,
-        STATE_LABEL: state,
-        OWNER_LABEL: owner,
-    }
 
 
 def ignored(image: Image, dockerfile: str) -> tuple[str, ...]:
@@ -199,9 +160,7 @@ class Action:
     reason: str
 
 
-def actions(
-    recipe: ImageRecipe, there: Mapping[str, Mapping[str, HeldImage]]
-) -> tuple[Action, ...]:
+def actions(recipe: ImageRecipe, there: Mapping[str, HeldImage | None]) -> tuple[Action, ...]:
     """List, in order, the actions after which every node has the image; empty if all have it.
 
     A tag alone proves nothing, since anyone may give it: the label says what an image was built
@@ -211,28 +170,28 @@ def actions(
     most: once they are, ask again, since the nodes may have the image already.
 
     Args:
-        there: by node in rank order, the images that it has by their tags.
+        there: by node in rank order, the image that it has under the recipe's tag.
     """
     name = recipe.tag
     if name is None:
         return (*_unknown(recipe), *_build(recipe, recipe.image.name, tuple(there), {}))
-    held = {node: has[name] for node, has in there.items() if name in has}
+    held = {node: image for node, image in there.items() if image}
     ours = {node: image for node, image in held.items() if image.inputs == recipe.inputs}
     kind: Kind = "carry"
     if name in recipe.bundled:
         kind, where, target = "load", "the bundle", recipe.bundled[name]
     elif ours:
-        provisioned = (node for node, image in ours.items() if image.id in recipe.known_ids)
-        where = next(provisioned, next(iter(ours)))
+        before = recipe.before
+        known = {before.id, *before.ids.values()} if before else set[str]()
+        where = next((node for node, image in ours.items() if image.id in known), next(iter(ours)))
         target = ours[where]
     else:
         return _build(recipe, name, tuple(there), held)
     lacking = []
-    for node in there:
-        seen = held.get(node)
+    for node, seen in there.items():
         if seen is None:
             lacking.append(Action(kind, node, name, f"the node has none; {where} has it"))
-        elif not seen.is_one_with(target):
+        elif (seen.content, seen.inputs) != (target.content, target.inputs):
             ids = [image.id.removeprefix("sha256:")[:12] for image in (seen, target)]
             other = (
                 "" if seen.inputs == target.inputs else ", which was not built from these inputs"
@@ -246,10 +205,6 @@ def known_as(ids: Mapping[str, str], before: ImageRecord | None) -> tuple[str, d
     """Return the id of an image in reports, and the ids on nodes where it differs.
 
     It stays what it was as long as a node knows the image as before, so that sweeps go on.
-
-    Args:
-        ids: by node in rank order, what its engine calls the image.
-        before: of the last provisioning, which may have been of other nodes.
     """
     first, known = next(iter(ids.values())), dict(ids)
     if before is not None and any(before.on(node) == ids[node] for node in ids):
@@ -258,14 +213,11 @@ def known_as(ids: Mapping[str, str], before: ImageRecord | None) -> tuple[str, d
 
 
 def _unknown(recipe: ImageRecipe) -> Iterator[Action]:
-    image = recipe.image
-    if recipe.base_digest is None and image.archive is None:
-        yield Action("resolve", "", image.base, "its digest is not known")
     for url in recipe.needed:
         if url not in recipe.downloads:
             yield Action("download", "", url, "its sha256 is not known")
-    if recipe.base_digest is None and image.archive is not None:
-        yield Action("resolve", "", image.base, "its archive has not been looked into")
+    if recipe.base_digest is None:
+        yield Action("resolve", "", recipe.image.base, "its digest is not known")
 
 
 def _build(

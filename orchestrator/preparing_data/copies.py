@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from orchestrator import checks, errors, words
 from orchestrator.console import Voice
-from orchestrator.datasets import Dataset, contents
+from orchestrator.datasets import Classes, Dataset, contents
 from orchestrator.datasets.contents import Contents
 from orchestrator.deadlines import DATA_COUNT_S
 from orchestrator.fleet import Fleet, ask_all
@@ -24,12 +24,8 @@ from orchestrator.probes import data
 HELD = ("path", "files", "size", "digest", "parts")
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """One node's copy of a data set."""
-
-    digest: DataDigest
-    contents: Contents
+Copy = tuple[DataDigest, Contents]
+"""One node's copy of a data set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,7 @@ def read(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Copies:
     looked = {answer.node: answer.value for answer in answers if answer.value}
     held = {name: copy for name, (copy, _) in looked.items() if copy}
     findings = [finding for _, own in looked.values() for finding in own]
-    between = checks.digests(dataset.name, {name: copy.digest for name, copy in held.items()})
+    between = checks.digests(dataset.name, {name: digest for name, (digest, _) in held.items()})
     # The data set's own rules have already judged which parts it may lack.
     findings += [finding for finding in between if finding.code != "DATA-INCOMPLETE"]
     failures: list[errors.DlperfError] = []
@@ -75,7 +71,7 @@ def _inspect(fleet: Fleet, dataset: Dataset, node: Node) -> tuple[Copy | None, t
     own = probing.ask(transport, contents.probe(dataset, path), DATA_COUNT_S)
     digest = probing.ask(transport, data.probe(path, node.folder, fresh=True), DATA_COUNT_S)
     findings += contents.judge(dataset, node.name, path, own)
-    return Copy(digest, own), tuple(findings)
+    return (digest, own), tuple(findings)
 
 
 def show(voice: Voice, request: DataRequest, observed: Copies) -> int:
@@ -83,7 +79,7 @@ def show(voice: Voice, request: DataRequest, observed: Copies) -> int:
     dataset = request.dataset
     rows = [(name, *row) for name, row in _held(request, observed).items()]
     voice.table(f"Data set {dataset.name}: {dataset.title}", ("node", *HELD), rows)
-    content = {"held": _document(observed)}
+    content = {"held": _document(dataset, observed)}
     return _end(voice, content, request, observed.findings, observed.failures)
 
 
@@ -125,12 +121,7 @@ def show_outcomes(
     observed: Copies,
     signal_number: int,
 ) -> int:
-    """Show the outcomes of nodes; return the exit code.
-
-    Args:
-        observed: what nodes hold afterwards.
-        signal_number: of the signal that ended it; 0 for none.
-    """
+    """Show the outcomes of nodes; return the exit code."""
     held = _held(request, observed)
     rows = [(name, end.state, end.message, *held[name]) for name, end in ended.items()]
     voice.table(f"Data set {request.dataset.name}", ("node", "outcome", "why", *HELD), rows)
@@ -143,7 +134,7 @@ def show_outcomes(
     failures = [outcome.error for outcome in ended.values() if outcome.error]
     content: dict[str, JSON] = {
         "nodes": {name: {"state": e.state, "message": e.message} for name, e in ended.items()},
-        "held": _document(observed),
+        "held": _document(request.dataset, observed),
     }
     if signal_number:
         content["signal"] = signal_number
@@ -156,28 +147,27 @@ def _held(request: DataRequest, observed: Copies) -> dict[str, tuple[str, ...]]:
     """Return by node path, files, size, digest and parts for a table; blanks without a copy."""
     rows: dict[str, tuple[str, ...]] = {}
     for node in request.cluster.members:
-        path, copy = node.data[request.dataset.name], observed.by_node.get(node.name)
+        path = node.data[request.dataset.name]
         rows[node.name] = (path, "", "", "", "")
-        if copy is not None:
-            digest = copy.digest
+        if copy := observed.by_node.get(node.name):
+            digest, own = copy
             size_gib = f"{digest.size_bytes / (1 << 30):.1f} GiB"
-            parts = contents.counted(request.dataset, copy.contents)
+            parts = contents.counted(request.dataset, own)
             rows[node.name] = (path, str(digest.files), size_gib, digest.digest[:16], parts)
     return rows
 
 
-def _document(observed: Copies) -> dict[str, JSON]:
-    """Return the JSON of the nodes' copies, by node name."""
+def _document(dataset: Dataset, observed: Copies) -> dict[str, JSON]:
     return {
         name: {
-            **dataclasses.asdict(copy.digest),
+            **dataclasses.asdict(digest),
             # Names of a thousand files are in the digest.
             "parts": [
-                {"files": len(part)} if isinstance(part, dict) else dataclasses.asdict(part)
-                for part in copy.contents
+                seen if isinstance(part, Classes) else {"files": len(seen)}
+                for part, seen in zip(dataset.parts, own, strict=True)
             ],
         }
-        for name, copy in observed.by_node.items()
+        for name, (digest, own) in observed.by_node.items()
     }
 
 

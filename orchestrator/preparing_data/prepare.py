@@ -48,7 +48,7 @@ State = Literal["prepared", "there", "shared", "refused", "failed", "stopped", "
 _PROGRESS = re.compile(r"^dlperf progress ([0-9]+) ([0-9]+) [0-9]+$", re.MULTILINE)
 _PROBLEM = re.compile(r"^dlperf problem ([A-Z-]+) (.+)$", re.MULTILINE)
 DataProgress = tuple[int, int]
-"""Steps that are done, and all of them; 0 where that is not known."""
+"""Steps that are done, and all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,11 @@ class DataRequest:
     Args:
         cluster: with the chosen nodes only.
         source: folder of sources on the nodes; None if none is named.
-        labels: the classes of validation images, as ``read_labels`` returns them.
     """
 
     dataset: Dataset
     cluster: Cluster
     source: str | None
-    labels: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +95,8 @@ class NodeWork:
     needed_bytes = 0  # of free disk
     findings: tuple[Finding, ...] = ()
     found: tuple[Attempt, Way] | None = None
-    first: tuple[DataProgress, float] | None = None
     progress: DataProgress | None = None
+    _labels = b""  # the classes of validation images
 
     def __init__(
         self,
@@ -110,7 +108,7 @@ class NodeWork:
         stopping: Callable[[], bool],
     ) -> None:
         self.node, self._name, self._stopping = node, node.name, stopping
-        self._dataset, self._source, self._labels = request.dataset, request.source, request.labels
+        self._dataset, self._source = request.dataset, request.source
         self.path = node.data[self._dataset.name]
         self._log = logs / f"{node.name}.log"
         self._transport = fleet.transports[node.name]
@@ -119,11 +117,7 @@ class NodeWork:
         self._home = f"{node.folder}/prepare/{self._dataset.name}-{node.name}"
 
     def look(self) -> bool:
-        """Look at the node and choose the way; return True.
-
-        Raises:
-            NodeError, UnfitError: it gave no answer that can be read, or a mount there hangs.
-        """
+        """Look at the node and choose the way; return True."""
         dataset, source = self._dataset, self._source
         places = {"target": self.path, **({"source": source} if source else {})}
         for place, state in probing.data_states(self._transport, places).items():
@@ -142,8 +136,8 @@ class NodeWork:
         self.way, self.needed_bytes = look.choose_way(dataset, seen) or (None, 0)
         findings = list(look.findings(dataset, self._name, self.path, seen, self.needed_bytes))
         if self.way is None:
-            findings.append(look.unmet(dataset, self._name, source, seen))
-        elif self.way.labels and not self._labels:
+            findings.append(look.unmet(dataset, self._name, source))
+        elif self.way.labels:
             findings += self._find_labels()
         self.findings = tuple(findings)
         return True
@@ -167,11 +161,7 @@ class NodeWork:
         return f"{self.way.title}; needs {words.size(self.needed_bytes)} of free disk{begun}"
 
     def find(self) -> bool:
-        """Find an attempt of an earlier run that still runs, or ended well while unwatched.
-
-        Raises:
-            NodeError: the node does not answer.
-        """
+        """Find an attempt of an earlier run that still runs, or ended well while unwatched."""
         number, ways = self.observed.attempt, self._dataset.ways
         path = f"{self._home}/a{number}/way"
         index = (self._transport.get(path, own=True) or b"") if number else b""
@@ -194,9 +184,6 @@ class NodeWork:
 
         Args:
             nonce: the same for all nodes of this run.
-
-        Raises:
-            UnfitError: it cannot be made.
         """
         way = "as it is"
         if self.found is None and self.way is not None:
@@ -205,7 +192,7 @@ class NodeWork:
         answer = self._shell("begin.sh", arguments)
         if answer.startswith("shared "):
             return answer.removeprefix("shared ").strip()
-        if self.found is None and self.way is not None and self.way.labels and self._labels:
+        if self.found is None and self._labels:
             self._transport.put(self._labels, f"{self._partial}/notes/labels")
         return self._name
 
@@ -234,14 +221,10 @@ class NodeWork:
         return NodeOutcome("prepared", f"{prefix}{parts}, took {took}")
 
     def _find_labels(self) -> Iterator[Finding]:
-        """Take the labels file among the node's sources; yield the finding that there is none.
-
-        Raises:
-            NodeError: the node does not answer.
-        """
+        """Take the labels file among the node's sources; yield the finding that there is none."""
         needed = "the class of each validation image"
         if not self.observed.labels:
-            seen = f"neither --labels FILE nor {' or '.join(look.LABEL_FILES)} in {self._source}"
+            seen = f"no {' or '.join(look.LABEL_FILES)} in {self._source}"
             yield found("LABELS", self._name, seen, needed)
             return
         path, text = f"{self._source}/{self.observed.labels}", b""
@@ -299,9 +282,7 @@ class NodeWork:
         def take(piece: bytes) -> None:
             with on_disk(self._log), self._log.open("ab") as file:
                 file.write(piece)
-            if now := find_progress(piece.decode(errors="replace")):
-                self.first = self.first or (now, time.monotonic())
-                self.progress = now
+            self.progress = find_progress(piece.decode(errors="replace")) or self.progress
 
         watched = gang.wait(
             attempt,
@@ -351,11 +332,7 @@ class NodeWork:
         return contents.counted(self._dataset, made)
 
     def _shell(self, name: str, arguments: tuple[str, ...]) -> str:
-        """Run a shipped script on the node; return its output.
-
-        Raises:
-            UnfitError: it failed; the message is its last line on standard error.
-        """
+        """Run a shipped script on the node; return its output."""
         argv = ("sh", "-c", script(name), name, *arguments)
         done = self._transport.run(argv, timeout_s=DATA_SETTLE_S)
         if done.exit_code != 0:
@@ -373,23 +350,6 @@ def script(name: str) -> str:
     return resources.files("orchestrator.datasets").joinpath(name).read_text()
 
 
-def read_labels(path: Path | None) -> bytes | None:
-    """Read the user's labels file as lines ``FILE CLASS``; None if none is given.
-
-    Raises:
-        LocalError: it cannot be read.
-        UsageError: LABELS; it is in no known form.
-    """
-    if path is None:
-        return None
-    with on_disk(path, code="LABELS", fix="give a file that can be read"):
-        text = path.read_text(errors="replace")
-    try:
-        return look.parse_labels(text, str(path))
-    except errors.LogError as error:
-        raise errors.UsageError(error.cause, code=error.code, fix=error.fix) from error
-
-
 def find_progress(text: str) -> DataProgress | None:
     """Parse the last whole line of progress in a piece of a log."""
     matches = _PROGRESS.findall(text)
@@ -405,11 +365,7 @@ def find_problem(text: str) -> tuple[str, str] | None:
 def prepare_all(
     works: Mapping[str, NodeWork], failures: Sequence[errors.DlperfError], voice: Voice
 ) -> dict[str, NodeOutcome]:
-    """Prepare all nodes at once; return outcomes by node name, silent nodes last.
-
-    Args:
-        failures: of nodes that could not be looked at.
-    """
+    """Prepare all nodes at once; return outcomes by node name, silent nodes last."""
     outcomes = {
         name: NodeOutcome("there", "nothing is overwritten")
         for name, work in works.items()
@@ -445,32 +401,18 @@ def _work(works: Mapping[str, NodeWork], voice: Voice) -> dict[str, NodeOutcome]
         pending = set(submitted.values())
         while pending:
             _, pending = futures.wait(pending, SHOW_S)
-            # In this order: a node has its first progress before any other is seen.
             now = {name: seen for name, work in works.items() if (seen := work.progress)}
-            first = {name: work.first for name, work in works.items() if work.first}
-            voice.working(f"preparing: {describe(first, now, time.monotonic())}")
+            voice.working(f"preparing: {describe(now)}")
         return {name: future.result() for name, future in submitted.items()}
     finally:
         pool.close()
 
 
-def describe(
-    first: Mapping[str, tuple[DataProgress, float]], now: Mapping[str, DataProgress], at: float
-) -> str:
-    """Describe the progress of all working nodes by the node that is least far.
-
-    Args:
-        first: the first progress of each node, and the time (s) at which it was seen.
-        at: this time.
-    """
+def describe(now: Mapping[str, DataProgress]) -> str:
+    """Describe the progress of all working nodes by the node that is least far."""
     if not now:
         return "beginning"
     node = min(now, key=lambda name: now[name][0] / max(now[name][1], 1))
-    ((begun, _), began), (done, total) = first[node], now[node]
-    of = f" of {total}" if total else ""
+    done, total = now[node]
     behind = f" ({node} is least far)" if len(now) > 1 else ""
-    left = ""
-    if total and done > begun:
-        left_s = (at - began) / (done - begun) * max(total - done, 0)
-        left = f", about {words.duration(left_s)} left"
-    return f"{nodeset.fold(now)}: {done}{of} done{behind}{left}"
+    return f"{nodeset.fold(now)}: {done} of {total} done{behind}"

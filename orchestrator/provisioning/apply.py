@@ -1,31 +1,23 @@
-"""Images on all nodes: downloads, builds and loads, and carrying from the node that has one.
-
-An image is carried through a registry, a folder that all nodes see, or this machine.
-"""
+"""Images on all nodes: downloads, builds and loads, and carrying from the node that has one."""
 
 import contextlib
-import queue
+import os
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors, nodeset
 from orchestrator.checks import provisioned
 from orchestrator.console import Voice
+from orchestrator.disk import on_disk
 from orchestrator.fleet import Fleet, ask_all, settled
-from orchestrator.model.image import file_name
+from orchestrator.model.image import IMAGE_LABEL, INPUTS_LABEL, HeldImage, file_name
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.planning import images
-from orchestrator.planning.images import Action, HeldImage, ImageRecipe
+from orchestrator.planning.images import Action, ImageRecipe
 from orchestrator.provisioning import materials, recipes
 from orchestrator.provisioning.materials import Preparing
-
-PIECES_AHEAD = 16  # in memory, for each node
-LOOK_S = 1.0
-Piece = bytes | errors.DlperfError
-"""A piece of an image: an empty one ends it, an error says why its node could send no more."""
 
 
 def prepare_images(
@@ -33,25 +25,21 @@ def prepare_images(
 ) -> tuple[Site, dict[str, Sequence[Action]]]:
     """Return the site with its images, the same on all nodes, and by name what was done.
 
-    Args:
-        previous: the site of the last provisioning.
-
     Raises:
-        ImageError, NodeError, UnfitError: finished actions stay done.
+        ImageError, NodeError, UnfitError: finished actions stay done; the next run continues.
     """
     done: dict[str, Sequence[Action]] = {}
     records: dict[str, ImageRecord] = dict(site.images)
     for name in names:
-        recipe, folder = recipes.recipe(preparing, name, previous)
+        recipe, folder = recipes.draft(preparing, name, previous)
         recipe = recipes.resolve(preparing, recipe)
         held_now = there(preparing.fleet, recipe.tag)
         done[name] = images.actions(recipe, held_now)
         if done[name]:
             apply(preparing, done[name], recipe, folder)
             held_now = there(preparing.fleet, recipe.tag)
-        before = previous.images.get(name) if previous else None
-        records[name] = record(preparing, recipe, held_now, before)
-    if preparing.relock or preparing.bundle:
+        records[name] = record(preparing, recipe, held_now)
+    if preparing.relock or preparing.bundled:
         materials.keep_lock(preparing)
     unlocked = [
         provisioned.report_unlocked(records[name]) for name in done if not records[name].locked
@@ -59,57 +47,33 @@ def prepare_images(
     return replace(site.with_provisioned(*unlocked), images=records), done
 
 
-def there(fleet: Fleet, tag: str | None) -> dict[str, dict[str, HeldImage]]:
-    """Return by node in rank order, then by tag, the image of that tag that a node has.
-
-    Raises:
-        NodeError, UnfitError: of the first node that gave no answer.
-    """
-
-    def look(name: str) -> dict[str, HeldImage]:
-        image = fleet.images[name].find(tag) if tag else None
-        if image is None or tag is None:
-            return {}
-        return {tag: HeldImage(image.id, image.labels.get(images.INPUTS_LABEL), image.content)}
-
-    return {answer.node: answer.checked() for answer in ask_all(list(fleet.images), look)}
+def there(fleet: Fleet, tag: str | None) -> dict[str, HeldImage | None]:
+    """Return by node in rank order the image of that tag that a node has."""
+    engines = fleet.images
+    answers = ask_all(list(engines), lambda node: engines[node].find(tag) if tag else None)
+    settled(answers)
+    return {answer.node: answer.value for answer in answers}
 
 
 def apply(preparing: Preparing, todo: Sequence[Action], recipe: ImageRecipe, folder: Path) -> None:
-    """Carry out actions in their order, those of kind ``carry`` last and to all nodes at once.
-
-    Raises:
-        ImageError, NodeError: finished actions stay done; the next run continues from there.
-    """
+    """Carry out actions in their order, those of kind ``carry`` last and to all nodes at once."""
     carried = [action.node for action in todo if action.kind == "carry"]
-    bundle, bundled = preparing.bundle, preparing.bundled
     for action in todo:
-        if action.kind == "download":
-            recipes.fetch(preparing, recipe, action.subject)
-        elif action.kind == "build":
+        if action.kind == "build":  # which downloads what it needs
             _build(preparing, action, recipe, folder)
         elif action.kind == "load":
-            part = bundle.image(action.subject) if bundle else None
-            if part is None or bundled is None:
-                raise AssertionError("only what a bundle has is loaded")
-            preparing.voice.line(f"{action.node}: load {part.file}")
-            preparing.fleet.images[action.node].load(materials.read_pieces(bundled / part.file))
+            file = preparing.files[action.subject]
+            preparing.voice.line(f"{action.node}: load {file}")
+            preparing.fleet.images[action.node].load(materials.read_pieces(file))
     if carried and recipe.tag:
         source = next(name for name in preparing.fleet.images if name not in carried)
         carry(preparing, recipe.tag, source, carried)
 
 
 def record(
-    preparing: Preparing,
-    recipe: ImageRecipe,
-    has: Mapping[str, Mapping[str, HeldImage]],
-    before: ImageRecord | None,
+    preparing: Preparing, recipe: ImageRecipe, has: Mapping[str, HeldImage | None]
 ) -> ImageRecord:
     """Return the image that all nodes have now, for the site file.
-
-    Args:
-        has: as ``there`` says, after all actions.
-        before: of the last provisioning, which may have been of other nodes.
 
     Raises:
         ImageError: IMAGE-SKEW; names the nodes that still lack it.
@@ -126,8 +90,8 @@ def record(
             code="IMAGE-SKEW",
             fix=f"{again}, and provision again",
         )
-    held = {node: images_there[recipe.tag].id for node, images_there in has.items()}
-    image_id, ids = images.known_as(held, before)
+    held = {node: image.id for node, image in has.items() if image}
+    image_id, ids = images.known_as(held, recipe.before)
     image = recipe.image
     return ImageRecord(
         name=image.name,
@@ -154,15 +118,9 @@ def _build(preparing: Preparing, action: Action, recipe: ImageRecipe, folder: Pa
     with tempfile.TemporaryDirectory() as temporary:
         tar = Path(temporary) / "context.tar"
         recipes.write_context(recipes.read_context(folder), parts, tar)
-        title, show = f"{action.node}: build {image.name}", preparing.voice.working
-        labels = images.labels(image, inputs, preparing.state, preparing.owner)
-        node.build(
-            materials.read_pieces(tar),
-            recipe.tag,
-            args,
-            labels,
-            lambda word: show(f"{title}: {word}"),
-        )
+        labels = {IMAGE_LABEL: image.name, INPUTS_LABEL: inputs, **preparing.labels}
+        show = preparing.show(f"{action.node}: build {image.name}")
+        node.build(materials.read_pieces(tar), recipe.tag, args, labels, show)
 
 
 def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
@@ -172,12 +130,7 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
     if node.find(base) is not None:
         return base
     if image.archive is None:
-        title, show = f"{name}: pull {image.base}", preparing.voice.working
-        node.pull(
-            base,
-            lambda received, total: show(f"{title}: {received >> 20} of {total >> 20} MiB"),
-            preparing.credentials,
-        )
+        node.pull(base, preparing.show(f"{name}: pull {image.base}"), preparing.credentials)
         return base
     path = recipes.fetch(preparing, recipe, image.archive)
     preparing.voice.line(f"{name}: load {image.base}")
@@ -197,20 +150,18 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
 
 
 def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
-    """Bring the image to every target.
-
-    Raises:
-        ImageError, UnfitError, NodeError: some nodes may have it already.
-    """
-    registry, show = preparing.fleet.cluster.registry, preparing.voice.line
+    """Bring the image to every target by a registry, the shared folder, or this machine."""
+    registry, folder = preparing.fleet.cluster.registry, preparing.downloads.folder
+    names, show = nodeset.fold(targets), preparing.voice.line
+    with on_disk(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if registry is not None and registry.push is not None:
         _through_registry(preparing, f"{registry.push}/{tag}", tag, source, targets)
     elif preparing.fleet.cluster.slurm is not None:
         # What flows through a step of Slurm's flows slowly.
         engines = preparing.fleet.engines
-        preparing.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = preparing.folder / f"{tag.replace('/', '-')}.tar"
-        show(f"{tag}: from {source} through {path} to {', '.join(targets)}")
+        path = folder / f"{tag.replace('/', '-')}.tar"
+        show(f"{tag}: from {source} through {path} to {names}")
         try:
             engines[source].command_line("save", "--output", str(path), tag)
             load = ("load", "--quiet", "--input", str(path))
@@ -219,8 +170,20 @@ def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -
             with contextlib.suppress(OSError):
                 path.unlink()
     else:
-        show(f"{tag}: from {source} through this machine to {nodeset.fold(targets)}")
-        _through_here(preparing, tag, source, targets)
+        show(f"{tag}: from {source} through this machine to {names}")
+        images_of = preparing.fleet.images
+        with on_disk(folder), tempfile.TemporaryFile(dir=folder) as file:
+            for piece in images_of[source].save(tag):
+                file.write(piece)
+            file.flush()
+
+            def read() -> Iterator[bytes]:
+                at = 0
+                while piece := os.pread(file.fileno(), materials.MIB, at):
+                    at += len(piece)
+                    yield piece
+
+            settled(ask_all(targets, lambda node: images_of[node].load(read())))
 
 
 def _through_registry(
@@ -229,7 +192,7 @@ def _through_registry(
     engines, credentials = preparing.fleet.images, preparing.credentials
     engines[source].tag(tag, name)
     preparing.voice.line(f"{source}: push {name}")
-    engines[source].push(name, lambda *_: None, credentials)
+    engines[source].push(name, preparing.show(f"{source}: push"), credentials)
     pushed = engines[source].find(name)
     for pinned in pushed.repo_digests if pushed else ():
         if pinned.partition("@")[0] == name.rpartition(":")[0]:
@@ -238,55 +201,11 @@ def _through_registry(
         raise errors.ImageError(f"the push of {name} gave it no digest", code="REG-DIGEST")
 
     def pull(node: str) -> None:
-        engines[node].pull(pinned, lambda *_: None, credentials)
+        engines[node].pull(pinned, lambda _: None, credentials)
         engines[node].tag(pinned, tag)
 
-    preparing.voice.line(f"{', '.join(targets)}: pull {pinned}")
+    preparing.voice.line(f"{nodeset.fold(targets)}: pull {pinned}")
     settled(ask_all(targets, pull))
-
-
-def _through_here(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
-    """Load the image on every target, all at once: one reading of it feeds all of them."""
-    engines = preparing.fleet.images
-    pieces = engines[source].save(tag)
-    pipes = {node: queue.Queue[Piece](PIECES_AHEAD) for node in targets}
-    gone = set[str]()  # nodes that have ended their part
-
-    def put(piece: Piece) -> None:
-        for node, pipe in pipes.items():
-            while node not in gone:
-                with contextlib.suppress(queue.Full):
-                    pipe.put(piece, timeout=LOOK_S)
-                    break
-
-    def take(node: str) -> Iterator[bytes]:
-        while piece := pipes[node].get():
-            if isinstance(piece, errors.DlperfError):
-                raise piece
-            yield piece
-
-    def load(node: str) -> None:
-        try:
-            engines[node].load(take(node))
-        finally:
-            gone.add(node)
-
-    threading.Thread(target=_feed, args=(source, pieces, put), daemon=True).start()
-    # A node whose turn had yet to come would hold up all others.
-    settled(ask_all(targets, load, at_once=len(targets)))
-
-
-def _feed(source: str, pieces: Iterator[bytes], put: Callable[[Piece], None]) -> None:
-    last: Piece = b""
-    try:
-        for piece in pieces:
-            put(piece)
-    except errors.DlperfError as error:
-        last = error
-    except Exception as error:  # noqa: BLE001 - whatever ends this thread, readers must get an end
-        words = f"the image could not be read: {error}"
-        last = errors.ImageError(words, code="CARRY", node=source)
-    put(last)
 
 
 def list_actions(todo: Mapping[str, Sequence[Action]]) -> list[dict[str, str]]:

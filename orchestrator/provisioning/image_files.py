@@ -43,10 +43,6 @@ def import_images(
         state: the state folder, which all nodes see.
         site: with the images of the last provisioning.
         anew: import also what is there.
-
-    Raises:
-        ImageError: NO-BUILD, IMAGE-PULL.
-        UnfitError: CONTAINER-START; on some node no container of an image starts.
     """
     records, done = dict(site.images), dict[str, Sequence[Action]]()
     for name in names:

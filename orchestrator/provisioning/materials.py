@@ -5,26 +5,32 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from orchestrator import disk, errors
 from orchestrator.console import Voice
 from orchestrator.files import downloads, yaml_reader
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
-from orchestrator.model.bundle import FILE_NAME, Bundle, BundledDownload, BundledImage
-from orchestrator.model.image import LockFile, file_name
+from orchestrator.model.image import (
+    BUNDLE_FILE,
+    OWNER_LABEL,
+    STATE_LABEL,
+    Bundle,
+    BundledDownload,
+    BundledImage,
+    Credentials,
+    HeldImage,
+    LockFile,
+    file_name,
+)
 from orchestrator.model.node import Registry
 from orchestrator.model.site import ImageRecord
 from orchestrator.state import lock as lock_files
 from orchestrator.state.files import write
 from orchestrator.state.store import Store
-
-if TYPE_CHECKING:
-    from orchestrator.runtimes.images import Credentials
 
 SECRET_VARIABLE = "DLPERF_REGISTRY_SECRET"
 MIB = 1 << 20
@@ -37,29 +43,32 @@ class Preparing:
     Args:
         inventory: its file, beside which the lock lies.
         relock: resolve base tags and hash downloads anew, instead of holding them to the lock.
-        bundled: the folder of the bundle.
-        folder: for files on their way; where nodes share files, they see it too.
-        state, owner: the identity of the state folder, and who works there, for images made.
+        downloads: their folder also has files on their way; where nodes share files, they see it.
+        labels: of images made here: the identity of the state folder, and who works there.
+        bundled: the images of the bundle in use, by tag.
+        files: their files, by tag.
     """
 
     fleet: Fleet
     inventory: Path
     relock: bool
     lock: LockFile
-    bundled: Path | None
-    bundle: Bundle | None
     downloads: Downloads
     voice: Voice
-    folder: Path
-    state: str = ""
-    owner: str = ""
-    credentials: "Credentials | None" = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    bundled: dict[str, HeldImage] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
+    credentials: Credentials | None = None
 
     @property
     def mirror(self) -> str | None:
         """Return the registry host to pull bases from, where it is not the one in their names."""
         registry = self.fleet.cluster.registry
         return registry.mirror if registry else None
+
+    def show(self, title: str) -> Callable[[str], None]:
+        """Return a function that shows the progress of a step in words."""
+        return lambda text: self.voice.working(f"{title}: {text}")
 
 
 def begin(
@@ -68,62 +77,37 @@ def begin(
     voice: Voice,
     inventory: Path,
     relock: bool,
-    bundled: Path | None,
+    folder: Path | None,
 ) -> Preparing:
-    """Read the lock and the bundle; what a bundle pins is added to the lock in memory.
-
-    Raises:
-        ConfigError: one of them is not valid.
-        ImageError: BUNDLE-DAMAGED; a file of the bundle has another size or sha256.
-    """
-
-    def progress(url: str, got: int, total: int | None) -> None:
-        of = f" of {total >> 20}" if total else ""
-        voice.working(f"{url}: {got >> 20}{of} MiB")
-
-    folder = store.root.resolve() / "downloads"
-    downloads_here = Downloads(folder, progress)
-    known_lock, bundle = lock(inventory), None
-    if bundled is not None:
-        document = yaml_reader.read(bundled / FILE_NAME)
-        bundle = yaml_reader.validated(document, Bundle)
+    """Read the lock and the bundle; what a bundle pins is added to the lock in memory."""
+    kept = Downloads(store.root.resolve() / "downloads", voice.working)
+    me = lock_files.own(store.root)
+    owner = f"{me.user} on {me.process.host}, {me.folder}"
+    labels = {STATE_LABEL: store.identity(), OWNER_LABEL: owner}
+    preparing = Preparing(fleet, inventory, relock, lock(inventory), kept, voice, labels)
+    if folder is not None:
+        bundle = yaml_reader.validated(yaml_reader.read(folder / BUNDLE_FILE), Bundle)
         files = bundle.files.items()
-        if damaged := [name for name, sha in files if not downloads.is_whole(bundled / name, sha)]:
+        if damaged := [name for name, sha in files if not downloads.is_whole(folder / name, sha)]:
             raise errors.ImageError(
-                f"the bundle in {bundled} is damaged: missing or changed are {', '.join(damaged)}",
+                f"the bundle in {folder} is damaged: missing or changed are {', '.join(damaged)}",
                 code="BUNDLE-DAMAGED",
                 fix="copy it again, or make it again",
             )
         parts = {part.url: part.sha256 for part in bundle.downloads}
         bases = {image.base: image.base_digest for image in bundle.images}
-        known_lock = known_lock.extend(
-            {**bases, **known_lock.images}, {**parts, **known_lock.downloads}
-        )
+        known = preparing.lock
+        preparing.lock = known.extend({**bases, **known.images}, {**parts, **known.downloads})
         for part in bundle.downloads:
-            downloads_here.fetch(bundled / part.file, part.sha256)
-    me = lock_files.own(store.root)
-    return Preparing(
-        fleet,
-        inventory,
-        relock,
-        known_lock,
-        bundled,
-        bundle,
-        downloads_here,
-        voice,
-        folder,
-        state=store.identity(),
-        owner=f"{me.user} on {me.process.host}, {me.folder}",
-    )
+            kept.fetch(folder / part.file, part.sha256)
+        for image in bundle.images:
+            preparing.bundled[image.tag] = HeldImage(image.id, image.inputs, image.content)
+            preparing.files[image.tag] = folder / image.file
+    return preparing
 
 
 def lock(inventory: Path) -> LockFile:
-    """Return the lock beside an inventory; an empty one where there is none.
-
-    Raises:
-        ConfigError: it is not valid.
-        LocalError: nobody knows whether there is one.
-    """
+    """Return the lock beside an inventory; an empty one where there is none."""
     path = _lock_path(inventory)
     with disk.on_disk(path):
         if not disk.is_there(path):
@@ -132,11 +116,7 @@ def lock(inventory: Path) -> LockFile:
 
 
 def keep_lock(preparing: Preparing) -> None:
-    """Write the lock beside the inventory.
-
-    Raises:
-        StoreError, LocalError: the old one stays.
-    """
+    """Write the lock beside the inventory; after an error the old one is still there."""
     path = _lock_path(preparing.inventory)
     text = preparing.lock.text()
     if not path.exists() or path.read_text() != text:
@@ -157,12 +137,7 @@ def unlocked(url: str) -> errors.ImageError:
 
 
 def bundle_image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) -> BundledImage:
-    """Save an image from the first node that has this very id under its tag.
-
-    Raises:
-        ImageError: IMAGE-MISSING; no node has it.
-        NodeError: its engine broke off; nothing of the image is left in the folder.
-    """
+    """Save an image from the first node that has this very id under its tag."""
     file = f"images/{record.tag.partition('/')[2].replace(':', '-')}.tar"
     for node, source in fleet.images.items():
         held = source.find(record.tag)
@@ -192,11 +167,7 @@ def bundle_image(fleet: Fleet, record: ImageRecord, folder: Path, voice: Voice) 
 
 
 def bundle_download(kept: Downloads, folder: Path, url: str, sha256: str | None) -> BundledDownload:
-    """Copy a file of that sha256, downloaded unless it is kept here.
-
-    Raises:
-        ImageError: DOWNLOAD-UNLOCKED without a sha256; as of ``Downloads.fetch``.
-    """
+    """Copy a file of that sha256, downloaded unless it is kept here."""
     if sha256 is None:
         raise unlocked(url)
     # A wheel's name has a +, and a URL writes it as %2B; a bundle's paths have neither.
@@ -223,25 +194,16 @@ def _write(pieces: Iterable[bytes], path: Path) -> tuple[str, int]:
     return f"sha256:{digest.hexdigest()}", size
 
 
-def credentials(registry: Registry | None) -> "Credentials | None":
-    """Return user and secret for the registry; None where the inventory names no user.
-
-    Raises:
-        UsageError: REG-SECRET; a user is named and no secret is given.
-        LocalError: REG-SECRET; the secret file cannot be read, or others can read it too.
-    """
+def credentials(registry: Registry | None) -> Credentials | None:
+    """Return user and secret for the registry; None where the inventory names no user."""
     if registry is None or registry.user is None:
         return None
     secret = os.environ.get(SECRET_VARIABLE, "")
     if not secret and registry.secret_file is not None:
         path = Path(registry.secret_file).expanduser()
-        try:
+        with disk.on_disk(path, code="REG-SECRET"):
             mode = path.stat().st_mode
             secret = path.read_text().partition("\n")[0].strip()
-        except OSError as error:
-            raise errors.LocalError(
-                f"cannot read the secret in {path}: {error.strerror}", code="REG-SECRET"
-            ) from error
         if mode & 0o077:
             raise errors.LocalError(
                 f"others may read the secret in {path} (mode {stat.S_IMODE(mode):04o})",
@@ -256,6 +218,4 @@ def credentials(registry: Registry | None) -> "Credentials | None":
             code="REG-SECRET",
             fix=f"set {SECRET_VARIABLE}, or name registry.secret_file (mode 0600) in the inventory",
         )
-    from orchestrator.runtimes.images import Credentials
-
     return Credentials(registry.user, secret)

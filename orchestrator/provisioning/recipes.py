@@ -25,7 +25,7 @@ from orchestrator.inputs import user_files
 from orchestrator.model.image import Image, content_digest
 from orchestrator.model.site import Site
 from orchestrator.planning import images
-from orchestrator.planning.images import HeldImage, ImageRecipe
+from orchestrator.planning.images import ImageRecipe
 from orchestrator.provisioning import materials
 from orchestrator.provisioning.materials import Preparing
 
@@ -38,13 +38,8 @@ _DAMAGES = (
 )
 
 
-def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRecipe, Path]:
-    """Return an image's recipe as far as it is known without asking anyone, and its folder.
-
-    Raises:
-        ConfigError, UsageError: there is no such image, or its image.yaml is not valid.
-        ImageError: IMAGE-FOLDER; the Dockerfile does not fit image.yaml.
-    """
+def draft(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRecipe, Path]:
+    """Return an image's recipe as far as it is known without asking anyone, and its folder."""
     image, folder = user_files.image(name)
     user_files.refuse(yaml_reader.read(folder / "image.yaml"), image.unsaid())
     record = before.images.get(name) if before else None
@@ -55,13 +50,7 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
             digest = record.base_digest
     locked = preparing.lock.downloads
     checksums = {url: locked[url] for url in image.downloads if url in locked}
-    cached = frozenset(
-        sha256 for sha256 in checksums.values() if preparing.downloads.cached(sha256)
-    )
-    bundled = {
-        image.tag: HeldImage(image.id, image.inputs, image.content)
-        for image in (preparing.bundle.images if preparing.bundle else ())
-    }
+    cached = frozenset(filter(preparing.downloads.cached, checksums.values()))
     contents = read_context(folder)
     ignored = images.ignored(image, contents["Dockerfile"].decode(errors="replace"))
     if ignored:
@@ -73,8 +62,8 @@ def recipe(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageR
     files = {
         name: f"sha256:{hashlib.sha256(content).hexdigest()}" for name, content in contents.items()
     }
-    known = frozenset((record.id, *record.ids.values()) if record else ())
-    return ImageRecipe(image, digest, files, checksums, cached, bundled, known), folder
+    recipe = ImageRecipe(image, digest, files, checksums, cached, preparing.bundled, record)
+    return recipe, folder
 
 
 def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
@@ -96,7 +85,7 @@ def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
                 f"{url}: downloaded without a known checksum, since --lock asks for it;"
                 " its sha256 is recorded"
             )
-            path, checksums[url] = preparing.downloads.learn(url)
+            path, checksums[url] = preparing.downloads.store(url, None)
             # A web page may come in the place of an archive.
             if not tarfile.is_tarfile(path) and not zipfile.is_zipfile(path):
                 seen = f"{url} gave neither a tar archive nor a wheel"
@@ -120,11 +109,7 @@ def resolve(preparing: Preparing, draft: ImageRecipe) -> ImageRecipe:
 
 
 def fetch(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
-    """Return the file at ``url`` with the sha256 that is locked, checked before its first use.
-
-    Raises:
-        ImageError: DOWNLOAD-UNLOCKED, OFED-CHECKSUM, DOWNLOAD.
-    """
+    """Return the file at ``url`` with the sha256 that is locked, checked before its first use."""
     sha256 = recipe.downloads.get(url)
     if sha256 is None:
         raise materials.unlocked(url)
@@ -132,11 +117,7 @@ def fetch(preparing: Preparing, recipe: ImageRecipe, url: str) -> Path:
 
 
 def find_archived(path: Path, image: Image) -> tuple[str, str]:
-    """Return id and content digest of the image's base in a file of `docker save`.
-
-    Raises:
-        ImageError: ARCHIVE, the file holds another image.
-    """
+    """Return id and content digest of the image's base in a file of `docker save`."""
     held = list_saved(path)
     base = images.reference(image.base)
     matches = {held[name] for name in held if images.reference(name) == base}
@@ -154,9 +135,6 @@ def list_saved(path: Path) -> dict[str, tuple[str, str]]:
     """Return the images in a file of ``docker save``, by name, without a Docker engine.
 
     Each as the sha256 of its configuration, which is its id, and the digest of its content.
-
-    Raises:
-        ImageError: ARCHIVE; not such a file, damaged, or cut short.
     """
     small: dict[str, bytes] = {}  # by name, what may be the list or a configuration
     found: dict[str, tuple[str, str]] = {}
@@ -191,10 +169,6 @@ def read_context(folder: Path) -> dict[str, bytes]:
 
     A script that images share and that the Dockerfile names goes in too, unless the image's folder
     has its own.
-
-    Raises:
-        ImageError: IMAGE-FOLDER; it has no Dockerfile, or something that is no plain file.
-        LocalError: something of it cannot be read.
     """
     contents: dict[str, bytes] = {}
     room = _MOST_OF_CONTEXT
@@ -210,13 +184,11 @@ def read_context(folder: Path) -> dict[str, bytes]:
         raise _unfit(f"{folder} has no Dockerfile; needed one to build an image from")
     lines = contents["Dockerfile"].decode(errors="replace").splitlines()
     copied = {word for line in lines if line.startswith("COPY ") for word in line.split()}
-    shared = {}
-    for name in sorted(copied):
-        path = shipped.SCRIPTS / name
-        if path.suffix == ".sh" and path.parent == shipped.SCRIPTS and path.is_file():
+    for path in shipped.SCRIPTS.glob("*.sh"):
+        if path.name in copied - contents.keys():
             with on_disk(path):
-                shared[name] = path.read_bytes()
-    return {**shared, **contents}
+                contents[path.name] = path.read_bytes()
+    return contents
 
 
 def _paths(folder: Path) -> Iterator[Path]:
@@ -242,9 +214,6 @@ def write_context(contents: Mapping[str, bytes], downloads: Mapping[str, Path], 
     Args:
         downloads: by the name that each has in the build, below ``downloads/``; that folder is
             there even if it is empty, so that a Dockerfile can copy it.
-
-    Raises:
-        StoreError, LocalError: it cannot be written; a part of it may lie there.
     """
     placed = {f"{_DOWNLOADS}/{name}": path for name, path in sorted(downloads.items())}
     parents = (str(folder) for name in (*contents, *placed) for folder in Path(name).parents)

@@ -90,12 +90,7 @@ CAUSES = (
 
 
 def refusal(text: str, node: str, otherwise: str = "DOCKER-REFUSED") -> errors.DlperfError:
-    """Return the error for an engine's message.
-
-    Args:
-        text: the message.
-        otherwise: the code for a message that matches none of ``CAUSES``.
-    """
+    """Return the error for an engine's message."""
     cause = " ".join(text.split()).rstrip(".")
     if kind_of_silence(cause) == "DOWN":
         return silence(cause, node, "", False)

@@ -30,6 +30,7 @@ class ContainerState:
 
     Args:
         user: whose rights its processes have, such as ``1000:100``.
+        finished: it has exited, or will never start.
         pid: of its first process, on the node; 0 without one.
         exit_code: of its first process, 137 if that was killed; valid only once finished.
         oom_killed: the kernel killed a process of it, out of memory.
@@ -38,15 +39,10 @@ class ContainerState:
     id: str
     labels: Mapping[str, str]
     user: str
-    status: str
+    finished: bool
     pid: int
     exit_code: int
     oom_killed: bool
-
-    @property
-    def finished(self) -> bool:
-        """Return whether the container has exited, or will never start."""
-        return self.status in ("exited", "dead")
 
 
 class Containers:
@@ -65,7 +61,7 @@ class Containers:
             id=answer["Id"],
             labels=answer["Config"].get("Labels") or {},
             user=answer["Config"].get("User") or "",
-            status=state["Status"],
+            finished=state["Status"] in ("exited", "dead"),
             pid=state.get("Pid", 0),
             exit_code=state.get("ExitCode", 0),
             oom_killed=bool(state.get("OOMKilled")),
@@ -111,11 +107,7 @@ class Containers:
         return str(answer["Id"])
 
     def start(self, name: str) -> None:
-        """Start a container; nothing happens if it runs already.
-
-        Raises:
-            UnfitError: why it did not start; it still exists.
-        """
+        """Start a container; nothing happens if it runs already."""
         try:
             self._engine.ask(
                 lambda client: client.start(name), within_s=self._engine.patience.start_s
@@ -128,11 +120,7 @@ class Containers:
         self._engine.ask_of(lambda client: client.kill(name, signal), unless="is not running")
 
     def remove(self, name: str) -> bool:
-        """Kill and remove a container; False if there was none or its removal is under way.
-
-        Raises:
-            UnfitError: the engine could not.
-        """
+        """Kill and remove a container; False if there was none or its removal is under way."""
 
         def remove(client: Any) -> bool:
             client.remove_container(name, v=True, force=True)
@@ -142,11 +130,7 @@ class Containers:
         return bool(self._engine.ask_of(remove, within_s=within_s, unless=unless))
 
     def output(self, name: str) -> tuple[bytes, bytes]:
-        """Return the standard output and the standard error of a container, separately.
-
-        Raises:
-            UnfitError: CONTAINER-GONE; somebody removed it.
-        """
+        """Return the standard output and the standard error of a container, separately."""
         try:
             return self._engine.ask(
                 lambda client: (

@@ -1,9 +1,11 @@
-"""One node's Docker engine, asked over the node's own connection."""
+"""One node's Docker engine, asked by HTTP over byte streams of the node's one connection."""
 
 import http.client
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import docker
@@ -13,20 +15,22 @@ import docker.errors
 import docker.utils.proxy
 import requests
 import urllib3
+from docker.transport import UnixHTTPAdapter
 from docker.utils import version_gte, version_lt
 
 from orchestrator import errors
-from orchestrator.deadlines import ENGINE_ANSWER_S, PATIENCE, Patience
+from orchestrator.deadlines import ENGINE_ANSWER_S, ENGINE_SILENCE_S, PATIENCE, Patience
 from orchestrator.model import findings
 from orchestrator.model.site import kind_of_silence
 from orchestrator.retries import ENGINE
 from orchestrator.runtimes import _causes
-from orchestrator.runtimes._dial import MOST_STREAMS, DialAdapter
 from orchestrator.transports import Stream, Transport
 from orchestrator.transports.cached import Cached
 
 T = TypeVar("T")
 OLDEST_API = "1.30"
+MOST_STREAMS = 3
+Dial = Callable[[], Stream]
 # requests lets errors of the libraries below it through while an answer is being read.
 BROKEN = (
     requests.RequestException,
@@ -36,10 +40,105 @@ BROKEN = (
 )
 
 
+class _Socket:
+    """A stream with those methods of a socket that an HTTP client uses.
+
+    An answer that is still being read keeps the stream open after the connection is closed.
+
+    Args:
+        check: called in each long silence; raises if the engine is the reason.
+    """
+
+    makefile = socket.socket.makefile  # counts in _io_refs who still reads
+
+    def __init__(self, stream: Stream, check: Callable[[], None]) -> None:
+        self._stream = stream
+        self._check = check
+        self._limit_s: float | None = None
+        self._io_refs = 0
+        self._closed = False
+        self.sendall = stream.sendall
+
+    def settimeout(self, limit_s: float | None) -> None:
+        self._limit_s = limit_s
+        self._stream.settimeout(limit_s)
+
+    def recv_into(self, buffer: Any) -> int:
+        piece = self._recv(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._io_refs == 0:
+            self._stream.close()
+
+    def _decref_socketios(self) -> None:  # called by what makefile returns, once it is closed
+        self._io_refs -= 1
+        if self._closed:
+            self.close()
+
+    def idles(self) -> bool:
+        """Return whether the stream is still open and holds no unread byte."""
+        self._stream.settimeout(0.0)
+        try:
+            self._stream.recv(1)
+        except (BlockingIOError, TimeoutError):
+            return True
+        except (OSError, errors.NodeError):
+            return False
+        return False
+
+    def _recv(self, size: int) -> bytes:
+        left_s = self._limit_s
+        while left_s is not None and left_s > 2 * ENGINE_SILENCE_S:  # no short question's
+            self._stream.settimeout(ENGINE_SILENCE_S)
+            try:
+                return self._stream.recv(size)
+            except TimeoutError:
+                left_s -= ENGINE_SILENCE_S
+                self._check()
+        self._stream.settimeout(left_s)
+        return self._stream.recv(size)
+
+
+class _Connection(urllib3.connection.HTTPConnection):
+    def __init__(self, dial: Dial, check: Callable[[], None], **of_pool: Any) -> None:
+        super().__init__(**of_pool)
+        self._dial, self._check = dial, check
+
+    def connect(self) -> None:
+        self.sock: Any = _Socket(self._dial(), self._check)
+        self.sock.settimeout(self.timeout)
+
+    @property
+    def is_connected(self) -> bool:
+        return self.sock is not None and self.sock.idles()
+
+
+class _DialAdapter(UnixHTTPAdapter):  # type: ignore[misc] # the library has no types
+    """Sends every request down streams that ``dial`` opens, and keeps them for the next."""
+
+    def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
+        self._streams = urllib3.HTTPConnectionPool("docker", maxsize=MOST_STREAMS)
+        connected = partial(_Connection, dial, check)
+        self._streams.ConnectionCls = connected  # type: ignore[assignment] # pools only call it
+        super().__init__("")
+
+    def get_connection(self, *_: object) -> urllib3.HTTPConnectionPool:
+        """Return the node's own pool, whatever address the request has."""
+        return self._streams
+
+    def close(self) -> None:
+        """Let go of the streams that wait for a next request."""
+        self._streams.close()
+        super().close()
+
+
 class Engine:
     """The Docker engine of a node, reached by ``docker system dial-stdio`` on its connection.
 
-    At most three streams are open at a time; they are kept for the next question.
+    A few streams (``MOST_STREAMS``) are open at a time; they are kept for the next question.
 
     Args:
         sudo: whether the user needs ``sudo -n`` to reach it.
@@ -60,7 +159,7 @@ class Engine:
         self._sudo = sudo
         self.command = (*(("sudo", "-n") if sudo else ()), *command)
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
-        self._adapter = DialAdapter(self._dial, self._check_aside)
+        self._adapter = _DialAdapter(self._dial, self._check_aside)
         self._version = Cached(self._common_version)
 
     def check(self, container: str = "") -> None:
@@ -68,9 +167,6 @@ class Engine:
 
         Args:
             container: one that runs, whose own state is then asked for: it costs the node less.
-
-        Raises:
-            UnfitError, NodeError: as ``ask``.
         """
 
         def look(client: Any) -> None:
@@ -148,12 +244,7 @@ class Engine:
                 ) from error
 
     def command_line(self, *words: str) -> None:
-        """Run the docker command on the node, for work that may take long.
-
-        Raises:
-            ImageError, UnfitError: what it says of its failure.
-            NodeError: the node does not answer.
-        """
+        """Run the docker command on the node, for work that may take long."""
         done = self._transport.run((*self.command, *words), timeout_s=self.patience.work_s)
         if done.exit_code != 0:
             raise _causes.refusal(done.stderr.decode(errors="replace"), self.node)
@@ -161,7 +252,7 @@ class Engine:
     def close(self) -> None:
         """Close the streams; the engine and its containers go on. A later question opens others."""
         self._adapter.close()
-        self._adapter = DialAdapter(self._dial, self._check_aside)
+        self._adapter = _DialAdapter(self._dial, self._check_aside)
 
     def _dial(self) -> Stream:
         return self._transport.open((*self.command, "system", "dial-stdio"))
@@ -200,11 +291,7 @@ class Engine:
         return str(theirs) if version_lt(theirs, ours) else ours
 
     def _check_aside(self) -> None:
-        """See that the engine answers, by a command of its own and not by our streams.
-
-        Raises:
-            UnfitError, NodeError: why it does not.
-        """
+        """See that the engine answers, by a command of its own and not by our streams."""
         prefix = self.command if not self._sudo else ("env", "LC_ALL=C", *self.command)
         words = (*prefix, "version", "--format", "{{.Server.Version}}")
         limit_s = min(ENGINE_ANSWER_S, self.patience.answer_s)

@@ -96,11 +96,7 @@ def host_config(
 
 
 def environment(home: str, user: str, gpu_access: str) -> dict[str, str]:
-    """Return environment variables for the container's user and for GPUs.
-
-    Args:
-        home: ``HOME`` of a user whom the image does not know.
-    """
+    """Return environment variables for the container's user and for GPUs."""
     env = {}
     if not user.startswith("0:"):
         # A user without a name in the image has no home, and getpass.getuser() fails.

@@ -167,9 +167,6 @@ def remove_left(
 
     Args:
         running: ids of the job's steps that run.
-
-    Raises:
-        LeftoverError: some cannot be removed.
     """
     words = ("sh", "-c", way.left, "sh", job, *running)
     done = transport.run(words, timeout_s=PATIENCE.end_s)
@@ -230,9 +227,6 @@ def refusal(files: TaskFiles, said: str, task: Task) -> errors.UnfitError | None
     """Return why an ended step never started a task's container; None if it did.
 
     srun's exit status is that of a program which failed; only its words tell the two apart.
-
-    Args:
-        said: standard error of the step's srun.
     """
     if files.supervisor() is not None:
         return None

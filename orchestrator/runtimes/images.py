@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import docker.auth
@@ -12,40 +12,14 @@ import docker.errors
 import docker.utils
 
 from orchestrator import errors
-from orchestrator.model.image import content_digest
+from orchestrator.model.image import INPUTS_LABEL, Credentials, HeldImage, content_digest
 from orchestrator.retries import PULL
 from orchestrator.runtimes import _causes
 from orchestrator.runtimes.engine import Engine
 
 LAST_LINES = 20
 PIECE_BYTES = 1 << 20
-OnProgress = Callable[[int, int], None]
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """User and secret for a registry; the secret is never shown."""
-
-    user: str
-    secret: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ImageFacts:
-    """An image as an engine has it.
-
-    Args:
-        id: what this engine calls it: the digest of its configuration, or of its manifest where the
-            engine keeps images in containerd.
-        content: what is the same on every engine (``content_digest``).
-    """
-
-    id: str
-    content: str
-    repo_digests: tuple[str, ...]
-    entrypoint: tuple[str, ...]
-    labels: Mapping[str, str]
 
 
 class Images:
@@ -54,18 +28,18 @@ class Images:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def find(self, reference: str) -> ImageFacts | None:
+    def find(self, reference: str) -> HeldImage | None:
         """Return the image of that name, digest or id; None if the engine has none."""
         answer = self._engine.ask_of(lambda client: client.inspect_image(reference))
         if answer is None:
             return None
         config = answer.get("Config") or {}
-        return ImageFacts(
+        return HeldImage(
             id=answer["Id"],
+            inputs=(config.get("Labels") or {}).get(INPUTS_LABEL),
             content=content_digest((answer.get("RootFS") or {}).get("Layers") or (), config),
             repo_digests=tuple(answer.get("RepoDigests") or ()),
             entrypoint=tuple(config.get("Entrypoint") or ()),
-            labels=config.get("Labels") or {},
         )
 
     def tagged(self, label: str) -> dict[str, Mapping[str, str]]:
@@ -81,11 +55,7 @@ class Images:
         return labels
 
     def digest(self, reference: str, credentials: Credentials | None) -> str:
-        """Return the digest that the registry has for a name now, asked by the node's engine.
-
-        Raises:
-            ImageError: the registry has no such image, or does not answer.
-        """
+        """Return the digest that the registry has for a name now, asked by the node's engine."""
         with self._finding(reference):
             answer = self._engine.ask(
                 lambda client: client.inspect_distribution(reference, _auth(credentials)),
@@ -93,21 +63,12 @@ class Images:
             )
         return str(answer["Descriptor"]["digest"])
 
-    def pull(
-        self, reference: str, progress: OnProgress, credentials: Credentials | None
-    ) -> ImageFacts:
-        """Pull an image, again after errors that may pass (``retries.PULL``).
-
-        Args:
-            progress: called with bytes transferred and total bytes, as far as known.
-
-        Raises:
-            ImageError: of the last try, or the engine has no such image after it.
-        """
+    def pull(self, reference: str, say: Say, credentials: Credentials | None) -> HeldImage:
+        """Pull an image, again after errors that may pass (``retries.PULL``)."""
         repository, tag = docker.utils.parse_repository_tag(reference)
         params = {"fromImage": repository, "tag": tag or "latest"}
         again = replace(PULL, pause_s=self._engine.patience.pause_s)
-        again.call(lambda: self._carry("/images/create", params, credentials, progress))
+        again.call(lambda: self._carry("/images/create", params, credentials, say))
         image = self.find(reference)
         if image is None:
             cause = f"{reference}: the pull succeeded, but the engine has no such image"
@@ -115,24 +76,16 @@ class Images:
         return image
 
     def tag(self, image: str, name: str) -> None:
-        """Give an image one more name.
-
-        Raises:
-            ImageError: there is no such image.
-        """
+        """Give an image one more name."""
         repository, tag = docker.utils.parse_repository_tag(name)
         with self._finding(image):
             self._engine.ask(lambda client: client.tag(image, repository, tag))
 
-    def push(self, reference: str, progress: OnProgress, credentials: Credentials | None) -> None:
-        """Push an image to the registry that its name says.
-
-        Raises:
-            ImageError: why; the registry may have some of its layers.
-        """
+    def push(self, reference: str, say: Say, credentials: Credentials | None) -> None:
+        """Push an image to the registry that its name says."""
         repository, tag = docker.utils.parse_repository_tag(reference)
         params = {"tag": tag or "latest"}
-        self._carry(f"/images/{repository}/push", params, credentials, progress)
+        self._carry(f"/images/{repository}/push", params, credentials, say)
 
     def build(
         self,
@@ -177,11 +130,7 @@ class Images:
         return image.id
 
     def save(self, reference: str) -> Iterator[bytes]:
-        """Yield the image, in pieces of the tar that ``load`` takes.
-
-        Raises:
-            ImageError: there is no such image.
-        """
+        """Yield the image, in pieces of the tar that ``load`` takes."""
         wait_s = self._engine.patience.work_s
         with self._finding(reference), self._engine.asking() as client:
             url = client._url("/images/{0}/get", reference)
@@ -190,11 +139,7 @@ class Images:
                 yield from answer.iter_content(PIECE_BYTES)
 
     def load(self, pieces: Iterable[bytes]) -> None:
-        """Take in the tar of an image.
-
-        Raises:
-            ImageError: the engine could not take it.
-        """
+        """Take in the tar of an image."""
         # The first is for each piece that is sent: an engine that stalls takes none.
         stall_s = self._engine.patience.stall_s
         wait_s = (stall_s, self._engine.patience.work_s)
@@ -204,7 +149,7 @@ class Images:
                 for word in words:
                     self._heed(word)
         except errors.UnfitError as error:
-            if error.code == "DOCKER-HUNG" and error.where["node"] == self._engine.node:
+            if error.code == "DOCKER-HUNG":
                 error.cause = f"Docker took no byte of the image for {stall_s:g} s"
             raise
 
@@ -217,11 +162,7 @@ class Images:
         return removed is not None
 
     def _carry(
-        self,
-        path: str,
-        params: Mapping[str, str],
-        credentials: Credentials | None,
-        progress: OnProgress,
+        self, path: str, params: Mapping[str, str], credentials: Credentials | None, say: Say
     ) -> None:
         """Have an image pulled or pushed; given up once no byte has come for ``stall_s``."""
         wait_s = self._engine.patience.stall_s
@@ -233,13 +174,19 @@ class Images:
         )
         # A push needs this header even where nobody logs in.
         headers = {"X-Registry-Auth": docker.auth.encode_header(_auth(credentials) or {})}
-        flow = _Flow()
+        last: dict[str, tuple[str, int]] = {}
+        moved_at = time.monotonic()  # when any layer last made progress
         try:
             with self._words(path, wait_s, params=params, headers=headers) as words:
                 for word in words:
                     self._heed(word)
-                    progress(*flow.add(word))
-                    if time.monotonic() - flow.moved_at > wait_s:
+                    layer, status = str(word.get("id", "")), str(word.get("status", ""))
+                    current = int((word.get("progressDetail") or {}).get("current", 0))
+                    # Counting down to its next try, the engine talks and nothing comes.
+                    if not status.startswith("Retrying") and last.get(layer) != (status, current):
+                        last[layer], moved_at = (status, current), time.monotonic()
+                        say(f"{layer} {status} " + (f"{current >> 20} MiB" if current else ""))
+                    elif time.monotonic() - moved_at > wait_s:
                         raise stalled
         except docker.errors.NotFound as error:
             cause = str(error.explanation)
@@ -286,32 +233,3 @@ def _auth(credentials: Credentials | None) -> dict[str, str] | None:
     if credentials is None:
         return None
     return {"username": credentials.user, "password": credentials.secret}
-
-
-# Unpacking is not counted: the same bytes would count twice.
-CARRYING, CARRIED = ("Downloading", "Pushing"), ("Download complete", "Pushed")
-
-
-class _Flow:
-    """Adds up the bytes of an image's layers while the engine pulls or pushes them."""
-
-    def __init__(self) -> None:
-        self.moved_at = time.monotonic()  # when any layer last made progress
-        self._last: dict[str, tuple[str, int]] = {}
-        self._bytes: dict[str, tuple[int, int]] = {}
-
-    def add(self, word: Mapping[str, Any]) -> tuple[int, int]:
-        """Count one status line of the engine; return bytes carried, and in all as far as known."""
-        detail, layer = word.get("progressDetail") or {}, str(word.get("id", ""))
-        status, current = str(word.get("status", "")), int(detail.get("current", 0))
-        # Counting down to its next try, the engine talks and nothing comes.
-        if not status.startswith("Retrying") and self._last.get(layer) != (status, current):
-            self.moved_at = time.monotonic()
-            self._last[layer] = status, current
-            if status in CARRYING and current:
-                self._bytes[layer] = current, max(current, int(detail.get("total", 0)))
-            elif status in CARRIED and layer in self._bytes:
-                total = self._bytes[layer][1]
-                self._bytes[layer] = total, total
-        layers = self._bytes.values()
-        return sum(carried for carried, _ in layers), sum(total for _, total in layers)

@@ -5,22 +5,19 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, REMOVE_S
 from orchestrator.fleet import Answer, Fleet, ask_all, settled
 from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
-from orchestrator.model.image import Program
+from orchestrator.model.image import HeldImage, Program
 from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
 from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
 from orchestrator.schedulers import Seen, Watch, gang, strays
 from orchestrator.transports import Completed, Transport
-
-if TYPE_CHECKING:
-    from orchestrator.runtimes.images import ImageFacts
 
 T = TypeVar("T")
 # Prints a port in hexadecimal of each row that listens, such as 0016 of
@@ -131,7 +128,7 @@ class Scheduler(ABC):
             UnfitError: a node's engine does not answer.
         """
 
-        def look(node: str) -> "ImageFacts | None":
+        def look(node: str) -> HeldImage | None:
             self._fleet.engines[node].check()  # a hung one is given up sooner
             return self._fleet.images[node].find(program.ids.get(node, program.digest))
 

@@ -8,8 +8,8 @@ from orchestrator.deadlines import REMOVE_S
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
+from orchestrator.model.image import IMAGE_LABEL, OWNER_LABEL, STATE_LABEL
 from orchestrator.model.node import Node
-from orchestrator.planning import images
 from orchestrator.probes import sections
 from orchestrator.provisioning import last_checks
 from orchestrator.schedulers import strays
@@ -117,12 +117,12 @@ def derived_images(
     ours: list[str] = []
     others: dict[str, str] = {}
     if needed is not None and node.name in fleet.engines:
-        tagged = fleet.images[node.name].tagged(images.IMAGE_LABEL)
+        tagged = fleet.images[node.name].tagged(IMAGE_LABEL)
         for name, labels in tagged.items():
-            if name not in needed and labels.get(images.STATE_LABEL) == state:
+            if name not in needed and labels.get(STATE_LABEL) == state:
                 ours.append(name)
             elif name not in needed:
-                others[name] = words.printable(labels.get(images.OWNER_LABEL, ""))
+                others[name] = words.printable(labels.get(OWNER_LABEL, ""))
     return tuple(sorted(ours)), others
 
 

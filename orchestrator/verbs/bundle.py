@@ -11,7 +11,7 @@ from orchestrator.cli.options import IMAGES, Inventory
 from orchestrator.files.downloads import Downloads
 from orchestrator.fleet import Fleet
 from orchestrator.inputs import sites, user_files
-from orchestrator.model.bundle import FILE_NAME, Bundle
+from orchestrator.model.image import BUNDLE_FILE, Bundle
 from orchestrator.provisioning import materials
 from orchestrator.state.files import now, write
 
@@ -40,7 +40,7 @@ def bundle(
         )
     records = [prepared[name] for name in image or prepared]
     lock = materials.lock(path)
-    kept = Downloads(store.root / "downloads", lambda *_: None)
+    kept = Downloads(store.root / "downloads", voice.working)
     with Fleet.of(cluster) as fleet:
         parts = [materials.bundle_image(fleet, record, folder, voice) for record in records]
     # A base's archive is not among them: its layers are in the image that was built from it.
@@ -49,7 +49,7 @@ def bundle(
     )
     files = [materials.bundle_download(kept, folder, url, lock.downloads.get(url)) for url in urls]
     made = Bundle(version=1, created=now(), images=tuple(parts), downloads=tuple(files))
-    write(folder / FILE_NAME, made.text().encode())
+    write(folder / BUNDLE_FILE, made.text().encode())
     size = sum(part.size for part in (*parts, *files))
     voice.result(
         f"{words.count(len(parts), 'image')} and {words.count(len(files), 'download')},"

@@ -1,7 +1,5 @@
 """data: check that data sets on nodes are complete and equal; prepare them there."""
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +13,7 @@ from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.preparing_data import copies
 from orchestrator.preparing_data.copies import Copies
-from orchestrator.preparing_data.prepare import DataRequest, NodeWork, prepare_all, read_labels
+from orchestrator.preparing_data.prepare import DataRequest, NodeWork, prepare_all
 from orchestrator.schedulers import locks
 from orchestrator.signals import SIGNALS, Abandoned
 from orchestrator.state import lock
@@ -48,13 +46,11 @@ def prepare(
     source: Annotated[
         str | None, typer.Option("--from", help="Folder of sources on nodes.")
     ] = None,
-    labels: Annotated[Path | None, typer.Option(help="File here with ImageNet's classes.")] = None,
     nodes: Nodes = None,
     dry_run: DryRun = False,
 ) -> int:
     store, voice = face.store, face.voice
     request, whole = _resolve(face, name, inventory, nodes, source)
-    request = replace(request, labels=read_labels(labels))
     if dry_run:
         with Fleet.of(request.cluster) as fleet:
             works, failures = _look_at_nodes(fleet, request, store)
@@ -92,23 +88,17 @@ def _resolve(
     """Return the request for the chosen nodes, and the whole inventory."""
     dataset = DATASETS.get(name)
     if dataset is None:
-        hint = words.did_you_mean(name, tuple(DATASETS))
-        names = ", ".join(DATASETS)
         raise errors.UsageError(
-            f"there is no data set {name!r}; there are {names}",
+            f"there is no data set {name!r}; there are {', '.join(DATASETS)}",
             code="NO-DATASET",
-            fix=hint or "one of these",
+            fix=words.did_you_mean(name, tuple(DATASETS)) or "one of these",
         )
     whole, path = sites.inventory(face.store, inventory, None, face.voice)
     cluster = sites.narrow(whole, nodes)
     for node in cluster.members:
         node_path = node.data.get(dataset.name, "")
         if not node_path.startswith("/"):
-            seen = (
-                f"has it at {node_path}"
-                if node_path
-                else f"has no path for data set {dataset.name}"
-            )
+            seen = f"has {node_path or 'no path'} for data set {dataset.name}"
             raise errors.UsageError(
                 f"{path}: node {node.name} {seen}; needed an absolute path",
                 code="NO-DATASET",
@@ -122,7 +112,7 @@ def _resolve(
                 fix="such as --from /data/downloads",
             )
         source = source.rstrip("/") or "/"
-    return DataRequest(dataset, cluster, source, None), whole
+    return DataRequest(dataset, cluster, source), whole
 
 
 def _look_at_nodes(

@@ -135,7 +135,7 @@ def _show_plan(store: Store, request: _Request, voice: Voice) -> int:
                 store, fleet, voice, request.inventory, request.relock, request.bundle
             )
             for name in request.images:
-                recipe, _ = recipes.recipe(preparing, name, request.previous)
+                recipe, _ = recipes.draft(preparing, name, request.previous)
                 todo[name] = images.actions(recipe, apply.there(fleet, recipe.tag))
     observe.show_site(voice, site)
     apply.show_actions(voice, todo)
@@ -170,23 +170,19 @@ def _prepare(
         with locks.held(fleet, store.root):
             gangs = strays.others(fleet, store.sweep_ids(), str(request.inventory))
             site = replace(site, findings=(*site.findings, *gangs))
-            names, relock = request.images, request.relock
+            names, state = request.images, store.root.resolve()
             if request.cluster.from_files:
-                state = store.root.resolve()
                 site, done = image_files.import_images(
-                    fleet, state, names, site, voice, anew=relock
+                    fleet, state, names, site, voice, anew=request.relock
                 )
             elif fleet.engines and names:
                 preparing = materials.begin(
-                    store, fleet, voice, request.inventory, relock, request.bundle
+                    store, fleet, voice, request.inventory, request.relock, request.bundle
                 )
                 preparing.credentials = materials.credentials(request.cluster.registry)
                 site, done = apply.prepare_images(preparing, names, request.previous, site)
-            seen = names if fleet.engines and not request.cluster.from_files else ()
-            inside = (
-                last_checks.check_containers(fleet, site.images, site.nodes, seen) if seen else []
-            )
-            site = site.with_provisioned(*inside)
+                inside = last_checks.check_containers(fleet, site.images, site.nodes, names)
+                site = site.with_provisioned(*inside)
             findings, data = last_checks.check_nodes(fleet, voice, site.nodes, recount=recount)
             site = replace(site.with_provisioned(*findings), data=data)
     except (errors.NodeError, errors.UnfitError) as error:

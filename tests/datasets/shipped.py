@@ -1,7 +1,6 @@
 """Data sets by name, and what the real scripts say of a folder here."""
 
 from orchestrator.datasets import DATASETS, Dataset
-from orchestrator.datasets.contents import FileSizes
 
 NAMES = ("dali_idx", "gpt", "imagenet", "imagenet_ofrecord", "imagenet_tfrecord", "wiki_ofrecord")
 
@@ -11,6 +10,6 @@ def known(name: str) -> Dataset:
     return DATASETS[name]
 
 
-def sizes(*names: str, each: int = 9) -> FileSizes:
+def sizes(*names: str, each: int = 9) -> dict[str, int]:
     """Files of these names."""
     return dict.fromkeys(names, each)

@@ -16,14 +16,11 @@ def found(**changes: object) -> Observed:
     plain: dict[str, object] = {
         "real": "/data/image",
         "target": "missing",
-        "mounted": False,
         "partial": None,
-        "unwritable": "",
         "have_bytes": 0,
         "free_bytes": 1 << 40,
         "lacking": (),
         "attempt": 0,
-        "from_there": True,
         "linkable": False,
         "labels": "valprep.sh",
         "needs": ((1, 1000), (1, 100)),
@@ -54,11 +51,11 @@ def test_a_free_path_and_its_sources_are_found(tmp_path: Path) -> None:
     (tmp_path / "home/a2").mkdir(parents=True)
     (tmp_path / "home/a10").mkdir()
     seen = looked(known("imagenet"), tmp_path / "deep/er/image", source, tmp_path / "home")
-    assert (seen.target, seen.partial, seen.unwritable) == ("missing", None, "")
+    assert (seen.target, seen.partial) == ("missing", None)
     assert seen.real == str((tmp_path / "deep/er/image").resolve())
     assert seen.needs == ((1, 3000), (1, 500))
     assert seen.labels == "imagenet_2012_validation_synset_labels.txt"
-    assert (seen.attempt, seen.from_there, seen.linkable, seen.lacking) == (10, True, True, ())
+    assert (seen.attempt, seen.linkable, seen.lacking) == (10, True, ())
     assert seen.free_bytes > 0
 
 
@@ -82,8 +79,7 @@ def test_what_lies_at_the_path_is_told(tmp_path: Path) -> None:
     assert seen["link"].real == str((tmp_path / "there").resolve())
     assert (seen["begun"].partial, seen["strange"].partial) == ("imagenet", "-")
     assert seen["begun"].have_bytes > 0
-    gone = looked(dataset, tmp_path / "x", tmp_path / "none", home)
-    assert (gone.from_there, gone.needs) == (False, ((0, 0), (0, 0)))
+    assert looked(dataset, tmp_path / "x", tmp_path / "none", home).needs == ((0, 0), (0, 0))
 
 
 @pytest.mark.parametrize("text", ["", "free_kib 1\nattempt 0\n", "free_kib x\nattempt 0\nend\n"])
@@ -144,10 +140,9 @@ def test_both_files_of_gpt_are_needed() -> None:
     ("changes", "code", "match"),
     [
         ({"target": "file"}, "DATA-TARGET", "/data/image is a file"),
-        ({"mounted": True}, "DATA-TARGET", "/data/image is a mount point"),
+        ({"target": "mount"}, "DATA-TARGET", "/data/image is a mount point"),
         ({"partial": "-"}, "DATA-TARGET", "/data/image.partial is there and no beginning"),
         ({"partial": "gpt"}, "DATA-TARGET", "/data/image.partial is there and no beginning"),
-        ({"unwritable": "/data"}, "DATA-TARGET", "/data cannot be written"),
         ({"lacking": ("flock", "tar")}, "DATA-LOOK", "no flock, tar on the node"),
     ],
 )
@@ -167,14 +162,12 @@ def test_a_free_path_is_not_refused() -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    """The folder, or what it should hold; every way counts."""
+    """What the folder should hold, of every way."""
     dataset = known("wiki_ofrecord")
-    here = look.unmet(dataset, "vs001", SOURCE, found())
+    here = look.unmet(dataset, "vs001", SOURCE)
     assert here.seen == "/data/downloads on the node has not all of it"
     assert here.expected == ("part-(0|[1-9]N*) or wiki_ofrecord_seq_len_128_example.tgz")
-    gone = look.unmet(dataset, "vs001", SOURCE, found(from_there=False))
-    assert gone.seen == "/data/downloads is no folder on the node"
-    assert look.unmet(dataset, "vs001", None, found()).seen == "no --from DIR"
+    assert look.unmet(dataset, "vs001", None).seen == "no --from DIR"
 
 
 def test_a_disk_without_room_is_named_with_both_numbers() -> None:

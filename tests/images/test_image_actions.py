@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.files import yaml_reader
-from orchestrator.model.image import Apt, Image, Ofed, Source, content_digest
+from orchestrator.model.image import Apt, HeldImage, Image, Ofed, Source, content_digest
 from orchestrator.model.site import ImageRecord
 from orchestrator.planning import images
-from orchestrator.planning.images import Action, HeldImage, ImageRecipe, Reference
+from orchestrator.planning.images import Action, ImageRecipe, Reference
 from tests import ROOT
 
 SHIPPED = ROOT / "images"
@@ -138,7 +138,7 @@ def test_tag_is_the_name_and_the_beginning_of_the_hash() -> None:
 def test_image_that_no_node_has_is_built_once_and_carried() -> None:
     """On the first node, from a tarball that this machine fetches first; the others get it."""
     tag = str(RECIPE.tag)
-    there: dict[str, dict[str, HeldImage]] = {"vs001": {}, "vs002": {"other:1": FIRST}, "vs003": {}}
+    there = dict.fromkeys(("vs001", "vs002", "vs003"))
     assert images.actions(RECIPE, there) == (
         Action("download", "", URL, "this machine does not have it yet"),
         Action("build", "vs001", tag, "no node has it"),
@@ -151,14 +151,13 @@ def test_image_that_no_node_has_is_built_once_and_carried() -> None:
 
 def test_second_run_does_nothing() -> None:
     """Every node has the image under its name, and it is one image: no action."""
-    tag = str(RECIPE.tag)
-    assert images.actions(RECIPE, {"vs001": {tag: FIRST}, "vs002": {tag: FIRST}}) == ()
+    assert images.actions(RECIPE, {"vs001": FIRST, "vs002": FIRST}) == ()
 
 
 def test_image_is_carried_from_a_node_that_has_it() -> None:
     """Nothing is built or downloaded again; another image under the same name is replaced."""
     tag = str(RECIPE.tag)
-    there = {"vs001": {}, "vs002": {tag: FIRST}, "vs003": {tag: SECOND}}
+    there = {"vs001": None, "vs002": FIRST, "vs003": SECOND}
     assert images.actions(RECIPE, there) == (
         Action("carry", "vs001", tag, "the node has none; vs002 has it"),
         Action("carry", "vs003", tag, f"the node has {'2' * 12}; vs002 has {'1' * 12}"),
@@ -168,26 +167,23 @@ def test_image_is_carried_from_a_node_that_has_it() -> None:
 def test_last_provisionings_image_is_the_one_that_is_carried() -> None:
     """Several were built from the same inputs: the known id decides, else the first node's."""
     tag = str(RECIPE.tag)
-    there = {"vs001": {tag: FIRST}, "vs002": {tag: SECOND}}
-    assert images.actions(replace(RECIPE, known_ids=frozenset({TWO})), there) == (
+    there = {"vs001": FIRST, "vs002": SECOND}
+    assert images.actions(replace(RECIPE, before=replace(RECORD, id=TWO)), there) == (
         Action("carry", "vs001", tag, f"the node has {'1' * 12}; vs002 has {'2' * 12}"),
     )
-    elsewhere = replace(RECIPE, known_ids=frozenset({SUM}))
+    elsewhere = replace(RECIPE, before=replace(RECORD, id=SUM))
     assert [action.node for action in images.actions(elsewhere, there)] == ["vs002"]
 
 
 def test_image_is_the_same_whatever_an_engine_calls_it() -> None:
-    """Engines that keep images in containerd name them otherwise; a bundle may not say what it
-    holds: then its id counts."""
+    """Engines that keep images in containerd name them otherwise."""
     tag = str(RECIPE.tag)
     one, other = (HeldImage(name, RECIPE.inputs, HELD) for name in (ONE, TWO))
-    there = {"vs001": {tag: one}, "vs002": {tag: other}}
+    there = {"vs001": one, "vs002": other}
     assert images.actions(RECIPE, there) == ()
     assert images.actions(replace(RECIPE, bundled={tag: other}), there) == ()
-    spoilt = {**there, "vs002": {tag: replace(other, content=SUM)}}
+    spoilt = {**there, "vs002": replace(other, content=SUM)}
     assert [action.node for action in images.actions(RECIPE, spoilt)] == ["vs002"]
-    earlier = replace(RECIPE, bundled={tag: replace(other, content=None)})
-    assert [action.node for action in images.actions(earlier, there)] == ["vs001"]
 
 
 def test_an_image_keeps_its_id_as_long_as_a_node_knows_it_so() -> None:
@@ -222,13 +218,13 @@ def test_content_is_layers_and_settings_in_any_order() -> None:
 def test_image_of_other_inputs_is_not_ours_whatever_its_tag(foreign: HeldImage) -> None:
     """Without the label or with another one it is replaced, even where its id is the known one."""
     tag = str(RECIPE.tag)
-    recipe = replace(RECIPE, known_ids=frozenset({TWO}))
+    recipe = replace(RECIPE, before=replace(RECORD, id=TWO))
     why = f"the node has {'2' * 12}, which was not built from these inputs; "
-    assert images.actions(recipe, {"vs001": {tag: foreign}, "vs002": {tag: FIRST}}) == (
+    assert images.actions(recipe, {"vs001": foreign, "vs002": FIRST}) == (
         Action("carry", "vs001", tag, f"{why}vs002 has {'1' * 12}"),
     )
     bundled = replace(recipe, bundled={tag: SECOND})
-    assert images.actions(bundled, {"vs001": {tag: foreign}, "vs002": {tag: SECOND}}) == (
+    assert images.actions(bundled, {"vs001": foreign, "vs002": SECOND}) == (
         Action("load", "vs001", tag, f"{why}the bundle has {'2' * 12}"),
     )
 
@@ -238,27 +234,17 @@ def test_image_is_built_where_only_others_have_its_tag(foreign: HeldImage) -> No
     """On the first node, and carried over the others'."""
     tag = str(RECIPE.tag)
     cached = replace(RECIPE, cached=frozenset({SUM}))
-    assert images.actions(cached, {"vs001": {}, "vs002": {tag: foreign}}) == (
+    assert images.actions(cached, {"vs001": None, "vs002": foreign}) == (
         Action("build", "vs001", tag, "no node has it; another image has that name on vs002"),
         Action("carry", "vs002", tag, "vs001 will have it"),
     )
-
-
-def test_image_is_labelled_with_its_name_and_inputs() -> None:
-    """By the first its names are found again, by the second it is known for what it is."""
-    assert images.labels(IMAGE, SUM, "0a1b", "root on login1, /w/.dlperf") == {
-        "dlperf.image": "mine",
-        images.INPUTS_LABEL: SUM,
-        "dlperf.state": "0a1b",
-        "dlperf.owner": "root on login1, /w/.dlperf",
-    }
 
 
 def test_bundle_is_loaded_instead_of_built() -> None:
     """What the bundle holds counts, also where a node has another image under its name."""
     tag = str(RECIPE.tag)
     bundled = replace(RECIPE, bundled={tag: FIRST})
-    there = {"vs001": {tag: SECOND}, "vs002": {}, "vs003": {tag: FIRST}}
+    there = {"vs001": SECOND, "vs002": None, "vs003": FIRST}
     assert images.actions(bundled, there) == (
         Action("load", "vs001", tag, f"the node has {'2' * 12}; the bundle has {'1' * 12}"),
         Action("load", "vs002", tag, "the node has none; the bundle has it"),
@@ -269,17 +255,20 @@ def test_what_is_not_known_is_found_out_first() -> None:
     """Without a lock the base is resolved and the tarball fetched before a name can be given."""
     unknown = replace(RECIPE, base_digest=None, downloads={})
     assert unknown.tag is None
-    assert images.actions(unknown, {"vs001": {}, "vs002": {}}) == (
-        Action("resolve", "", BASE, "its digest is not known"),
+    assert images.actions(unknown, {"vs001": None, "vs002": None}) == (
         Action("download", "", URL, "its sha256 is not known"),
+        Action("resolve", "", BASE, "its digest is not known"),
         Action("build", "vs001", "mine", "no node has it"),
         Action("carry", "vs002", "mine", "vs001 will have it"),
     )
     half = replace(RECIPE, downloads={})
     assert half.tag is None
-    assert [action.kind for action in images.actions(half, {"vs001": {}})] == ["download", "build"]
+    assert [action.kind for action in images.actions(half, {"vs001": None})] == [
+        "download",
+        "build",
+    ]
     other = replace(RECIPE, base_digest=None)
-    assert [action.kind for action in images.actions(other, {"vs001": {}})] == [
+    assert [action.kind for action in images.actions(other, {"vs001": None})] == [
         *("resolve", "download", "build")
     ]
 
@@ -304,13 +293,13 @@ def test_archive_is_fetched_and_looked_into_before_anything_else() -> None:
     """Its image's id is what goes into the name, wherever the archive lay."""
     unknown = ImageRecipe(LOADED, None, {"Dockerfile": SUM}, {})
     assert unknown.needed == (ARCHIVE,)
-    assert images.actions(unknown, {"vs001": {}}) == (
+    assert images.actions(unknown, {"vs001": None}) == (
         Action("download", "", ARCHIVE, "its sha256 is not known"),
-        Action("resolve", "", "docker.io/library/base:1", "its archive has not been looked into"),
+        Action("resolve", "", "docker.io/library/base:1", "its digest is not known"),
         Action("build", "vs001", "mine", "no node has it"),
     )
     known = replace(unknown, base_digest=ONE, downloads={ARCHIVE: SUM})
-    assert images.actions(known, {"vs001": {}}) == (
+    assert images.actions(known, {"vs001": None}) == (
         Action("download", "", ARCHIVE, "this machine does not have it yet"),
         Action("build", "vs001", str(known.tag), "no node has it"),
     )
@@ -323,6 +312,6 @@ def test_archive_is_not_missed_where_its_image_is_known() -> None:
     known = ImageRecipe(LOADED, ONE, {"Dockerfile": SUM}, {})
     assert known.needed == ()
     tag, image = str(known.tag), HeldImage(TWO, known.inputs, TWO)
-    assert images.actions(known, {"vs001": {tag: image}}) == ()
+    assert images.actions(known, {"vs001": image}) == ()
     bundled = replace(known, bundled={tag: image})
-    assert [action.kind for action in images.actions(bundled, {"vs001": {}})] == ["load"]
+    assert [action.kind for action in images.actions(bundled, {"vs001": None})] == ["load"]

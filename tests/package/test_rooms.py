@@ -105,9 +105,9 @@ def test_no_module_with_an_underscore_is_used_outside_its_room() -> None:
     files = {file: file.relative_to(package).parts[0] for file in package.rglob("*.py")}
     found = {str(file): strangers(file.read_text(), room) for file, room in files.items()}
     assert {file: names for file, names in found.items() if names} == {}
-    assert strangers("from orchestrator.runtimes._dial import Dial", "verbs")
-    assert strangers("from orchestrator.runtimes import _dial", "verbs")
-    assert not strangers("from orchestrator.runtimes import _dial", "runtimes")
+    assert strangers("from orchestrator.runtimes._causes import refusal", "verbs")
+    assert strangers("from orchestrator.runtimes import _causes", "verbs")
+    assert not strangers("from orchestrator.runtimes import _causes", "runtimes")
 
 
 def test_few_modules_live_in_no_room() -> None:

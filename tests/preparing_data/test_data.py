@@ -123,18 +123,17 @@ def test_missing_sources_are_named_before_anything_is_written(
 
 
 @prepares
-def test_labels_may_lie_here(nodes: Nodes, tmp_path: Path) -> None:
-    """Whatever lies beside the tars; a file that is no list of classes is refused at once."""
+def test_labels_are_a_list_in_order_too(nodes: Nodes, tmp_path: Path) -> None:
+    """A file that is no list of classes is refused before anything is written."""
     source = imagenet_tars(tmp_path / "from", validation=3)
     (source / "valprep.sh").write_text("490\n361\n171\n")
     nodes.write(imagenet=f"{nodes.folder}/{{node}}/image")
-    words = ("--from", str(source), "--labels")
-    refused = nodes.run("prepare", "imagenet", *words, str(source / "valprep.sh"))
-    assert refused.returncode == 2
-    assert "ERROR LABELS" in refused.stderr
-    labels = tmp_path / "labels.txt"
+    said = nodes.json("prepare", "imagenet", "--from", str(source), code=5)
+    assert codes(said) == {("error", "LABELS")}
+    (source / "valprep.sh").unlink()
+    labels = source / "imagenet_2012_validation_synset_labels.txt"
     labels.write_text("n01484850\nn01440764\nn01443537\n")
-    nodes.json("prepare", "imagenet", *words, str(labels))
+    nodes.json("prepare", "imagenet", "--from", str(source))
     val = nodes.folder / "node1/image/val"
     assert (val / "n01484850/ILSVRC2012_val_00000001.JPEG").is_file()
 

@@ -95,7 +95,7 @@ def test_a_path_in_somebodys_home_is_refused(nodes: Nodes) -> None:
     nodes.write("node1", imagenet="~/imagenet")
     done = nodes.run("check", "imagenet")
     assert done.returncode == 2
-    assert "node node1 has it at ~/imagenet; needed an absolute path" in done.stderr
+    assert "node node1 has ~/imagenet for data set imagenet; needed an absolute path" in done.stderr
 
 
 @pytest.mark.daemons

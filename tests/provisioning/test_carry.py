@@ -65,19 +65,17 @@ def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
     with Fleet(cluster, transports, lambda: engines) as fleet, closing(voice._err.file):
         for engine in engines.values():
             engine.check()
-        kept = Downloads(folder, lambda *_: None)
-        yield Preparing(
-            fleet, folder / "some.yaml", False, LockFile(version=1), None, None, kept, voice, folder
-        )
+        kept = Downloads(folder, lambda _: None)
+        yield Preparing(fleet, folder / "some.yaml", False, LockFile(version=1), kept, voice)
 
 
 @contextmanager
-def stopped(dockerd: Dockerd, receiving: Dockerd) -> Iterator[None]:
-    """An engine that stops as soon as another, or itself, has taken in a first part of a load."""
+def stopped(dockerd: Dockerd, at: str) -> Iterator[None]:
+    """An engine that stops as soon as it works at a load (``import``) or at a save (``export``)."""
 
     def stop() -> None:
-        parts = receiving.folder / "disk" / "docker" / "tmp"
-        wait_for(lambda: any(parts.glob("docker-import-*/*")), "a load that is under way")
+        parts = dockerd.folder / "disk" / "docker" / "tmp"
+        wait_for(lambda: any(parts.glob(f"docker-{at}-*/*")), f"an {at} that is under way")
         dockerd.kill(signal.SIGSTOP)
 
     stopping = threading.Thread(target=stop)
@@ -103,7 +101,7 @@ def test_a_node_that_stalls_is_named_and_the_others_have_the_image(
 ) -> None:
     """DOCKER-HUNG names the node that takes no byte; the healthy one has the image whole."""
     with carrying(lacking, tmp_path) as preparing:
-        with stopped(lacking["one"], receiving=lacking["one"]):
+        with stopped(lacking["one"], at="import"):
             error = refusal(preparing, ("one", "two"))
         assert (error.code, error.where["node"]) == ("DOCKER-HUNG", "one"), error
         assert "trouble with" not in error.cause
@@ -114,11 +112,12 @@ def test_a_node_that_stalls_is_named_and_the_others_have_the_image(
 def test_a_node_that_has_the_image_and_stalls_is_named(
     lacking: dict[str, Dockerd], tmp_path: Path
 ) -> None:
-    """DOCKER-HUNG names it, not those that wait for its bytes."""
+    """DOCKER-HUNG names it, and nothing is left here."""
     with carrying(lacking, tmp_path) as preparing:
-        with stopped(lacking["has"], receiving=lacking["one"]):
+        with stopped(lacking["has"], at="export"):
             error = refusal(preparing, ("one", "two"))
         assert (error.code, error.where["node"]) == ("DOCKER-HUNG", "has"), error
+        assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.long

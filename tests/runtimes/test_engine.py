@@ -13,10 +13,10 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.deadlines import Patience
-from orchestrator.model.image import Image
-from orchestrator.planning.images import HeldImage, ImageRecipe, actions
+from orchestrator.model.image import Credentials, Image
+from orchestrator.planning.images import ImageRecipe, actions
 from orchestrator.runtimes.engine import Engine
-from orchestrator.runtimes.images import Credentials, Images
+from orchestrator.runtimes.images import Images
 from tests import proc
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
 from tests.waiting import wait_for
@@ -43,7 +43,7 @@ def front(registry: Registry) -> Iterator[Faults]:
     made.stop()
 
 
-def silent(came: int, known: int) -> None:
+def silent(text: str) -> None:
     """A progress that nobody looks at."""
 
 
@@ -193,7 +193,7 @@ def test_a_spoilt_pull_says_its_true_cause(
 
 
 def test_a_blob_that_is_cut_once_comes_at_the_next_try(dockerd: Dockerd, front: Faults) -> None:
-    """The pull ends well, with the image that was pushed and all its bytes counted."""
+    """The pull ends well, with the image that was pushed, and shows its layers on the way."""
     image = unlike(dockerd, f"{front.behind.address}/once:1")
     dockerd.docker("push", f"{front.behind.address}/once:1")
     dockerd.docker("rmi", f"{front.behind.address}/once:1")
@@ -201,12 +201,12 @@ def test_a_blob_that_is_cut_once_comes_at_the_next_try(dockerd: Dockerd, front: 
     front.fault = lambda path, body: (
         Fault(body=body, sent=1000) if first_blob(path, body) and next(cuts, False) else None
     )
-    seen: list[tuple[int, int]] = []
+    seen: list[str] = []
     images = Images(dockerd.engine())
-    found = images.pull(f"{front.address}/once:1", lambda *each: seen.append(each), None)
+    found = images.pull(f"{front.address}/once:1", seen.append, None)
     assert found.id == image
     assert next(cuts, None) is None
-    assert seen[-1][0] > 2_000_000
+    assert any("Download" in text for text in seen)
 
 
 def test_digests_are_what_images_are_pulled_by(
@@ -291,8 +291,8 @@ def test_a_build_says_what_it_does_and_why_it_fails(engine: Engine) -> None:
     assert "hello there" in lines
     found = images.find("dlperf/good:1")
     assert found is not None
-    assert (found.id, found.labels) == (image, {"dlperf.image": "good"})
-    assert tuple(images.tagged("dlperf.image")) == ("dlperf/good:1",)
+    assert found.id == image
+    assert images.tagged("dlperf.image") == {"dlperf/good:1": {"dlperf.image": "good"}}
     assert tuple(images.tagged("dlperf.image=other")) == ()
     bad = f"FROM {IMAGE}\nRUN echo the reason why; exit 3\n"
     with pytest.raises(errors.ImageError, match="the reason why") as raised:
@@ -314,19 +314,13 @@ def test_an_image_is_ours_by_its_label_and_not_by_its_tag(engine: Engine, line: 
     tag, inputs = str(recipe.tag), str(recipe.inputs)
     labels = {"dlperf.image": "ours", "dlperf.inputs": inputs}
     built = images.build([context(f"FROM {IMAGE}\n{line}\n")], tag, {}, labels, lambda _: None)
-    found = images.find(built)
+    found = images.find(tag)
     assert found is not None
-
-    def held() -> dict[str, HeldImage]:
-        there = images.find(tag)
-        assert there is not None
-        return {tag: HeldImage(there.id, there.labels.get("dlperf.inputs"), there.content)}
-
-    assert held() == {tag: HeldImage(built, inputs, found.content)}
+    assert (found.id, found.inputs) == (built, inputs)
     assert tuple(images.tagged("dlperf.image=ours")) == (tag,)
-    assert actions(recipe, {"here": held()}) == ()
+    assert actions(recipe, {"here": found}) == ()
     images.tag(IMAGE, tag)
-    assert [action.kind for action in actions(recipe, {"here": held()})] == ["build"]
+    assert [action.kind for action in actions(recipe, {"here": images.find(tag)})] == ["build"]
     assert tuple(images.tagged("dlperf.image=ours")) == (built,)
     assert images.remove(tag)
     assert images.remove(built)
