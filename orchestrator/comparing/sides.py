@@ -16,7 +16,6 @@ from orchestrator.model.text import Scalar
 ABSENT = "(none)"
 # Fields that follow from other fields.
 _DERIVED = frozenset({"placement", "world_size", "global_batch_size", "data_parallel"})
-Throughput = Annotated[FiniteFloat, Field(gt=0)]
 
 
 class Marked(BaseModel, frozen=True):
@@ -28,7 +27,7 @@ class Marked(BaseModel, frozen=True):
 class WrittenTrial(Marked, frozen=True):
     trial: str
     state: str
-    throughput: Throughput | None = None
+    throughput: Annotated[FiniteFloat, Field(gt=0)] | None = None
     nodes: tuple[str, ...] = ()
     transport: str | None = None
     sha256: str | None = None
