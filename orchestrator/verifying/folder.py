@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.disk import walk
-from orchestrator.verifying.findings import Findings, items
+from orchestrator.verifying.findings import Findings, at, items
 
 SUMS = "SHA256SUMS"
 _NO_EVIDENCE = re.compile(
@@ -101,9 +101,9 @@ def evidence(folder: Folder) -> set[str]:
 
 
 def _find_inputs(attempt: Path) -> set[Path]:
-    """Find the files that tasks were given before they started, such as keys.
+    """Find the files that tasks were given before they started, such as keys; they are not listed.
 
-    SHA256SUMS does not list them. If ``attempt.json`` is damaged, every file but logs may be one.
+    If ``attempt.json`` is damaged, every file but logs may be one.
     """
     inside = {path for path in attempt.glob("*") if path.suffix != ".log"}
     inside.discard(attempt / "attempt.json")
@@ -111,13 +111,9 @@ def _find_inputs(attempt: Path) -> set[Path]:
         document = json.loads((attempt / "attempt.json").read_bytes())
     except (OSError, ValueError, RecursionError):
         return inside
-    tasks = items(document.get("tasks")) if isinstance(document, dict) else []
-    names = [str(name) for task in tasks for name in _listed_in(task.get("files"))]
-    return {path for path in inside if path.name in names or not tasks}
-
-
-def _listed_in(names: object) -> list[object]:
-    return names if isinstance(names, list) else []
+    tasks = items(at(document, "tasks"))
+    files = [names for task in tasks if isinstance(names := task.get("files"), list)]
+    return {path for path in inside if any(path.name in names for names in files) or not tasks}
 
 
 def events(folder: Folder) -> list[Mapping[str, object]]:
