@@ -11,15 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.model.report import Report
-from orchestrator.report import figures, sections, style, tree
-from orchestrator.report.figures import Figure
-from orchestrator.report.figures.scales import LETTER, TEXT_PX, width
+from orchestrator.report import sections, style, tree
+from orchestrator.report.figures import figure
 from orchestrator.report.markup import Child, Element, clean, element, link
-from orchestrator.report.page import Page
-from orchestrator.report.phrases import Language
+from orchestrator.report.page import Language, Page
 from orchestrator.report.sections import Sources
 
-_CSS = style.CSS + figures.CSS
+_CSS = style.CSS + figure.CSS
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|[x/][0-9]+| \(m?s\)| \(MiB\))?|n/a|[-?]?")
 _SHORT = 24
 """Letters of a cell that stays on one line; names of cases leave more room to others."""
@@ -114,7 +112,7 @@ class _Writer:
         inner = replace(self, path=(*self.path, section.title))
         heading = element(f"h{len(self.path) + 2}", section.title, id=section.place)
         blocks: Child = map(inner.block, section.blocks)
-        if isinstance(section.blocks[0], Figure):
+        if isinstance(section.blocks[0], figure.Figure):
             blocks = element("div", blocks, class_="pair")
         return element("section", heading, blocks)
 
@@ -178,5 +176,5 @@ def _look(texts: Sequence[str], column: int) -> str | None:
     """Return how a column is set: n for numbers, w for cells that stay on one line."""
     if column and texts and all(map(_NUMBER.fullmatch, texts)):
         return "n"
-    most = (_SHORT if column else _NAME) * LETTER * TEXT_PX
-    return "w" if all(width(text) <= most for text in texts) else None
+    most = (_SHORT if column else _NAME) * figure.LETTER * figure.TEXT_PX
+    return "w" if all(figure.width(text) <= most for text in texts) else None

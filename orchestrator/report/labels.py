@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from orchestrator.model.case import NAMED_BY, Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Interval, Result
-from orchestrator.report.page import Page
-from orchestrator.report.phrases import Language
+from orchestrator.report.page import Language, Page
 
 NONE = "n/a"
 

@@ -4,16 +4,16 @@ A number is formatted here, once.
 """
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from orchestrator import nodeset, words
 from orchestrator.model.problem import Problem
+from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels
 from orchestrator.report.page import Page
-from orchestrator.report.tree import Row, Span, Table
+from orchestrator.report.tree import Row, Span, Table, text
 
 MEDIANS = {
     "sm_clock": ("sm_mhz", 0),
@@ -190,24 +190,28 @@ def lone(page: Page) -> Table:
     return Table("", (*head, *page.heads("mean_rate", "rule", "transport", "reasons")), rows)
 
 
-def of_terminal(page: Page) -> Iterable[Table]:
-    """Build the tables of cases and lone logs with codes alone, which the lines above explain."""
-    report = page.report
-    cases, logs = results(page), lone(page)
-    rows = (
+def terminal_tables(report: Report) -> list[tuple[str, Sequence[str], list[list[str]]]]:
+    """Return the tables of a terminal: of cases and of lone logs, as title, head and rows.
+
+    They have codes alone, which the lines above explain.
+    """
+    page = Page(report, "en")
+    cases, logs, groups = results(page), lone(page), labels.series(report)
+    common = f" ({labels.of_series(page, groups[0])})" if len(groups) == 1 else ""
+    of_cases = [
         (*row[:-2], _codes(it.marks), row[-1])
         for row, it in zip(cases.rows, report.results, strict=True)
-    )
-    groups = labels.series(report)
-    common = f" ({labels.of_series(page, groups[0])})" if len(groups) == 1 else ""
-    found = replace(cases, title=f"{report.source}{common}", rows=[*rows])
-    yield found.without_empty_columns()
-    rows = (
+    ]
+    of_logs = [
         (*row[1:-1], _codes(it.problems), words.printable(it.path))
         for row, it in zip(logs.rows, report.lone, strict=True)
+    ]
+    tables = (
+        Table(f"{report.source}{common}", cases.head, of_cases),
+        Table(f"Logs in {report.source}", (*logs.head[1:-1], "problems", "log"), of_logs),
     )
-    head = (*logs.head[1:-1], "problems", "log")
-    yield Table(f"Logs in {report.source}", head, [*rows]).without_empty_columns()
+    shown = [it.without_empty_columns() for it in tables]
+    return [(it.title, it.head, [[*map(text, row)] for row in it.rows]) for it in shown]
 
 
 def _codes(problems: Iterable[Problem]) -> str:

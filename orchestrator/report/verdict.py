@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from orchestrator import words
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
@@ -108,6 +109,13 @@ def sentences(page: Page) -> Iterable[str]:
     if report.image and not report.image_digest:
         unlocked = "UNLOCKED: the image has no known digest."
         yield text(unlocked, "UNLOCKED：镜像没有已知的摘要。")
+
+
+def first_lines(report: Report) -> list[str]:
+    """Return the lines before the table of a terminal: the verdict, and a line for each code."""
+    page = Page(report, "en")
+    items = (f"  {words.printable(begin + rest)}" for begin, rest in lines(page))
+    return [*sentences(page), *items]
 
 
 def lines(page: Page) -> Iterable[tuple[str, str]]:
