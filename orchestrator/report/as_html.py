@@ -141,7 +141,7 @@ class _Writer:
             aria_label=self.page.with_colons(self.page.text("Table", "表格"), title),
         )
 
-    def _row(self, row: tree.Row, looks: Sequence[str | None], heads: Sequence[str]) -> Element:
+    def _row(self, row: tree.Words, looks: Sequence[str | None], heads: Sequence[str]) -> Element:
         name, *cells = zip(row, looks, heads, strict=True)
         return element(
             "tr",

@@ -11,7 +11,7 @@ from orchestrator.report.tree import Span, Words
 
 
 def sentence(page: Page) -> Words:
-    """Say the highest median with its interval, speedup and hardware, and what it is good for."""
+    """Say the highest median, its hardware, and whether it can be trusted."""
     report = page.report
     found = [(result, result.statistics) for result in report.results if result.statistics]
     if not found:
@@ -43,7 +43,6 @@ def sentence(page: Page) -> Words:
 
 
 def _trust(page: Page, result: Result, statistics: Statistics) -> str:
-    """Say that a number can be trusted, or the gravest reason why it cannot."""
     report, text = page.report, page.text
     marks = [*result.marks, *report.marks, *(mark for it in result.valid for mark in it.marks)]
     if report.shared_machine:
@@ -74,7 +73,6 @@ def _trust(page: Page, result: Result, statistics: Statistics) -> str:
 
 
 def facts(page: Page) -> Iterable[tuple[str, Words]]:
-    """Yield names with their values; what is not known is left out."""
     report, text = page.report, page.text
     what = [text(f"workload {report.workload}", f"测试程序 {report.workload}")]
     if report.experiment:
@@ -84,7 +82,7 @@ def facts(page: Page) -> Iterable[tuple[str, Words]]:
         where = filter(None, (report.cluster, _hardware(page)))
         yield text("Where", "地点"), [page.with_colons(*where)]
     yield text("Measured from", "数据来自"), [report.source]
-    if report.created or report.began_ns:
+    if report.created or any(report.began_ns):
         when = words.moment(report.created) if report.created else _began(page)
         yield text("When", "时间"), [when]
     if took := page.listed(_took(page)):
@@ -104,16 +102,13 @@ def facts(page: Page) -> Iterable[tuple[str, Words]]:
 
 
 def _hardware(page: Page) -> str:
-    """Return names of nodes and models of their GPUs or processors."""
+    """Return names of nodes and models of their GPUs or processors; empty if none is known."""
     every = page.report.environment
-    if not every:
-        return ""
     models = dict.fromkeys(it.get("GPUs") or it.get("CPU", "") for it in every.values())
-    return page.listed([nodeset.fold(list(every)), *filter(None, models)])
+    return page.listed(filter(None, (nodeset.fold(list(every)), *models)))
 
 
 def _took(page: Page) -> Iterable[str]:
-    """Say how long trials ran, and how many seconds of that were measured."""
     if page.report.ran_s is not None:
         minutes, seconds = divmod(int(page.report.ran_s), 60)
         hours, more = divmod(minutes, 60)
@@ -132,15 +127,10 @@ def _took(page: Page) -> Iterable[str]:
 
 def _began(page: Page) -> str:
     """Say when the logs of a folder print their first steps; their time zone is not known."""
-    every = page.report.began_ns
-    known = [began_ns for began_ns in every if began_ns is not None]
-    if not known:
-        return page.text("not known: no log has a date", "未知：没有日志说明时间")
-    ends = dict.fromkeys(words.by_clock(began_ns) for began_ns in (min(known), max(known)))
+    known = sorted(began_ns for began_ns in page.report.began_ns if began_ns is not None)
+    ends = dict.fromkeys(words.by_clock(began_ns) for began_ns in (*known[:1], *known[-1:]))
     first, chinese = " to ".join(ends), " 至 ".join(ends)
-    began = page.text(
+    return page.text(
         f"first steps of the logs at {first}, by their own clocks",
         f"日志自身的时钟：首次迭代于 {chinese}",
     )
-    lacking = page.text("; logs without a date: ", "；未说明的日志份数：")
-    return began + (f"{lacking}{len(every) - len(known)}" if None in every else "")
