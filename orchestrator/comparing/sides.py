@@ -72,13 +72,7 @@ class SideCase(Marked, frozen=True):
 
 
 class Side(Marked, frozen=True):
-    """One side of a comparison: a results.json.
-
-    Args:
-        label: as the user named it.
-        source: the id of a sweep, or a folder of logs.
-        environment: facts of its nodes, by node name.
-    """
+    """One side of a comparison: a results.json, with the user's name for it as label."""
 
     label: str = ""
     version: Literal[1]
@@ -154,9 +148,8 @@ def measured(document: JSON, label: str) -> Side:
 class Pairs(NamedTuple):
     """The cases of both sides.
 
-    Args:
-        varied: parameters that have one value on each side, and not the same one. They are the
-            subject of the comparison, so cases are paired regardless of them.
+    ``varied`` has the parameters with one value on each side, and not the same one. They are the
+    subject of the comparison, so cases are paired regardless of them.
     """
 
     both: tuple[tuple[SideCase, SideCase], ...]

@@ -23,11 +23,10 @@ class ComparedCase:
 
     Args:
         difference: second median / first median - 1; None if a side has no trial.
-        interval: of the difference; None if a side has fewer than two trials.
         p_holm: p of the rank test, corrected for all cases that have trials.
         reason: why it is unknown, or what weakens it, in a sentence.
         shared_trials: number of trials that are on both sides, and so prove nothing.
-        gate: "slower" by more than the gate's limit, or not; None without a gate.
+        gate: None without a gate.
         gate_interval: of the difference, wide enough that no case at all fails by chance.
     """
 
@@ -50,14 +49,10 @@ def judge_cases(
     """Return the verdicts on the cases, in order.
 
     A case is *different* if the whole interval of its difference is beyond the bound, the *same* if
-    it is within the bound, else *unknown*.
-
-    Args:
-        bound: the largest difference that counts as noise, such as 0.01.
-        slower: the gate's limit. A case passes if its interval contains nothing slower by more than
-            this. All cases must pass, so many cases make no wrong pass more probable. A case fails
-            if its whole interval is slower. One such case is enough, so this interval is corrected
-            for the number of cases, by Bonferroni's method.
+    it is within the bound, else *unknown*. It passes the gate if its interval contains nothing that
+    is slower by more than the limit: all cases must pass, so many cases make no wrong pass more
+    probable. It fails if its whole interval is slower: one such case is enough, so this interval is
+    corrected for the number of cases, by Bonferroni's method.
     """
     p = {
         number: rank_test.two_sided(first.values, second.values)

@@ -25,11 +25,6 @@ _NAME = 16
 
 
 def html_page(report: Report, language: Language, sources: Sources) -> str:
-    """Write report.html.
-
-    Args:
-        sources: by the paths of logs in the report.
-    """
     page = Page(report, language)
     document = sections.document(page, sources)
     writer = _Writer(page, sources)
@@ -64,11 +59,7 @@ def html_page(report: Report, language: Language, sources: Sources) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes blocks.
-
-    Args:
-        path: titles of the sections around them, from the outermost.
-    """
+    """Writes blocks below the sections whose titles are its path, from the outermost."""
 
     page: Page
     sources: Sources
@@ -117,7 +108,7 @@ class _Writer:
         return element("section", heading, blocks)
 
     def _table(self, table: tree.Table) -> Element:
-        """Write a table whose rows are cards on a phone; the first cell of a row is its head."""
+        """Write a table; the first cell of a row is its head."""
         looks = [
             _look([tree.text(row[place]) for row in table.rows], place)
             for place in range(len(table.head))
@@ -133,7 +124,7 @@ class _Writer:
                 "table",
                 element("caption", table.title) if table.title else (),
                 element("thead", element("tr", heads)),
-                element("tbody", (self._row(row, looks, table.head) for row in table.rows)),
+                element("tbody", (self._row(row, looks) for row in table.rows)),
             ),
             class_="wide-content",
             role="region",
@@ -141,16 +132,10 @@ class _Writer:
             aria_label=self.page.with_colons(self.page.text("Table", "表格"), title),
         )
 
-    def _row(self, row: tree.Words, looks: Sequence[str | None], heads: Sequence[str]) -> Element:
-        name, *cells = zip(row, looks, heads, strict=True)
-        return element(
-            "tr",
-            element("th", self._span(name[0]), class_=name[1], data_head=name[2], scope="row"),
-            (
-                element("td", self._span(cell), class_=look, data_head=head)
-                for cell, look, head in cells
-            ),
-        )
+    def _row(self, row: tree.Words, looks: Sequence[str | None]) -> Element:
+        name, *cells = zip(map(self._span, row), looks, strict=True)
+        first = element("th", name[0], class_=name[1], scope="row")
+        return element("tr", first, (element("td", cell, class_=look) for cell, look in cells))
 
     def _words(self, words: tree.Words) -> Iterable[Child]:
         return map(self._span, words)

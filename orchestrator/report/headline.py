@@ -51,15 +51,10 @@ def _trust(page: Page, result: Result, statistics: Statistics) -> str:
             " cluster is.",
             "各节点实为同一台机器：该数值只说明工具可以工作，不说明集群的速度。",
         )
-    if marks or (report.canary and report.canary.marks):
+    if marks or (report.canary and report.canary.marks) or statistics.n < report.planned(result):
         return text(
-            "There are marks that concern this number: read them before you rely on it.",
-            "有与该数值相关的标记：使用该数值之前请先阅读。",
-        )
-    if statistics.n < report.planned(result):
-        return text(
-            "Some trials of this case do not count: read why before you rely on the number.",
-            "该用例有不计入的试验：使用该数值之前请先了解原因。",
+            "Something is marked, or some trials do not count: read why before you rely on it.",
+            "有相关的标记，或有不计入的试验：使用该数值之前请先了解原因。",
         )
     if statistics.interval is None:
         return text(
@@ -85,8 +80,13 @@ def facts(page: Page) -> Iterable[tuple[str, Words]]:
     if report.created or any(report.began_ns):
         when = words.moment(report.created) if report.created else _began(page)
         yield text("When", "时间"), [when]
-    if took := page.listed(_took(page)):
-        yield text("Duration", "用时"), [took]
+    if report.ran_s is not None:
+        minutes, seconds = divmod(int(report.ran_s), 60)
+        hours, more = divmod(minutes, 60)
+        ran = text(f"{minutes} min {seconds} s", f"{minutes} 分 {seconds} 秒")
+        if hours:
+            ran = text(f"{hours} h {more} min", f"{hours} 小时 {more} 分")
+        yield text("Duration", "用时"), [text(f"trials ran for {ran}", f"试验运行共 {ran}")]
     if report.image:
         digest = report.image_digest or text("digest unknown", "摘要未知")
         yield text("Image", "镜像"), [page.listed((report.image, digest))]
@@ -106,23 +106,6 @@ def _hardware(page: Page) -> str:
     every = page.report.environment
     models = dict.fromkeys(it.get("GPUs") or it.get("CPU", "") for it in every.values())
     return page.listed(filter(None, (nodeset.fold(list(every)), *models)))
-
-
-def _took(page: Page) -> Iterable[str]:
-    if page.report.ran_s is not None:
-        minutes, seconds = divmod(int(page.report.ran_s), 60)
-        hours, more = divmod(minutes, 60)
-        ran = page.text(f"{minutes} min {seconds} s", f"{minutes} 分 {seconds} 秒")
-        if hours:
-            ran = page.text(f"{hours} h {more} min", f"{hours} 小时 {more} 分")
-        yield page.text(f"trials ran for {ran}", f"试验运行共 {ran}")
-    windows = [it.measured_s for it in page.report.trials if it.state == "valid" and it.measured_s]
-    if windows:
-        seconds_measured, count = labels.fixed(sum(windows), 1), len(windows)
-        yield page.text(
-            f"measured windows of {count} valid trials: {seconds_measured} s",
-            f"{count} 次有效试验的测量窗口共 {seconds_measured} 秒",
-        )
 
 
 def _began(page: Page) -> str:

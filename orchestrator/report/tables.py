@@ -1,7 +1,4 @@
-"""Tables of a report as values, the same for every format.
-
-A number is formatted here, once.
-"""
+"""Tables of a report as values, the same for every format."""
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable, Sequence
@@ -190,10 +187,7 @@ def lone(page: Page) -> Table:
 
 
 def terminal_tables(report: Report) -> list[tuple[str, Sequence[str], list[list[str]]]]:
-    """Return the tables of a terminal: of cases and of lone logs, as title, head and rows.
-
-    They have codes alone, which the lines above explain.
-    """
+    """Return the tables of cases and of lone logs: titles, heads and rows, with codes alone."""
     page = Page(report, "en")
     cases, logs, groups = results(page), lone(page), labels.series(report)
     common = f" ({labels.of_series(page, groups[0])})" if len(groups) == 1 else ""
@@ -228,10 +222,7 @@ def node_speeds(page: Page) -> Table:
 
 
 def machines(page: Page) -> Iterable[Paragraph | Table]:
-    """Yield the tables of GPUs and of processors, with a row for each case with a valid trial.
-
-    The text before them says for how many trials the state is not that of the window.
-    """
+    """Yield the tables of GPUs and of processors, with a row for each case with a valid trial."""
     counting = [result for result in page.report.results if result.valid]
     trials = [trial for result in counting for trial in result.valid]
     if not any(trial.machines for trial in trials):

@@ -1,7 +1,4 @@
-"""The verdict on a report: whether everything counts, and what does not.
-
-One rule for the terminal, report.md, report.html and results.json.
-"""
+"""The verdict on a report: whether everything counts, and what does not."""
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable
@@ -24,12 +21,9 @@ Level = Literal["complete", "marked", "incomplete", "empty"]
 
 @dataclass(frozen=True, slots=True)
 class CodeGroup:
-    """The trials, logs and cases with one code, which keeps them out or marks them.
+    """The names of trials, logs and cases with one code; the message is that of the first.
 
-    Args:
-        counts: whether the trials or cases count all the same.
-        where: names of trials, logs and cases, in the report's order.
-        message: of the first of them.
+    It marks those that count, and keeps the others out.
     """
 
     code: str
@@ -65,10 +59,7 @@ def level(report: Report) -> Level:
 
 
 def group_by_code(report: Report) -> list[CodeGroup]:
-    """Group problems and marks by code: problems first, then those of most trials.
-
-    What marks the whole sweep concerns every trial.
-    """
+    """Group problems and marks by code: problems first, then those of all, then of most trials."""
     place = report.cluster or report.source
     by_code: dict[tuple[bool, str], list[tuple[str, str]]] = {}
     for where, counts, problem in _list_reasons(report, place):
@@ -134,10 +125,7 @@ def lines(page: Page) -> Iterable[tuple[str, str]]:
 
 
 def _list_reasons(report: Report, place: str) -> Iterable[tuple[str, bool, Problem]]:
-    """Yield problems of trials and logs that do not count, then marks of those that count.
-
-    Marks of a case follow where none of its trials has them.
-    """
+    """Yield problems of what does not count, then marks; those of a case if no trial has them."""
     for trial in report.trials:
         if not trial.counts_or_rests:
             yield from ((trial.trial, False, problem) for problem in trial.problems)

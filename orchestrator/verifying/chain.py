@@ -1,5 +1,6 @@
 """The chain of checksums: events, outcomes, logs, attempts and exit files of every trial."""
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -48,14 +49,11 @@ def _check_end(place: Folder) -> None:
     if noted is None:
         return
     hashed = hashlib.sha256()
-    try:
-        with open(place.path / "events.jsonl", "rb") as file:
-            for line in file:
-                hashed.update(line)
-                if hashed.hexdigest() == noted:
-                    return
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), open(place.path / "events.jsonl", "rb") as file:
+        for line in file:
+            hashed.update(line)
+            if hashed.hexdigest() == noted:
+                return
     place.findings.differs("events.jsonl", "sha256", hashed.hexdigest(), f"{noted} by ended.json")
 
 

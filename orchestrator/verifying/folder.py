@@ -1,5 +1,6 @@
 """A sweep's files: documents, their seals, and the checksums in SHA256SUMS."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -28,8 +29,11 @@ class Folder:
     def sha256(self, name: str) -> str | None:
         """Return the sha256 of a file; None if it cannot be read."""
         if name not in self._sums:
-            self._sums[name] = _sha256(self.path / name)
-            self.findings.files += self._sums[name] is not None
+            digest = None
+            with contextlib.suppress(OSError, ValueError), open(self.path / name, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            self._sums[name] = digest
+            self.findings.files += digest is not None
         return self._sums[name]
 
     def document(self, name: str) -> Mapping[str, object] | None:
@@ -151,11 +155,3 @@ def _listed(folder: Folder) -> Iterator[tuple[str, str]]:
             yield name, digest
         elif line or count < len(lines):
             folder.findings.differs(SUMS, f"line {count}", line, "a sha256 and a path")
-
-
-def _sha256(path: Path) -> str | None:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except (OSError, ValueError):
-        return None
