@@ -8,10 +8,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
-from orchestrator.model.case import NAMED_BY
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.model.text import Scalar
+from orchestrator.report import labels
 
 ABSENT = "(none)"
 # Fields that follow from other fields.
@@ -121,11 +121,7 @@ class Side(Marked, frozen=True):
 
     def name_case(self, case: SideCase) -> str:
         """Return placement, precision and batch of a case, and what else differs on this side."""
-        varying = [
-            f"{name.removeprefix('params.')}={value}"
-            for name, value in case.case.items()
-            if name not in NAMED_BY and any(other.case.get(name) != value for other in self.cases)
-        ]
+        varying = labels.differing(case.case, [other.case for other in self.cases])
         plain = [str(case.case.get(name, "?")) for name in ("placement", "precision")]
         return " ".join((*plain, f"b{case.case.get('micro_batch_size', '?')}", *varying))
 

@@ -27,9 +27,7 @@ WORDS: Mapping[str, str] = {
     **{"severity": "级别", "seen": "所见", "expected": "应为", "moments": "采样数"},
     **{"steal": "被虚拟机管理程序占用", "load": "负载"},
 }
-"""Facts of nodes, states of trials, moments of a sweep, rules and heads, which English pages have
-as they are.
-"""
+"""Words that English pages have as they are: facts, states, moments, rules and heads of columns."""
 
 HEADS: Mapping[str, tuple[str, str]] = {
     "placement": ("nodes x {gpus}", "节点数 x{gpus}"),

@@ -27,8 +27,6 @@ TABLES = {
     ("Clocks, power and limits", "时钟、功率与限制"): (*[*MEDIANS][:5], "limits", "energy"),
     ("Processors", "处理器"): ("moments", "load", "others", "steal"),
 }
-Named = tuple[Span | str, str, Measurement]
-"""The name of a case, the place of its trials in report.html, and one of them."""
 
 
 def case_anchor(page: Page, result: Result) -> str:
@@ -99,8 +97,8 @@ def steps(page: Page) -> Table:
     return Table(title, page.heads("case", "placement", "latency", "tflops", "of_peak"), rows)
 
 
-def every_trial(page: Page) -> Iterable[Named]:
-    """Yield the trials of all cases, then those of the canary."""
+def every_trial(page: Page) -> Iterable[tuple[Span | str, str, Measurement]]:
+    """Yield the trials of all cases, then of the canary, each behind their name and place."""
     for result in page.report.results:
         for trial in result.trials:
             yield case_span(page, result), case_anchor(page, result), trial

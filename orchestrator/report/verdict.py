@@ -16,8 +16,6 @@ from orchestrator.report.page import Page
 NAMED = 3
 """Trials that are named beside a code; the others are counted."""
 
-Level = Literal["complete", "marked", "incomplete", "empty"]
-
 
 @dataclass(frozen=True, slots=True)
 class CodeGroup:
@@ -48,8 +46,7 @@ def document(report: Report) -> dict[str, JSON]:
     }
 
 
-def level(report: Report) -> Level:
-    """Return how much of a report counts."""
+def level(report: Report) -> Literal["complete", "marked", "incomplete", "empty"]:
     counting = [trial for trial in report.trials if trial.state == "valid"]
     if not counting and all(lone.problems for lone in report.lone):
         return "empty"
