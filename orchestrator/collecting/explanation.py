@@ -16,7 +16,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.facts import JSON
 from orchestrator.model.report import Report
 from orchestrator.model.result import Evidence, Measurement, Result
-from orchestrator.report import case_document, interval_words, labels, of_trials
+from orchestrator.report import case_document, labels
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload
 
@@ -126,13 +126,13 @@ def _find_result(report: Report, name: str) -> Result:
 
 
 def _describe_number(report: Report, result: Result, baseline: float | None) -> Iterator[str]:
-    found, trials = result.statistics, f"median of {of_trials(report, result)}"
+    found, trials = result.statistics, f"median of {labels.of_trials(report, result)}"
     source = f"sweep {report.source}" if report.method else f"logs in {report.source}"
     yield f"{labels.of_case(report, result)} of {source}: {report.title}"
     if found is None:
         yield f"no number: {trials} trials, none of which counts"
         return
-    interval = f"; interval {interval_words(found.interval)}" if found.interval else ""
+    interval = f"; interval {labels.interval_words(found.interval)}" if found.interval else ""
     yield f"{found.median:.2f} {report.unit}, {trials} trials{interval}"
     if baseline is not None:
         yield (

@@ -1,7 +1,7 @@
 """The comparison of two sides: all cases that both have, judged together, and what else differs."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +13,6 @@ from orchestrator.model.problem import Problem
 
 SLOWER, NOT_MEASURED = 3, 5
 USUAL = 0.01
-_OWN = frozenset({"hostname"})  # facts that differ between nodes of one kind
 # Names of provenance for a reader.
 _READABLE = {
     "tasks": "command line and environment (sha256)",
@@ -28,8 +27,7 @@ _READABLE = {
 class Difference:
     """A fact that differs between the sides, and may explain the numbers.
 
-    Args:
-        cases: numbers of the compared cases, from 0; empty for all that were measured.
+    ``cases`` has the numbers of the compared cases, from 0; none for all that were measured.
     """
 
     what: str
@@ -44,7 +42,6 @@ class Comparison:
 
     Args:
         bound: the largest difference that counts as noise, such as 0.01.
-        only_first, only_second: cases that the other side lacks.
         recorded_once: facts that one side alone records.
         slower: the gate's limit, such as 0.03; None without a gate.
     """
@@ -88,11 +85,7 @@ class Comparison:
 def compare_sides(
     first: Side, second: Side, slower: float | None = None, bound: float | None = None
 ) -> Comparison:
-    """Compare two sides case by case.
-
-    Args:
-        bound: up to which a difference is noise, such as 0.02; None: the usual one.
-    """
+    """Compare two sides case by case; without a bound, by the usual one."""
     pairs = pair_cases(first, second)
     used = USUAL if bound is None else bound
     differences, recorded_once = _find_differences(first, second, pairs)
@@ -118,23 +111,18 @@ def _find_differences(
     A fact that one side alone records is no difference; the names of such facts come second.
     """
     measured = {n for n, pair in enumerate(pairs.both) if all(case.valid for case in pair)}
-    of_all = [
-        (first.settings, second.settings),
-        tuple({name: pair[side] for name, pair in pairs.varied.items()} for side in (0, 1)),
-        (_node_facts(first), _node_facts(second)),
-        tuple({"marks of the whole": list_codes(side.every_mark)} for side in (first, second)),
-    ]
-    of_cases = [
-        tuple(_case_facts(case, is_measured=n in measured) for case in pair)
-        for n, pair in enumerate(pairs.both)
-    ]
+    varied = [{name: pair[at] for name, pair in pairs.varied.items()} for at in (0, 1)]
+    facts = [(_facts_of_all(first, varied[0]), _facts_of_all(second, varied[1]))]
+    for n, (our_case, their_case) in enumerate(pairs.both):
+        is_measured = n in measured
+        facts.append((_case_facts(our_case, is_measured), _case_facts(their_case, is_measured)))
     found: dict[tuple[str, str, str], set[int]] = {}
     of_whole: set[str] = set()
     once: dict[str, None] = {}
-    for number, (here, there) in enumerate((*of_all, *of_cases), -len(of_all)):
+    for number, (here, there) in enumerate(facts, -1):
         for name in dict.fromkeys((*here, *there)):
             ours, theirs = here.get(name), there.get(name)
-            if name in _OWN or (ours or "") == (theirs or ""):
+            if (ours or "") == (theirs or ""):
                 continue
             if not ours or not theirs:
                 once[name] = None
@@ -150,15 +138,18 @@ def _find_differences(
     return tuple(differences), tuple(once)
 
 
-def _node_facts(side: Side) -> dict[str, str]:
+def _facts_of_all(side: Side, varied: Mapping[str, str]) -> dict[str, str]:
     values: dict[str, set[str]] = {}
     for facts in side.environment.values():
         for name, value in facts.items():
             values.setdefault(name, set()).add(value)
-    return {name: " or ".join(sorted(found)) for name, found in values.items()}
+    values.pop("hostname", None)  # it differs between nodes of one kind
+    nodes = {name: " or ".join(sorted(found)) for name, found in values.items()}
+    marks = list_codes(side.every_mark)
+    return {**side.settings, **varied, **nodes, "marks of the whole": marks}
 
 
-def _case_facts(case: SideCase, *, is_measured: bool) -> dict[str, str]:
+def _case_facts(case: SideCase, is_measured: bool) -> dict[str, str]:
     """Return provenance, nodes and transport of a case that both sides measured, and its marks."""
     marks = {"marks": list_codes(case.every_mark)}
     if not is_measured:

@@ -87,10 +87,6 @@ def list_remarks(comparison: Comparison) -> Iterator[str]:
     yield f"bound {comparison.bound:.2%} ({comparison.bound_is})"
 
 
-def _describe_marks(marks: Sequence[Problem]) -> str:
-    return words.printable("; ".join(f"{mark.code}: {mark.message}" for mark in marks))
-
-
 def _list_differences(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
     for difference in comparison.differences:
         where = ", ".join(names[number] for number in difference.cases)
@@ -98,18 +94,25 @@ def _list_differences(comparison: Comparison, names: Sequence[str]) -> Iterator[
         yield f"differs: {difference.what}: {difference.first} -> {difference.second}{there}"
     if comparison.recorded_once:
         yield f"recorded on one side only: {', '.join(comparison.recorded_once)}"
-    alone = comparison.only_first or comparison.only_second
-    if not (comparison.differences or comparison.recorded_once or alone) and all(
-        len(row.first.trials) == len(row.second.trials)
-        and len(row.first.valid) == len(row.second.valid)
-        for row in comparison.rows
-    ):
-        yield "nothing that is recorded differs but the trials themselves"
+
+
+def _describe_marks(marks: Sequence[Problem]) -> str:
+    return words.printable("; ".join(f"{mark.code}: {mark.message}" for mark in marks))
 
 
 def build_document(comparison: Comparison) -> dict[str, JSON]:
     """Return the JSON document: numbers are unrounded, unknown ones null."""
     bound: JSON = {"share": comparison.bound, "how": comparison.bound_is}
+    cases: list[JSON] = [
+        {
+            **_case(row.first),
+            **asdict(row),
+            "first": _trials(row.first),
+            "second": _trials(row.second),
+            "bound": bound,
+        }
+        for row in comparison.rows
+    ]
     return {
         "version": 1,
         "exit_code": comparison.exit_code,
@@ -120,7 +123,7 @@ def build_document(comparison: Comparison) -> dict[str, JSON]:
         "level": 0.05,
         "fail_if_slower": comparison.slower,
         "gate": comparison.gate or None,
-        "cases": [{**_row(row), "bound": bound} for row in comparison.rows],
+        "cases": cases,
         "only_first": [_case(case) for case in comparison.only_first],
         "only_second": [_case(case) for case in comparison.only_second],
         "differences": [asdict(difference) for difference in comparison.differences],
@@ -139,17 +142,6 @@ def _side(side: Side) -> dict[str, JSON]:
 
 def _case(case: SideCase) -> dict[str, JSON]:
     return {"case": dict(case.case), "name": case.name}
-
-
-def _row(row: ComparedCase) -> dict[str, JSON]:
-    fewest = min(len(row.first.values), len(row.second.values))
-    return {
-        **_case(row.first),
-        **asdict(row),
-        "first": _trials(row.first),
-        "second": _trials(row.second),
-        "needs_trials": fewest + row.more_trials[1] if row.more_trials else None,
-    }
 
 
 def _trials(case: SideCase) -> dict[str, JSON]:

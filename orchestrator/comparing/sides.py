@@ -8,15 +8,14 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
-from orchestrator.model.case import NAMED_BY
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.model.text import Scalar
+from orchestrator.report import labels
 
 ABSENT = "(none)"
 # Fields that follow from other fields.
 _DERIVED = frozenset({"placement", "world_size", "global_batch_size", "data_parallel"})
-Throughput = Annotated[FiniteFloat, Field(gt=0)]
 
 
 class Marked(BaseModel, frozen=True):
@@ -28,7 +27,7 @@ class Marked(BaseModel, frozen=True):
 class WrittenTrial(Marked, frozen=True):
     trial: str
     state: str
-    throughput: Throughput | None = None
+    throughput: Annotated[FiniteFloat, Field(gt=0)] | None = None
     nodes: tuple[str, ...] = ()
     transport: str | None = None
     sha256: str | None = None
@@ -73,13 +72,7 @@ class SideCase(Marked, frozen=True):
 
 
 class Side(Marked, frozen=True):
-    """One side of a comparison: a results.json.
-
-    Args:
-        label: as the user named it.
-        source: the id of a sweep, or a folder of logs.
-        environment: facts of its nodes, by node name.
-    """
+    """One side of a comparison: a results.json, with the user's name for it as label."""
 
     label: str = ""
     version: Literal[1]
@@ -128,11 +121,7 @@ class Side(Marked, frozen=True):
 
     def name_case(self, case: SideCase) -> str:
         """Return placement, precision and batch of a case, and what else differs on this side."""
-        varying = [
-            f"{name.removeprefix('params.')}={value}"
-            for name, value in case.case.items()
-            if name not in NAMED_BY and any(other.case.get(name) != value for other in self.cases)
-        ]
+        varying = labels.differing(case.case, [other.case for other in self.cases])
         plain = [str(case.case.get(name, "?")) for name in ("placement", "precision")]
         return " ".join((*plain, f"b{case.case.get('micro_batch_size', '?')}", *varying))
 
@@ -155,9 +144,8 @@ def measured(document: JSON, label: str) -> Side:
 class Pairs(NamedTuple):
     """The cases of both sides.
 
-    Args:
-        varied: parameters that have one value on each side, and not the same one. They are the
-            subject of the comparison, so cases are paired regardless of them.
+    ``varied`` has the parameters with one value on each side, and not the same one. They are the
+    subject of the comparison, so cases are paired regardless of them.
     """
 
     both: tuple[tuple[SideCase, SideCase], ...]

@@ -1,7 +1,5 @@
 """Verdicts over all cases of a comparison: different, the same within the bound, or unknown."""
 
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -15,10 +13,6 @@ from orchestrator.model.result import Interval
 LEVEL = 1 - intervals.COVERAGE
 LEAST_TRIALS = 3
 """Each side needs this many for a verdict: the interval of two trials covers only 88 %."""
-MOST_FURTHER = 100
-"""Further trials of each side; if more are needed, no number is named."""
-_SURE = 0.6  # standard deviations: three in four of a normal distribution are below
-_WIDENED = 1.12  # intervals are wider than Welch's by so much, as simulated
 Verdict = Literal["different", "same", "unknown"]
 Gate = Literal["passed", "slower", "unknown"]
 
@@ -29,14 +23,10 @@ class ComparedCase:
 
     Args:
         difference: second median / first median - 1; None if a side has no trial.
-        interval: of the difference; None if a side has fewer than two trials.
-        p: of the exact rank test, two-sided.
-        p_holm: p, corrected for all cases that have trials.
+        p_holm: p of the rank test, corrected for all cases that have trials.
         reason: why it is unknown, or what weakens it, in a sentence.
-        more_trials: about how many more trials of each side would decide, from and to; None if
-            none of these numbers would, and if the case is decided.
         shared_trials: number of trials that are on both sides, and so prove nothing.
-        gate: "slower" by more than the gate's limit, or not; None without a gate.
+        gate: None without a gate.
         gate_interval: of the difference, wide enough that no case at all fails by chance.
     """
 
@@ -48,7 +38,6 @@ class ComparedCase:
     p: float | None = None
     p_holm: float | None = None
     reason: str | None = None
-    more_trials: tuple[int, int] | None = None
     shared_trials: int = 0
     gate: Gate | None = None
     gate_interval: Interval | None = None
@@ -60,14 +49,10 @@ def judge_cases(
     """Return the verdicts on the cases, in order.
 
     A case is *different* if the whole interval of its difference is beyond the bound, the *same* if
-    it is within the bound, else *unknown*.
-
-    Args:
-        bound: the largest difference that counts as noise, such as 0.01.
-        slower: the gate's limit. A case passes if its interval contains nothing slower by more than
-            this. All cases must pass, so many cases make no wrong pass more probable. A case fails
-            if its whole interval is slower. One such case is enough, so this interval is corrected
-            for the number of cases, by Bonferroni's method.
+    it is within the bound, else *unknown*. It passes the gate if its interval contains nothing that
+    is slower by more than the limit: all cases must pass, so many cases make no wrong pass more
+    probable. It fails if its whole interval is slower: one such case is enough, so this interval is
+    corrected for the number of cases, by Bonferroni's method.
     """
     p = {
         number: rank_test.two_sided(first.values, second.values)
@@ -102,15 +87,12 @@ def _judge(
     p_holm: float | None,
     tests: int,
 ) -> ComparedCase:
-    difference = second.median / first.median - 1 if first.median and second.median else None
     verdict: Verdict = "unknown"
     gate: Gate | None = None if slower is None else "unknown"
-    if p is None:
-        return ComparedCase(first, second, verdict, reason="no valid trial on one side", gate=gate)
     ours, theirs = ({it.sha256 for it in case.valid if it.sha256} for case in (first, second))
     shared = len(ours & theirs)
     interval = _interval(first, second, LEVEL)
-    corrected = None if slower is None else _interval(first, second, LEVEL / tests)
+    corrected = None if slower is None else _interval(first, second, LEVEL / max(tests, 1))
     if interval and min(len(first.values), len(second.values)) >= LEAST_TRIALS:
         if interval.low > bound or interval.high < -bound:
             verdict = "different"
@@ -121,17 +103,15 @@ def _judge(
                 gate = "slower"
             elif interval.low >= -slower:
                 gate = "passed"
-    is_open = interval is not None and verdict == "unknown"
     row = ComparedCase(
         first=first,
         second=second,
         verdict=verdict,
-        difference=difference,
+        difference=second.median / first.median - 1 if first.median and second.median else None,
         interval=interval,
         p=p,
         p_holm=p_holm,
         shared_trials=shared,
-        more_trials=_estimate_more(first.values, second.values, bound) if is_open else None,
         gate=gate,
         gate_interval=corrected,
     )
@@ -148,52 +128,14 @@ def _explain(row: ComparedCase, slower: float | None) -> str | None:
     if row.shared_trials:
         same = f"{words.count(row.shared_trials, 'trial')} on both sides"
         return f"{same} tell nothing of two runs: compare with another sweep"
-    if row.interval is None:
-        return "one trial of a side has no spread: needed at least two of each, better five"
-    if row.verdict == "unknown" and row.more_trials:
-        low, high = row.more_trials
-        return f"about {low} to {words.count(high, 'more trial')} of each would probably tell"
+    if min(len(row.first.values), len(row.second.values)) < LEAST_TRIALS:
+        return f"needed at least {LEAST_TRIALS} valid trials on each side, better five"
     if row.verdict == "unknown":
-        return (
-            "as far apart as the bound, or spread too wide:"
-            f" {MOST_FURTHER} more trials of each would probably not tell"
-        )
-    wider = row.gate_interval
-    if row.gate != "unknown" or not wider or slower is None or row.interval.high >= -slower:
+        return "as far apart as the bound, or spread too wide: more trials of each may tell"
+    own, wider = row.interval, row.gate_interval
+    if row.gate != "unknown" or not own or not wider or slower is None or own.high >= -slower:
         return None
-    return (  # its own interval is beyond the limit
+    return (
         f"slower by more than {slower:.2%} by its own interval, but not by the wider one"
         f" ({wider.low:+.2%} to {wider.high:+.2%}) that is needed for so many cases"
     )
-
-
-def _estimate_more(
-    first: Sequence[float], second: Sequence[float], bound: float
-) -> tuple[int, int] | None:
-    """Return about how many more trials of each side would decide a case, as a range.
-
-    With the lower number the interval is as narrow as the distance of the difference from the
-    bound, if both are what these trials show. The higher one holds for a wider spread, which three
-    in four samples stay below, and for a smaller distance too: ``docs/compare.md`` gives how often
-    both decide. None beyond ``MOST_FURTHER``.
-
-    Source: Wilson and Hilferty, Proceedings of the National Academy of Sciences 17 (1931), 684-688.
-    """
-    logs = [[math.log(value) for value in values] for values in (first, second)]
-    fewest, part = min(map(len, logs)), 2 / (9 * (sum(map(len, logs)) - 2))
-    spread = math.sqrt(sum(map(intervals.variance, logs)))
-    apart = abs(math.log(statistics.median(second) / statistics.median(first)))
-    distance = abs(apart - math.log1p(bound))
-    widest = spread * math.pow(1 - part - _SURE * math.sqrt(part), -1.5)
-
-    def needed(spread: float, distance: float, surely: float) -> int | None:
-        for further in range(1, MOST_FURTHER + 1):
-            count = fewest + further
-            wide = _WIDENED * intervals.student(LEVEL, 2 * count - 2) + surely
-            if wide * spread / math.sqrt(count) <= distance:
-                return further
-        return None
-
-    low = needed(spread, distance, 0.0)
-    high = needed(widest, distance - _SURE * spread / math.sqrt(fewest), _SURE)
-    return None if low is None or high is None else (low, high)

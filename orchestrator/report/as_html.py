@@ -11,15 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.model.report import Report
-from orchestrator.report import figures, sections, style, tree
-from orchestrator.report.figures import Figure
-from orchestrator.report.figures.scales import LETTER, TEXT_PX, width
+from orchestrator.report import sections, style, tree
+from orchestrator.report.figures import figure
 from orchestrator.report.markup import Child, Element, clean, element, link
-from orchestrator.report.page import Page
-from orchestrator.report.phrases import Language
+from orchestrator.report.page import Language, Page
 from orchestrator.report.sections import Sources
 
-_CSS = style.CSS + figures.CSS
+_CSS = style.CSS + figure.CSS
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|[x/][0-9]+| \(m?s\)| \(MiB\))?|n/a|[-?]?")
 _SHORT = 24
 """Letters of a cell that stays on one line; names of cases leave more room to others."""
@@ -27,11 +25,6 @@ _NAME = 16
 
 
 def html_page(report: Report, language: Language, sources: Sources) -> str:
-    """Write report.html.
-
-    Args:
-        sources: by the paths of logs in the report.
-    """
     page = Page(report, language)
     document = sections.document(page, sources)
     writer = _Writer(page, sources)
@@ -66,11 +59,7 @@ def html_page(report: Report, language: Language, sources: Sources) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes blocks.
-
-    Args:
-        path: titles of the sections around them, from the outermost.
-    """
+    """Writes blocks below the sections whose titles are its path, from the outermost."""
 
     page: Page
     sources: Sources
@@ -114,12 +103,12 @@ class _Writer:
         inner = replace(self, path=(*self.path, section.title))
         heading = element(f"h{len(self.path) + 2}", section.title, id=section.place)
         blocks: Child = map(inner.block, section.blocks)
-        if isinstance(section.blocks[0], Figure):
+        if isinstance(section.blocks[0], figure.Figure):
             blocks = element("div", blocks, class_="pair")
         return element("section", heading, blocks)
 
     def _table(self, table: tree.Table) -> Element:
-        """Write a table whose rows are cards on a phone; the first cell of a row is its head."""
+        """Write a table; the first cell of a row is its head."""
         looks = [
             _look([tree.text(row[place]) for row in table.rows], place)
             for place in range(len(table.head))
@@ -135,7 +124,7 @@ class _Writer:
                 "table",
                 element("caption", table.title) if table.title else (),
                 element("thead", element("tr", heads)),
-                element("tbody", (self._row(row, looks, table.head) for row in table.rows)),
+                element("tbody", (self._row(row, looks) for row in table.rows)),
             ),
             class_="wide-content",
             role="region",
@@ -143,16 +132,10 @@ class _Writer:
             aria_label=self.page.with_colons(self.page.text("Table", "表格"), title),
         )
 
-    def _row(self, row: tree.Row, looks: Sequence[str | None], heads: Sequence[str]) -> Element:
-        name, *cells = zip(row, looks, heads, strict=True)
-        return element(
-            "tr",
-            element("th", self._span(name[0]), class_=name[1], data_head=name[2], scope="row"),
-            (
-                element("td", self._span(cell), class_=look, data_head=head)
-                for cell, look, head in cells
-            ),
-        )
+    def _row(self, row: tree.Words, looks: Sequence[str | None]) -> Element:
+        name, *cells = zip(map(self._span, row), looks, strict=True)
+        first = element("th", name[0], class_=name[1], scope="row")
+        return element("tr", first, (element("td", cell, class_=look) for cell, look in cells))
 
     def _words(self, words: tree.Words) -> Iterable[Child]:
         return map(self._span, words)
@@ -178,5 +161,5 @@ def _look(texts: Sequence[str], column: int) -> str | None:
     """Return how a column is set: n for numbers, w for cells that stay on one line."""
     if column and texts and all(map(_NUMBER.fullmatch, texts)):
         return "n"
-    most = (_SHORT if column else _NAME) * LETTER * TEXT_PX
-    return "w" if all(width(text) <= most for text in texts) else None
+    most = (_SHORT if column else _NAME) * figure.LETTER * figure.TEXT_PX
+    return "w" if all(figure.width(text) <= most for text in texts) else None

@@ -7,8 +7,7 @@ from orchestrator.model.report import Report
 from orchestrator.report import sections, tree
 from orchestrator.report.figures import FOLDER
 from orchestrator.report.markup import clean
-from orchestrator.report.page import Page
-from orchestrator.report.phrases import Language, suffix
+from orchestrator.report.page import Language, Page, suffix
 
 _ODD = re.compile(r"[^A-Za-z0-9 _.,:#?/+=()\u4e00-\u9fff-]")
 """Characters that no driver prints in a table of devices; a name of a node may end the block."""

@@ -11,7 +11,7 @@ from orchestrator.report.tree import Span, Words
 
 
 def sentence(page: Page) -> Words:
-    """Say the highest median with its interval, speedup and hardware, and what it is good for."""
+    """Say the highest median, its hardware, and whether it can be trusted."""
     report = page.report
     found = [(result, result.statistics) for result in report.results if result.statistics]
     if not found:
@@ -43,7 +43,6 @@ def sentence(page: Page) -> Words:
 
 
 def _trust(page: Page, result: Result, statistics: Statistics) -> str:
-    """Say that a number can be trusted, or the gravest reason why it cannot."""
     report, text = page.report, page.text
     marks = [*result.marks, *report.marks, *(mark for it in result.valid for mark in it.marks)]
     if report.shared_machine:
@@ -52,15 +51,10 @@ def _trust(page: Page, result: Result, statistics: Statistics) -> str:
             " cluster is.",
             "各节点实为同一台机器：该数值只说明工具可以工作，不说明集群的速度。",
         )
-    if marks or (report.canary and report.canary.marks):
+    if marks or (report.canary and report.canary.marks) or statistics.n < report.planned(result):
         return text(
-            "There are marks that concern this number: read them before you rely on it.",
-            "有与该数值相关的标记：使用该数值之前请先阅读。",
-        )
-    if statistics.n < report.planned(result):
-        return text(
-            "Some trials of this case do not count: read why before you rely on the number.",
-            "该用例有不计入的试验：使用该数值之前请先了解原因。",
+            "Something is marked, or some trials do not count: read why before you rely on it.",
+            "有相关的标记，或有不计入的试验：使用该数值之前请先了解原因。",
         )
     if statistics.interval is None:
         return text(
@@ -74,7 +68,6 @@ def _trust(page: Page, result: Result, statistics: Statistics) -> str:
 
 
 def facts(page: Page) -> Iterable[tuple[str, Words]]:
-    """Yield names with their values; what is not known is left out."""
     report, text = page.report, page.text
     what = [text(f"workload {report.workload}", f"测试程序 {report.workload}")]
     if report.experiment:
@@ -84,11 +77,16 @@ def facts(page: Page) -> Iterable[tuple[str, Words]]:
         where = filter(None, (report.cluster, _hardware(page)))
         yield text("Where", "地点"), [page.with_colons(*where)]
     yield text("Measured from", "数据来自"), [report.source]
-    if report.created or report.began_ns:
+    if report.created or any(report.began_ns):
         when = words.moment(report.created) if report.created else _began(page)
         yield text("When", "时间"), [when]
-    if took := page.listed(_took(page)):
-        yield text("Duration", "用时"), [took]
+    if report.ran_s is not None:
+        minutes, seconds = divmod(int(report.ran_s), 60)
+        hours, more = divmod(minutes, 60)
+        ran = text(f"{minutes} min {seconds} s", f"{minutes} 分 {seconds} 秒")
+        if hours:
+            ran = text(f"{hours} h {more} min", f"{hours} 小时 {more} 分")
+        yield text("Duration", "用时"), [text(f"trials ran for {ran}", f"试验运行共 {ran}")]
     if report.image:
         digest = report.image_digest or text("digest unknown", "摘要未知")
         yield text("Image", "镜像"), [page.listed((report.image, digest))]
@@ -104,43 +102,18 @@ def facts(page: Page) -> Iterable[tuple[str, Words]]:
 
 
 def _hardware(page: Page) -> str:
-    """Return names of nodes and models of their GPUs or processors."""
+    """Return names of nodes and models of their GPUs or processors; empty if none is known."""
     every = page.report.environment
-    if not every:
-        return ""
     models = dict.fromkeys(it.get("GPUs") or it.get("CPU", "") for it in every.values())
-    return page.listed([nodeset.fold(list(every)), *filter(None, models)])
-
-
-def _took(page: Page) -> Iterable[str]:
-    """Say how long trials ran, and how many seconds of that were measured."""
-    if page.report.ran_s is not None:
-        minutes, seconds = divmod(int(page.report.ran_s), 60)
-        hours, more = divmod(minutes, 60)
-        ran = page.text(f"{minutes} min {seconds} s", f"{minutes} 分 {seconds} 秒")
-        if hours:
-            ran = page.text(f"{hours} h {more} min", f"{hours} 小时 {more} 分")
-        yield page.text(f"trials ran for {ran}", f"试验运行共 {ran}")
-    windows = [it.measured_s for it in page.report.trials if it.state == "valid" and it.measured_s]
-    if windows:
-        seconds_measured, count = labels.fixed(sum(windows), 1), len(windows)
-        yield page.text(
-            f"measured windows of {count} valid trials: {seconds_measured} s",
-            f"{count} 次有效试验的测量窗口共 {seconds_measured} 秒",
-        )
+    return page.listed(filter(None, (nodeset.fold(list(every)), *models)))
 
 
 def _began(page: Page) -> str:
     """Say when the logs of a folder print their first steps; their time zone is not known."""
-    every = page.report.began_ns
-    known = [began_ns for began_ns in every if began_ns is not None]
-    if not known:
-        return page.text("not known: no log has a date", "未知：没有日志说明时间")
-    ends = dict.fromkeys(words.by_clock(began_ns) for began_ns in (min(known), max(known)))
+    known = sorted(began_ns for began_ns in page.report.began_ns if began_ns is not None)
+    ends = dict.fromkeys(words.by_clock(began_ns) for began_ns in (*known[:1], *known[-1:]))
     first, chinese = " to ".join(ends), " 至 ".join(ends)
-    began = page.text(
+    return page.text(
         f"first steps of the logs at {first}, by their own clocks",
         f"日志自身的时钟：首次迭代于 {chinese}",
     )
-    lacking = page.text("; logs without a date: ", "；未说明的日志份数：")
-    return began + (f"{lacking}{len(every) - len(known)}" if None in every else "")

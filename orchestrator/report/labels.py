@@ -1,13 +1,13 @@
 """Names of cases, and numbers as a report prints them: the only place where any is rounded."""
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestrator.model.case import NAMED_BY, Case
 from orchestrator.model.report import Report
 from orchestrator.model.result import Interval, Result
-from orchestrator.report.page import Page
-from orchestrator.report.phrases import Language
+from orchestrator.model.text import Scalar
+from orchestrator.report.page import Language, Page
 
 NONE = "n/a"
 
@@ -35,13 +35,17 @@ def of_series(page: Page, group: Sequence[Result]) -> str:
 
 def settings(cases: Sequence[Case], case: Case) -> str:
     """Name the settings in which cases differ, such as ``AMP(BS=128)``."""
-    others = [other.document() for other in cases]
-    differing = [
+    own = differing(case.document(), [other.document() for other in cases])
+    return f"{case.precision.upper()}({', '.join((f'BS={case.micro_batch_size}', *own))})"
+
+
+def differing(case: Mapping[str, Scalar], cases: Sequence[Mapping[str, Scalar]]) -> list[str]:
+    """Return the settings of a case beyond ``NAMED_BY`` that not all others share."""
+    return [
         f"{name.removeprefix('params.')}={value}"
-        for name, value in case.document().items()
-        if name not in NAMED_BY and any(other.get(name) != value for other in others)
+        for name, value in case.items()
+        if name not in NAMED_BY and any(other.get(name) != value for other in cases)
     ]
-    return f"{case.precision.upper()}({', '.join((f'BS={case.micro_batch_size}', *differing))})"
 
 
 def of_case(report: Report, result: Result) -> str:

@@ -19,7 +19,6 @@ from orchestrator.model.telemetry import MachineState
 from orchestrator.report import labels, verdict
 from orchestrator.report.markup import clean
 
-Cell = str | int | float
 EXPORT = "_result.json"
 
 
@@ -47,8 +46,14 @@ def document(report: Report) -> dict[str, JSON]:
 
 def csv_text(report: Report) -> str:
     """Return results.csv: of cases, else of logs; unknown values are empty."""
+    keys = ("world_size", "micro_batch_size", "precision")
     rows = [_case_cells(report, result) for result in report.results] or [
-        _lone_cells(lone) for lone in report.lone
+        {
+            "log": it.path,
+            **{key: str(it.log.config.get(key, "")) for key in keys},
+            "samples_per_s": it.throughput,
+        }
+        for it in report.lone
     ]
     out = io.StringIO()
     if rows:
@@ -83,11 +88,16 @@ def case_document(report: Report, result: Result) -> dict[str, object]:
     }
 
 
-def _case_cells(report: Report, result: Result) -> dict[str, Cell | None]:
-    case, found = result.case, result.statistics
+def _case_cells(report: Report, result: Result) -> dict[str, object]:
+    case, document, found = result.case, case_document(report, result), result.statistics
     first = next(iter(report.published_for(result)), None)
+    published = _fields(first, "throughput", "framework", "source", "hardware")
     states = (state for trial in result.valid for state in trial.machines)
     others_cpus = [state.others_cpus for state in states if state.others_cpus is not None]
+
+    def same(*keys: str) -> dict[str, object]:
+        return {key: document[key] for key in keys}
+
     return {
         "node_num": case.nodes,
         "gpu_num_per_node": case.gpus_per_node,
@@ -97,29 +107,19 @@ def _case_cells(report: Report, result: Result) -> dict[str, Cell | None]:
         "global_batch_size": case.global_batch_size,
         **case.axes,
         "params": " ".join(f"{name}={value}" for name, value in case.params),
-        "median_samples_per_s": result.median,
-        "mean_samples_per_s": found.mean if found else None,
-        "min_samples_per_s": found.low if found else None,
-        "max_samples_per_s": found.high if found else None,
-        "spread": found.spread if found else None,
+        **{f"{key}_samples_per_s": document[key] for key in ("median", "mean", "min", "max")},
+        **same("spread"),
         **_interval_cells("interval", found.interval if found else None),
-        "speedup": result.speedup,
-        "efficiency": result.efficiency,
-        "trials_valid": found.n if found else 0,
+        **same("speedup", "efficiency", "trials_valid"),
         "trials": len(result.trials),
         "marks": " ".join(mark.code for mark in result.marks),
-        "transport": _transport(result.transport),
-        "name": report.names.get(case),
-        "latency_s": result.latency_s,
-        "memory_mib": result.memory_mib,
-        "tflops_per_gpu": report.tflops_per_gpu(result),
-        "published_samples_per_s": first.throughput if first else None,
-        "published_framework": first.framework if first else None,
-        "published_source": first.source if first else None,
-        "difference": first.difference(result) if first else None,
-        "published_hardware": first.hardware if first else None,
-        "energy_per_sample_j": result.energy_per_sample,
-        "energy_source": result.energy_source,
+        **same("transport", "name", "latency_s", "memory_mib", "tflops_per_gpu"),
+        "published_samples_per_s": published["throughput"],
+        "published_framework": published["framework"],
+        "published_source": published["source"],
+        "difference": first and first.difference(result),
+        "published_hardware": published["hardware"],
+        **same("energy_per_sample_j", "energy_source"),
         **_interval_cells("speedup", result.speedup_interval),
         "others_cpus": median(others_cpus) if others_cpus else "not observed",
     }
@@ -193,19 +193,13 @@ def _fields(value: object, *names: str) -> dict[str, object]:
     return {name: None if value is None else getattr(value, name) for name in names}
 
 
-def _lone_cells(lone: LoneLog) -> dict[str, Cell | None]:
-    keys = ("world_size", "micro_batch_size", "precision")
-    settings = {key: str(lone.log.config.get(key, "")) for key in keys}
-    return {"log": lone.path, **settings, "samples_per_s": lone.throughput}
-
-
-def _cell(value: Cell | None) -> Cell:
-    """Return a number as it is, a text on one line and not as a formula, nothing for None.
+def _cell(value: object) -> object:
+    """Return a number as it is, and a text on one line and not as a formula.
 
     Python's csv before 3.13 leaves a carriage return unquoted, and readers begin a row there.
     """
     if not isinstance(value, str):
-        return "" if value is None else value
+        return value
     line = clean(value)
     return f"'{line}" if line.lstrip()[:1] in ("=", "+", "-", "@") else line
 

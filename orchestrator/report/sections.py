@@ -6,15 +6,7 @@ from dataclasses import astuple
 
 from orchestrator import nodeset, words
 from orchestrator.model.report import LogSource, Report
-from orchestrator.report import (
-    figures,
-    headline,
-    labels,
-    method,
-    tables,
-    tree,
-    verdict,
-)
+from orchestrator.report import figures, headline, labels, method, tables, tree, verdict
 from orchestrator.report.page import Page
 from orchestrator.report.tree import Block, Section, Span
 
@@ -23,11 +15,7 @@ Sources = Mapping[str, LogSource]
 
 
 def document(page: Page, sources: Sources | None) -> Section:
-    """Build a report.
-
-    Args:
-        sources: None for a format that shows no lines of logs.
-    """
+    """Build a report; without sources it shows no lines of logs."""
     report = page.report
     first, *others = verdict.sentences(page)
     front: list[Block] = [tree.Paragraph([first], level=verdict.level(report))]
@@ -39,19 +27,12 @@ def document(page: Page, sources: Sources | None) -> Section:
 
 
 def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
-    report, text = page.report, page.text
+    text = page.text
     known = [(Span(begin, look="strong"), rest) for begin, rest in verdict.lines(page)]
     nothing = text(
         "Nothing: no trial is left out, and nothing is marked.",
         "无：没有被排除的试验，也没有标记。",
     )
-    observed: list[Block] = [*tables.machines(page)]
-    if observed:
-        observed.insert(0, tree.Paragraph([tables.describe_span(page)]))
-    published = [tables.published(page)] if report.published else ()
-    speeds = [tables.node_speeds(page)] if report.node_speeds else ()
-    trials = [tables.trials(page)] if report.trials else ()
-    evidence = [tables.evidence(page)] if any(it.evidence for it in report.trials) else ()
     lines = _lines(page, sources) if sources is not None else ()
     found: tuple[tuple[str, str, Iterable[Block]], ...] = (
         (
@@ -62,11 +43,11 @@ def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
         ("result", text("Cases at a glance", "用例一览"), _glance(page)),
         ("lone", text("Logs", "日志"), _lone(page)),
         ("figures", text("Figures", "图"), figures.of_page(page)),
-        ("published", text("Published results", "已公布的结果"), published),
-        ("machines", text("State of the machines", "机器状态"), observed),
-        ("nodes", text("Nodes beside one another", "各节点比较"), speeds),
-        ("trials", text("All trials", "全部试验"), trials),
-        ("evidence", text("Evidence of each trial", "各次试验的证据"), evidence),
+        ("published", text("Published results", "已公布的结果"), [tables.published(page)]),
+        ("machines", text("State of the machines", "机器状态"), tables.machines(page)),
+        ("nodes", text("Nodes beside one another", "各节点比较"), [tables.node_speeds(page)]),
+        ("trials", text("All trials", "全部试验"), [tables.trials(page)]),
+        ("evidence", text("Evidence of each trial", "各次试验的证据"), [tables.evidence(page)]),
         ("environment", text("Environment", "测试环境"), _environment(page)),
         (
             "method",
@@ -76,7 +57,7 @@ def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
         ("lines", text("Log lines behind the numbers", "各数值所依据的日志行"), lines),
     )
     for place, title, blocks in found:
-        if shown := tuple(blocks):
+        if shown := [it for it in blocks if not isinstance(it, tree.Table) or it.rows]:
             yield Section(place, title, shown)
 
 

@@ -49,15 +49,6 @@ figcaption{font-weight:600;margin-bottom:.5rem;text-wrap:balance}
 .pair>*{min-width:0}
 @media (max-width:40rem){body{padding:1rem .9rem 3rem}h1{font-size:1.5rem}
 dl div{grid-template-columns:1fr}dd{grid-column:1}}
-@media screen and (max-width:40rem){section>.wide-content :is(table,caption,tbody){display:block}
-section>.wide-content thead{position:absolute;left:-100rem}
-section>.wide-content tr{display:grid;grid-template-columns:1fr 1fr;gap:0 1.2rem;
-padding:.4rem 0;border-bottom:1px solid var(--rule)}
-section>.wide-content :is(th,td){display:flex;justify-content:space-between;gap:.6rem;
-min-width:0;padding:.1rem 0;border:0;white-space:normal;grid-column:1/-1}
-section>.wide-content .n{grid-column:auto}section>.wide-content td:empty{display:none}
-section>.wide-content :is(th,td)::before{content:attr(data-head);color:var(--soft);
-font-weight:400;text-align:left;min-width:4rem;overflow-wrap:normal}}
 @media print{body{max-width:none;padding:0;font-size:10pt}nav,.skip{display:none}
 a{color:inherit;text-decoration:none}h2,h3,figcaption{break-after:avoid}
 section>p{break-after:avoid}.wide-content,p,pre,figure,tr{break-inside:avoid}

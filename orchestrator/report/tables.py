@@ -1,19 +1,17 @@
-"""Tables of a report as values, the same for every format.
-
-A number is formatted here, once.
-"""
+"""Tables of a report as values, the same for every format."""
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
 from orchestrator import nodeset, words
 from orchestrator.model.problem import Problem
+from orchestrator.model.report import Report
 from orchestrator.model.result import Measurement, Result
 from orchestrator.report import labels
 from orchestrator.report.page import Page
-from orchestrator.report.tree import Row, Span, Table
+from orchestrator.report.tree import Paragraph, Span, Table, Words, text
 
 MEDIANS = {
     "sm_clock": ("sm_mhz", 0),
@@ -29,10 +27,6 @@ TABLES = {
     ("Clocks, power and limits", "时钟、功率与限制"): (*[*MEDIANS][:5], "limits", "energy"),
     ("Processors", "处理器"): ("moments", "load", "others", "steal"),
 }
-NEEDED = frozenset({"moments", "load", "others"})
-"""Columns that say so where nothing was observed; others are left out if all cases lack them."""
-Named = tuple[Span | str, str, Measurement]
-"""The name of a case, the place of its trials in report.html, and one of them."""
 
 
 def case_anchor(page: Page, result: Result) -> str:
@@ -52,7 +46,7 @@ def results(page: Page) -> Table:
     return Table("", head, [_result(page, result) for result in page.report.results])
 
 
-def _result(page: Page, result: Result) -> Row:
+def _result(page: Page, result: Result) -> Words:
     report, found = page.report, result.statistics
     published = [
         f"{row.throughput} ({row.by}), {labels.signed(row.difference(result))}"
@@ -86,7 +80,7 @@ def _speedup(page: Page, result: Result) -> str:
 
 def steps(page: Page) -> Table:
     """Build the table of latencies and operations, and of the placements of named cases."""
-    rows: list[Row] = []
+    rows: list[Words] = []
     for result in page.report.results:
         tflops, peak = page.report.tflops_per_gpu(result), page.report.peak_tflops.get(result.case)
         latency_s = result.latency_s
@@ -103,8 +97,8 @@ def steps(page: Page) -> Table:
     return Table(title, page.heads("case", "placement", "latency", "tflops", "of_peak"), rows)
 
 
-def every_trial(page: Page) -> Iterable[Named]:
-    """Yield the trials of all cases, then those of the canary."""
+def every_trial(page: Page) -> Iterable[tuple[Span | str, str, Measurement]]:
+    """Yield the trials of all cases, then of the canary, each behind their name and place."""
     for result in page.report.results:
         for trial in result.trials:
             yield case_span(page, result), case_anchor(page, result), trial
@@ -135,7 +129,7 @@ def trials(page: Page) -> Table:
 
 
 def evidence(page: Page) -> Table:
-    rows: list[Row] = [
+    rows: list[Words] = [
         (
             case,
             str(it.repeat),
@@ -170,7 +164,7 @@ def published(page: Page) -> Table:
 
 def lone(page: Page) -> Table:
     """Build the table of logs that belong to no case, by their numbers in a list below it."""
-    rows: list[Row] = []
+    rows: list[Words] = []
     for number, each in enumerate(page.report.lone, 1):
         log = each.log
         settings = ("world_size", "micro_batch_size", "precision")
@@ -190,24 +184,25 @@ def lone(page: Page) -> Table:
     return Table("", (*head, *page.heads("mean_rate", "rule", "transport", "reasons")), rows)
 
 
-def of_terminal(page: Page) -> Iterable[Table]:
-    """Build the tables of cases and lone logs with codes alone, which the lines above explain."""
-    report = page.report
-    cases, logs = results(page), lone(page)
-    rows = (
+def terminal_tables(report: Report) -> list[tuple[str, Sequence[str], list[list[str]]]]:
+    """Return the tables of cases and of lone logs: titles, heads and rows, with codes alone."""
+    page = Page(report, "en")
+    cases, logs, groups = results(page), lone(page), labels.series(report)
+    common = f" ({labels.of_series(page, groups[0])})" if len(groups) == 1 else ""
+    of_cases = [
         (*row[:-2], _codes(it.marks), row[-1])
         for row, it in zip(cases.rows, report.results, strict=True)
-    )
-    groups = labels.series(report)
-    common = f" ({labels.of_series(page, groups[0])})" if len(groups) == 1 else ""
-    found = replace(cases, title=f"{report.source}{common}", rows=[*rows])
-    yield found.without_empty_columns()
-    rows = (
+    ]
+    of_logs = [
         (*row[1:-1], _codes(it.problems), words.printable(it.path))
         for row, it in zip(logs.rows, report.lone, strict=True)
+    ]
+    tables = (
+        Table(f"{report.source}{common}", cases.head, of_cases),
+        Table(f"Logs in {report.source}", (*logs.head[1:-1], "problems", "log"), of_logs),
     )
-    head = (*logs.head[1:-1], "problems", "log")
-    yield Table(f"Logs in {report.source}", head, [*rows]).without_empty_columns()
+    shown = [it.without_empty_columns() for it in tables]
+    return [(it.title, it.head, [[*map(text, row)] for row in it.rows]) for it in shown]
 
 
 def _codes(problems: Iterable[Problem]) -> str:
@@ -224,40 +219,33 @@ def node_speeds(page: Page) -> Table:
     return Table("", page.heads("node", "trials", "speed", "marks"), rows)
 
 
-def machines(page: Page) -> list[Table]:
-    """Build the tables of GPUs and of processors: a row for each case with a valid trial."""
+def machines(page: Page) -> Iterable[Paragraph | Table]:
+    """Yield the tables of GPUs and of processors, with a row for each case with a valid trial."""
     counting = [result for result in page.report.results if result.valid]
-    if not any(trial.machines for result in counting for trial in result.valid):
-        return []
-    tables: list[Table] = []
-    rows = [(case_span(page, result), _machine_cells(page, result)) for result in counting]
-    nothing = page.text("not observed", "未观测")
-    for titles, columns in TABLES.items():
-        keys = [key for key in columns if key in NEEDED or any(cells[key] for _, cells in rows)]
-        if keys:
-            shown: list[Row] = [
-                (case, *(cells[key] or nothing for key in keys)) for case, cells in rows
-            ]
-            tables.append(Table(page.text(*titles), page.heads("case", *keys), shown))
-    return tables
-
-
-def describe_span(page: Page) -> str:
-    """Say of which time the state is, and of how many trials it is not that of the window."""
-    trials = (trial for result in page.report.results for trial in result.valid)
+    trials = [trial for result in counting for trial in result.valid]
+    if not any(trial.machines for trial in trials):
+        return
     unplaced = sum(any(it.span == "run" for it in trial.machines) for trial in trials)
     more = page.text(
         f" Telemetry not placed in the window, so of the whole run: trials {unplaced}.",
         f"有 {unplaced} 次试验的机器状态无法对应到测量窗口，取自整个运行过程。",
     )
-    return page.text(
+    said = page.text(
         "Medians over the valid trials and their nodes, within the measured window.",
         "取有效试验及其节点在测量窗口内各采样值的中位数。",
-    ) + (more if unplaced else "")
+    )
+    yield Paragraph([said + (more if unplaced else "")])
+    nothing = page.text("not observed", "未观测")
+    rows = [(case_span(page, it), _machine_cells(page, it, nothing)) for it in counting]
+    for titles, keys in TABLES.items():
+        cells: list[Words] = [(case, *(found[key] for key in keys)) for case, found in rows]
+        table = Table(page.text(*titles), page.heads("case", *keys), cells).without_empty_columns()
+        if len(table.head) > 1:
+            yield replace(table, rows=[[cell or nothing for cell in row] for row in table.rows])
 
 
-def _machine_cells(page: Page, result: Result) -> dict[str, str]:
-    """Return the cell of each column, empty where nothing was observed."""
+def _machine_cells(page: Page, result: Result, nothing: str) -> dict[str, str]:
+    """Return the cell of each column, empty where nothing was observed; two columns say so."""
     states = [state for trial in result.valid for state in trial.machines]
 
     def get_median(name: str) -> float | None:
@@ -265,12 +253,13 @@ def _machine_cells(page: Page, result: Result) -> dict[str, str]:
         return median(values) if values else None
 
     cells = {key: labels.fixed(get_median(name), digits) for key, (name, digits) in MEDIANS.items()}
+    needed = {"load": nothing, "others": nothing}
     cells["steal"] = labels.share(get_median("steal"))
     cells["energy"] = labels.short(result.energy_per_sample, 3)
     answers = [it.limits for it in states if it.limits is not None]
     limits = ", ".join(sorted({name for names in answers for name in names}))
     return {
-        **{key: "" if cell == labels.NONE else cell for key, cell in cells.items()},
+        **{key: needed.get(key, "") if it == labels.NONE else it for key, it in cells.items()},
         "moments": str(sum(state.moments for state in states)),
         "limits": limits or (page.text("none seen", "未出现") if answers else ""),
     }

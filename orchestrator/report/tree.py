@@ -9,12 +9,7 @@ from orchestrator.report.figures.figure import Figure
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Some words of a line or a cell.
-
-    Args:
-        anchor: a place of the same page that they lead to, where a format has links.
-        log: the path of the log that they lead to.
-    """
+    """Some words of a line or a cell; they may lead to a place of the page, or to a log."""
 
     text: str
     anchor: str = ""
@@ -23,16 +18,11 @@ class Span:
 
 
 Words: TypeAlias = Sequence[Span | str]
-Row: TypeAlias = Sequence[Span | str]
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; other places of the page may lead to ``place``.
-
-    Args:
-        level: of a verdict; such a paragraph stands out.
-    """
+    """A paragraph, to whose ``place`` others may lead; one with a verdict's level stands out."""
 
     words: Words
     place: str = ""
@@ -59,15 +49,11 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Heads and cells.
-
-    Args:
-        title: a caption; empty where that of the section says it.
-    """
+    """Heads and cells; the title is empty where that of the section says it."""
 
     title: str
     head: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[Words]
 
     def without_empty_columns(self) -> "Table":
         """Leave out the columns in which no row has anything."""
@@ -82,11 +68,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it; the outermost one is the report.
-
-    Args:
-        place: its name among the places of a page, unlike any other.
-    """
+    """A heading and what stands below it; the outermost one is the report."""
 
     place: str
     title: str

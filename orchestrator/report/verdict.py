@@ -1,13 +1,11 @@
-"""The verdict on a report: whether everything counts, and what does not.
-
-One rule for the terminal, report.md, report.html and results.json.
-"""
+"""The verdict on a report: whether everything counts, and what does not."""
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from orchestrator import words
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report
@@ -18,17 +16,12 @@ from orchestrator.report.page import Page
 NAMED = 3
 """Trials that are named beside a code; the others are counted."""
 
-Level = Literal["complete", "marked", "incomplete", "empty"]
-
 
 @dataclass(frozen=True, slots=True)
 class CodeGroup:
-    """The trials, logs and cases with one code, which keeps them out or marks them.
+    """The names of trials, logs and cases with one code; the message is that of the first.
 
-    Args:
-        counts: whether the trials or cases count all the same.
-        where: names of trials, logs and cases, in the report's order.
-        message: of the first of them.
+    It marks those that count, and keeps the others out.
     """
 
     code: str
@@ -53,8 +46,7 @@ def document(report: Report) -> dict[str, JSON]:
     }
 
 
-def level(report: Report) -> Level:
-    """Return how much of a report counts."""
+def level(report: Report) -> Literal["complete", "marked", "incomplete", "empty"]:
     counting = [trial for trial in report.trials if trial.state == "valid"]
     if not counting and all(lone.problems for lone in report.lone):
         return "empty"
@@ -64,10 +56,7 @@ def level(report: Report) -> Level:
 
 
 def group_by_code(report: Report) -> list[CodeGroup]:
-    """Group problems and marks by code: problems first, then those of most trials.
-
-    What marks the whole sweep concerns every trial.
-    """
+    """Group problems and marks by code: problems first, then those of all, then of most trials."""
     place = report.cluster or report.source
     by_code: dict[tuple[bool, str], list[tuple[str, str]]] = {}
     for where, counts, problem in _list_reasons(report, place):
@@ -110,6 +99,13 @@ def sentences(page: Page) -> Iterable[str]:
         yield text(unlocked, "UNLOCKED：镜像没有已知的摘要。")
 
 
+def first_lines(report: Report) -> list[str]:
+    """Return the lines before the table of a terminal: the verdict, and a line for each code."""
+    page = Page(report, "en")
+    items = (f"  {words.printable(begin + rest)}" for begin, rest in lines(page))
+    return [*sentences(page), *items]
+
+
 def lines(page: Page) -> Iterable[tuple[str, str]]:
     """Yield a line for each code, in two parts: the code, then where it was and what was seen."""
     for item in group_by_code(page.report):
@@ -126,10 +122,7 @@ def lines(page: Page) -> Iterable[tuple[str, str]]:
 
 
 def _list_reasons(report: Report, place: str) -> Iterable[tuple[str, bool, Problem]]:
-    """Yield problems of trials and logs that do not count, then marks of those that count.
-
-    Marks of a case follow where none of its trials has them.
-    """
+    """Yield problems of what does not count, then marks; those of a case if no trial has them."""
     for trial in report.trials:
         if not trial.counts_or_rests:
             yield from ((trial.trial, False, problem) for problem in trial.problems)

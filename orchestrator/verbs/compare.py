@@ -18,11 +18,7 @@ Side = "A sweep (id, its beginning, folder, playbook), an archive, or a results.
 
 
 def percent(text: str) -> float:
-    """Parse the share in ``3%`` or ``3``.
-
-    Raises:
-        BadParameter: it is not of that form.
-    """
+    """Parse the share in ``3%`` or ``3``."""
     found = _PERCENT.fullmatch(text.strip())
     if not found:
         raise typer.BadParameter(f"got {text!r}; needed percent below 100, such as 3% or 0.5%")

@@ -11,20 +11,19 @@ from orchestrator.cli.options import WhichFile
 from orchestrator.collecting import nodes_seen, report_files
 from orchestrator.collecting.report_files import RESULTS
 from orchestrator.collecting.sweep import measured
-from orchestrator.console import Voice
 from orchestrator.model.report import Report, Writer
 from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS
 from orchestrator.report import Language
 from orchestrator.state import lock
-from orchestrator.state.archives import OpenedSweep, opened
+from orchestrator.state.archives import opened
 from orchestrator.state.sweep import Sweep
 from orchestrator.verifying import chain, formulas
 from orchestrator.verifying.findings import Findings, at, codes, items, text
 from orchestrator.verifying.folder import Folder
 
-MOST = 12
-"""Values of a document that are shown: one changed log changes many."""
+MOST = 30
+"""Differences that are printed: one changed log changes many numbers."""
 LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE", "LOG-CHANGED", "OUTCOME-CHANGED", "MISSING"})
 """Problems that other trials or later edits cause, so that a trial's own outcome lacks them."""
 
@@ -34,16 +33,26 @@ def verify(face: Face, sweep_id: WhichFile = None) -> int:
     with opened(face.store, sweep_id) as opening:
         if holder := opening.sweep.lock().holder():
             raise lock.refused(f"sweep {opening.sweep.id}", holder)
-        findings = check_sweep(opening.sweep)
-        _show(opening, findings, face.voice)
+        found = check_sweep(opening.sweep)
+        for it in found.differences[:MOST]:
+            where = f"{it.file}: {it.place}" if it.place else it.file
+            face.voice.result(f"DIFFERS {where}: written: {it.written}; derived: {it.derived}")
+        if len(found.differences) > MOST:
+            face.voice.result(f"DIFFERS: {len(found.differences) - MOST} more; --json has all")
+        if left := ", ".join(found.not_derived):
+            face.voice.line(f"not derived: {left}; --json says why, and docs/verify.md")
+        seen = f"{words.count(found.files, 'file')}, {words.count(found.numbers, 'number')}"
+        count = len(found.differences)
+        differences = words.count(count, "difference") if count else "no difference"
+        face.voice.result(f"{opening.name}: {differences} ({seen} checked)")
         document = {
             "sweep": opening.sweep.id,
-            "differences": [asdict(difference) for difference in findings.differences],
-            "not_derived": {what: list(why) for what, why in findings.not_derived.items()},
-            "files_checked": findings.files,
-            "numbers_checked": findings.numbers,
+            "differences": [asdict(difference) for difference in found.differences],
+            "not_derived": found.not_derived,
+            "files_checked": found.files,
+            "numbers_checked": found.numbers,
         }
-        return face.voice.finish(document, code=3 if findings.differences else 0)
+        return face.voice.finish(document, code=3 if count else 0)
 
 
 def check_sweep(sweep: Sweep) -> Findings:
@@ -52,7 +61,9 @@ def check_sweep(sweep: Sweep) -> Findings:
     place = Folder(sweep.folder.resolve(), findings)
     record = place.sealed("sweep.json")
     planned = items(at(record, "plan", "trials"))
-    if record is None or not planned or len([*chain.planned_trials(record)]) != len(planned):
+    names = ("nodes", "gpus_per_node", "micro_batch_size")
+    sizes = [at(it, "case", name) for it in planned for name in names]
+    if record is None or not planned or not all(isinstance(size, int) for size in sizes):
         findings.differs("sweep.json", "plan", "no plan", "trials of cases")
         return findings
     outcomes = chain.check(place, record)
@@ -66,7 +77,7 @@ def _compare_reports(
 ) -> None:
     """Measure the sweep once more and compare outcomes and reports with what comes out."""
     findings = place.findings
-    written = at(_read(place.path / RESULTS), "written")
+    written = at(place.document(RESULTS), "written")
     try:
         again = measured(sweep, strict=at(written, "strict") is True)
     except errors.DlperfError as error:
@@ -108,23 +119,23 @@ def _compare_outcomes(
 def _compare_outcome(
     findings: Findings, record: str, trial: Measurement, outcome: Mapping[str, object]
 ) -> None:
-    recorded = outcome.get("state")
-    reasons = [f"{problem.code}: {problem.message}" for problem in trial.problems]
+    recorded, problems = outcome.get("state"), [problem.code for problem in trial.problems]
     if recorded == "invalid" and trial.state == "valid":
         seen = f"invalid: {' '.join(codes(outcome.get('problems')))}"
         findings.differs(record, "state", seen, "valid: its log is whole")
     elif recorded == "valid" and trial.state == "invalid":
-        if {problem.code for problem in trial.problems}.isdisjoint(LATER | MARKS):
-            findings.differs(record, "state", "valid", f"invalid: {'; '.join(reasons)}")
+        if (LATER | MARKS).isdisjoint(problems):
+            findings.differs(record, "state", "valid", f"invalid: {' '.join(problems)}")
     elif recorded == trial.state == "valid" and trial.evidence:
-        derived: dict[str, object] = {
+        derived = {
             "throughput": trial.throughput,
             "lines": trial.evidence.lines,
             "transport": trial.transport,
         }
-        if "STATE-CHANGED" not in {mark.code for mark in trial.marks}:
-            derived["marks"] = [asdict(mark) for mark in nodes_seen.list_marks(trial)]
         findings.same(record, "", outcome, derived)
+        if "STATE-CHANGED" not in {mark.code for mark in trial.marks}:
+            marks = [asdict(mark) for mark in nodes_seen.list_marks(trial)]
+            findings.same(record, "marks", outcome.get("marks"), marks)
 
 
 def _compare(place: Folder, name: str, content: bytes) -> None:
@@ -137,19 +148,12 @@ def _compare(place: Folder, name: str, content: bytes) -> None:
     if present == content:
         return
     if name.endswith(".json") and (written := place.document(name)) is not None:
-        differing, inverse = Findings(), Findings()
-        differing.same(name, "", written, json.loads(content))
-        inverse.same(name, "", json.loads(content), written)
-        found = [(it.place, it.written, it.derived) for it in differing.differences]
-        found += [
-            (it.place, it.derived, "nothing")
-            for it in inverse.differences
-            if it.written == "nothing"
-        ]
-        for values in found[:MOST]:
-            findings.differs(name, *values)
-        if len(found) > MOST:
-            findings.differs(name, "", words.count(len(found) - MOST, "more value"), "others")
+        derived, inverse = json.loads(content), Findings()
+        findings.same(name, "", written, derived)
+        inverse.same(name, "", derived, written)
+        for it in inverse.differences:
+            if it.written == "nothing":
+                findings.differs(name, it.place, it.derived, "nothing")
         return
     lines, needed = (text.decode("utf-8", "replace").split("\n") for text in (present, content))
     pairs = enumerate(zip([*lines, ""], [*needed, ""], strict=False), 1)
@@ -163,22 +167,3 @@ def _find_pages(folder: Path) -> set[str]:
     patterns = ("report*", "results*", "*_result.json", "figures/*")
     found = (path for pattern in patterns for path in folder.glob(pattern) if path.is_file())
     return {path.relative_to(folder).as_posix() for path in found if path.suffix != ".new"}
-
-
-def _read(path: Path) -> object:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def _show(opening: OpenedSweep, findings: Findings, voice: Voice) -> None:
-    for it in findings.differences:
-        where = f"{it.file}: {it.place}" if it.place else it.file
-        voice.result(f"DIFFERS {where}: written: {it.written}; derived: {it.derived}")
-    if left := ", ".join(findings.not_derived):
-        voice.line(f"not derived: {left}; --json says why, and docs/verify.md")
-    seen = f"{words.count(findings.files, 'file')}, {words.count(findings.numbers, 'number')}"
-    count = len(findings.differences)
-    differences = words.count(count, "difference") if count else "no difference"
-    voice.result(f"{opening.name}: {differences} ({seen} checked)")

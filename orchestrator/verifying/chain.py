@@ -1,28 +1,20 @@
 """The chain of checksums: events, outcomes, logs, attempts and exit files of every trial."""
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestrator.verifying import folder
 from orchestrator.verifying.findings import at, codes, items, number, text
 from orchestrator.verifying.folder import Folder
 
-MEASURED = ("valid", "invalid")
-"""States of outcomes whose log was read."""
 _ENDED_WELL = re.compile(rb"0 exited\s*")
 Object = Mapping[str, object]
 
 
 def check(place: Folder, record: Object) -> dict[str, Object]:
-    """Follow the checksums from SHA256SUMS to the raw logs.
-
-    Args:
-        record: the content of ``sweep.json``.
-
-    Returns:
-        The outcome of each planned trial that has one, by trial name.
-    """
+    """Follow the checksums from SHA256SUMS to the raw logs; return the outcomes by trial."""
     folder.check_sums(place)
     events = folder.events(place)
     _check_end(place)
@@ -31,7 +23,8 @@ def check(place: Folder, record: Object) -> dict[str, Object]:
         _, trial, attempt, _ = name.split("/")
         document = place.sealed(name)
         if document is not None:
-            own = {"sweep": record.get("id"), "trial": trial, "number": _number_of(attempt)}
+            number_of = int(attempt[1:]) if attempt[1:].isdecimal() else attempt
+            own = {"sweep": record.get("id"), "trial": trial, "number": number_of}
             place.findings.same(name, "", document, own)
     found = {}
     for planned in items(at(record, "plan", "trials")):
@@ -56,14 +49,11 @@ def _check_end(place: Folder) -> None:
     if noted is None:
         return
     hashed = hashlib.sha256()
-    try:
-        with open(place.path / "events.jsonl", "rb") as file:
-            for line in file:
-                hashed.update(line)
-                if hashed.hexdigest() == noted:
-                    return
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), open(place.path / "events.jsonl", "rb") as file:
+        for line in file:
+            hashed.update(line)
+            if hashed.hexdigest() == noted:
+                return
     place.findings.differs("events.jsonl", "sha256", hashed.hexdigest(), f"{noted} by ended.json")
 
 
@@ -88,7 +78,7 @@ def _outcome(place: Folder, planned: Object, events: Sequence[Object]) -> Object
     observed = outcome.get("observed")
     for file, digest in observed.items() if isinstance(observed, Mapping) else ():
         _check_sha256(place, f"{attempt}/{file}", digest, name)
-    if outcome.get("state") in MEASURED:
+    if outcome.get("state") in ("valid", "invalid"):  # its log was read
         _check_sha256(place, log, outcome.get("sha256"), name)
         _check_attempt(place, planned, attempt, outcome)
     return outcome
@@ -133,12 +123,8 @@ def _check_attempt(place: Folder, planned: Object, attempt: str, outcome: Object
     """Compare an outcome with what was started, and with how its tasks say that they exited."""
     findings, name = place.findings, f"{attempt}/attempt.json"
     record = f"logs/{text(planned.get('log')).removesuffix('.log')}.json"
-    seal = text(outcome.get("attempt_sha256"))
-    if seal:
-        _check_sha256(place, name, seal, record)
-    else:
-        findings.leave("command lines", f"{record} does not seal {name}")
-    document = Folder(place.path, type(findings)()).document(name)  # checked by itself before
+    _check_sha256(place, name, outcome.get("attempt_sha256"), record)
+    document = place.document(name)
     if document is None:
         return
     tasks, ends = items(document.get("tasks")), items(outcome.get("tasks"))
@@ -180,16 +166,3 @@ def _check_exit(place: Folder, attempt: str, record: str, end: Object) -> None:
     if not _ENDED_WELL.fullmatch(content):
         said = content.decode("utf-8", "replace").strip()
         place.findings.differs(f"{attempt}/r{rank}.exit", "", said, f"0 exited, by {record}")
-
-
-def _number_of(attempt: str) -> int | str:
-    digits = attempt.removeprefix("a")
-    return int(digits) if digits.isdecimal() else attempt
-
-
-def planned_trials(record: Object) -> Iterator[Object]:
-    """Yield the planned trials whose case has the sizes of a gang."""
-    sizes = ("nodes", "gpus_per_node", "micro_batch_size")
-    for trial in items(at(record, "plan", "trials")):
-        if all(isinstance(at(trial, "case", size), int) for size in sizes):
-            yield trial

@@ -15,9 +15,7 @@ Some statistics use ``exp`` and ``erfc``, whose last digit differs between C lib
 class Difference:
     """One value that differs from what follows from the evidence.
 
-    Args:
-        file: path within the sweep's folder.
-        place: within the file, such as ``cases[3].median``; empty for the whole file.
+    ``place`` is within the file, such as ``cases[3].median``; empty for the whole file.
     """
 
     file: str
@@ -28,11 +26,9 @@ class Difference:
 
 @dataclass(slots=True)
 class Findings:
-    """All differences found so far.
+    """All differences found so far, and how many files and numbers were checked.
 
-    Args:
-        not_derived: reasons why values were not derived, by a name for the values.
-        files, numbers: how many were checked.
+    ``not_derived`` has the reasons why values were not derived, by a name for the values.
     """
 
     differences: list[Difference] = field(default_factory=list)

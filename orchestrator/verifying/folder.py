@@ -1,5 +1,6 @@
 """A sweep's files: documents, their seals, and the checksums in SHA256SUMS."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.disk import walk
-from orchestrator.verifying.findings import Findings, items
+from orchestrator.verifying.findings import Findings, at, items
 
 SUMS = "SHA256SUMS"
 _NO_EVIDENCE = re.compile(
@@ -28,8 +29,11 @@ class Folder:
     def sha256(self, name: str) -> str | None:
         """Return the sha256 of a file; None if it cannot be read."""
         if name not in self._sums:
-            self._sums[name] = _sha256(self.path / name)
-            self.findings.files += self._sums[name] is not None
+            digest = None
+            with contextlib.suppress(OSError, ValueError), open(self.path / name, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            self._sums[name] = digest
+            self.findings.files += digest is not None
         return self._sums[name]
 
     def document(self, name: str) -> Mapping[str, object] | None:
@@ -101,9 +105,9 @@ def evidence(folder: Folder) -> set[str]:
 
 
 def _find_inputs(attempt: Path) -> set[Path]:
-    """Find the files that tasks were given before they started, such as keys.
+    """Find the files that tasks were given before they started, such as keys; they are not listed.
 
-    SHA256SUMS does not list them. If ``attempt.json`` is damaged, every file but logs may be one.
+    If ``attempt.json`` is damaged, every file but logs may be one.
     """
     inside = {path for path in attempt.glob("*") if path.suffix != ".log"}
     inside.discard(attempt / "attempt.json")
@@ -111,13 +115,9 @@ def _find_inputs(attempt: Path) -> set[Path]:
         document = json.loads((attempt / "attempt.json").read_bytes())
     except (OSError, ValueError, RecursionError):
         return inside
-    tasks = items(document.get("tasks")) if isinstance(document, dict) else []
-    names = [str(name) for task in tasks for name in _listed_in(task.get("files"))]
-    return {path for path in inside if path.name in names or not tasks}
-
-
-def _listed_in(names: object) -> list[object]:
-    return names if isinstance(names, list) else []
+    tasks = items(at(document, "tasks"))
+    files = [names for task in tasks if isinstance(names := task.get("files"), list)]
+    return {path for path in inside if any(path.name in names for names in files) or not tasks}
 
 
 def events(folder: Folder) -> list[Mapping[str, object]]:
@@ -155,11 +155,3 @@ def _listed(folder: Folder) -> Iterator[tuple[str, str]]:
             yield name, digest
         elif line or count < len(lines):
             folder.findings.differs(SUMS, f"line {count}", line, "a sha256 and a path")
-
-
-def _sha256(path: Path) -> str | None:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except (OSError, ValueError):
-        return None

@@ -7,18 +7,13 @@ from statistics import median
 from orchestrator.verifying import intervals, readings
 from orchestrator.verifying.findings import TOLERANCE, at, items, number, text
 from orchestrator.verifying.folder import Folder
-from orchestrator.verifying.readings import Basis
 
 RESULTS = "results.json"
 Object = Mapping[str, object]
 
 
 def check(place: Folder, record: Object) -> None:
-    """Derive the throughput of every trial and every number of every case.
-
-    Args:
-        record: the content of ``sweep.json``.
-    """
+    """Derive the throughput of every trial and every number of every case."""
     document = place.document(RESULTS)
     if document is None:
         return
@@ -67,9 +62,9 @@ def _check_trial(place: Folder, where: str, trial: Object, planned: Object) -> N
     if lines is None or written is None or not isinstance(case, Mapping):
         findings.leave("throughputs", f"{trial.get('trial')}: no lines are named")
         return
-    basis = Basis(text(trial.get("rule")), window, lines, global_batch(case))
+    rule, batch = text(trial.get("rule")), global_batch(case)
     try:
-        derived = readings.derive(place.path / log, basis)
+        derived = readings.derive(place.path / log, rule, window, lines, batch)
     except OSError as error:
         findings.differs(log, "", f"unreadable: {error.strerror}", "the log of a valid trial")
         return
@@ -79,8 +74,7 @@ def _check_trial(place: Folder, where: str, trial: Object, planned: Object) -> N
     elif derived.likely:
         findings.differs(RESULTS, f"{where}.throughput", written, derived.likely[0])
     else:
-        why = derived.why_not or "no number on its lines gives it"
-        findings.leave("throughputs", f"{trial.get('trial')}: {why}")
+        findings.leave("throughputs", f"{trial.get('trial')}: {derived.why_not}")
 
 
 def _planned(case: Object, plan: Mapping[str, Object]) -> Object:
@@ -91,11 +85,7 @@ def _planned(case: Object, plan: Mapping[str, Object]) -> Object:
 
 
 def _of_case(case: Object, alone: Object | None, ranks: int) -> dict[str, object]:
-    """Derive the numbers of a case from the throughputs of its valid trials.
-
-    Args:
-        alone: the case of one rank that is equal in everything but placement.
-    """
+    """Derive the numbers of a case; ``alone`` is the case of one rank that it is compared with."""
     values = _values(case)
     if not values:
         keys = ("median", "mean", "min", "max", "spread", "interval", "speedup", "efficiency")

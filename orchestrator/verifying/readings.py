@@ -6,7 +6,7 @@ labels. A number that these cannot give is "not derived", never wrong.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,23 +23,7 @@ _NUMBER = re.compile(r"(?<![\d.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\d)")
 _RATE = re.compile(r"/s\b|ips\b|per_sec|throughput|rate|busbw", re.IGNORECASE)
 Key = tuple[str, str, int]
 """The text before a number, the word behind it, and which of such numbers it is on its line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """The rule, iterations and lines that a trial's throughput is computed from.
-
-    Args:
-        rule: clock, rates, latency or reported.
-        window: first and last iteration; None where the rule needs none.
-        lines: first and last line, from 1.
-        batch: global batch size.
-    """
-
-    rule: str
-    window: tuple[int, int] | None
-    lines: tuple[int, int]
-    batch: int
+Ends = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -51,13 +35,12 @@ class Derived:
         likely: the ones that a clock or a named rate gives: if there are any and the written number
             is none of ``values``, it is wrong.
         tolerance: relative, for a clock without fractions of a second.
-        why_not: why no value was derived.
     """
 
     values: list[float] = field(default_factory=list)
     likely: list[float] = field(default_factory=list)
     tolerance: float = 0.0
-    why_not: str = ""
+    why_not: str = "no number on its lines gives it"
 
 
 @dataclass(slots=True)
@@ -84,30 +67,39 @@ class _Sum:
             yield (self.count - 1) / rest
 
 
-def derive(path: Path, basis: Basis) -> Derived:
+def derive(path: Path, rule: str, window: Ends | None, between: Ends, batch: int) -> Derived:
     """Derive the throughput of a trial from the lines of its log.
+
+    Args:
+        rule: clock, rates, latency or reported.
+        window: first and last iteration; None where the rule needs none.
+        between: first and last line, from 1.
+        batch: global batch size.
 
     Raises:
         OSError: the log cannot be read.
     """
-    first, last = basis.lines
+    first, last = between
     ends: dict[int, str] = {}
     sums: dict[Key, _Sum] = {}
     for count, line in _lines(path, last):
         if count in (first - 1, first, last - 1, last):
             ends[count] = line
-        if count >= first and basis.rule in ("rates", "latency"):
+        if count >= first and rule in ("rates", "latency"):
             for key, value in _numbers(line).items():
                 sums.setdefault(key, _Sum()).add(value)
     if first not in ends or last not in ends:
         return Derived(why_not=f"it has no lines {first} and {last}")
-    if basis.window and not _has_steps(ends, basis):
-        return Derived(why_not=f"lines {first} and {last} do not name steps {basis.window}")
-    if basis.rule == "clock":
-        return _by_clock(ends[first], ends[last], basis)
-    if basis.rule == "reported":
+    for step, number in zip(window or (), between, strict=False):
+        near = f"{ends.get(number - 1, '')} {ends[number]}"  # or the line before names the step
+        if not re.search(rf"(?<!\d){step}(?!\d)", near):
+            return Derived(why_not=f"line {number} does not name step {step}")
+    if rule == "clock":
+        begin, end = window or (0, 0)
+        return _by_clock(ends[first], ends[last], batch * (end - begin))
+    if rule == "reported":
         return _reported(ends[last])
-    return _by_means({key: sums[key] for key in _numbers(ends[first])}, basis)
+    return _by_means([(key, sums[key]) for key in _numbers(ends[first])], rule, batch)
 
 
 def _lines(path: Path, last: int) -> Iterator[tuple[int, str]]:
@@ -121,26 +113,16 @@ def _lines(path: Path, last: int) -> Iterator[tuple[int, str]]:
             count += is_whole
 
 
-def _has_steps(ends: Mapping[int, str], basis: Basis) -> bool:
-    """Return True if both lines, or the lines before them, contain the window's iterations."""
-    return all(
-        re.search(rf"(?<!\d){step}(?!\d)", f"{ends.get(line - 1, '')} {ends[line]}")
-        for step, line in zip(basis.window or (), basis.lines, strict=False)
-    )
-
-
-def _by_clock(start: str, end: str, basis: Basis) -> Derived:
-    """Derive samples per second from two times and two step numbers."""
-    found = Derived(why_not="no time in its lines")
-    first, last = basis.window or (0, 0)
-    samples = basis.batch * (last - first)
-    ends = [*zip(_times_ns(start), _times_ns(end), strict=False)]
-    for (began_ns, _), (ended_ns, _) in ends:
-        if ended_ns > began_ns:
-            found.likely.append(samples * NS / (ended_ns - began_ns))
+def _by_clock(start: str, end: str, samples: int) -> Derived:
+    """Derive samples per second from the times of two lines."""
+    found = Derived()
+    ends = zip(_times_ns(start), _times_ns(end), strict=False)
+    for (began_ns, begins_coarse), (ended_ns, ends_coarse) in ends:
+        if (took_ns := ended_ns - began_ns) > 0:
+            found.likely.append(samples * NS / took_ns)
+            if begins_coarse or ends_coarse:
+                found.tolerance = max(found.tolerance, NS / took_ns)
     found.values += found.likely
-    if any(is_coarse for both in ends for _, is_coarse in both):
-        found.tolerance = max((value / samples for value in found.likely), default=0.0)
     numbers = _numbers(end)
     for key, value in _numbers(start).items():
         took = numbers.get(key, value) - value
@@ -165,7 +147,7 @@ def _times_ns(line: str) -> list[tuple[int, bool]]:
 
 def _reported(line: str) -> Derived:
     """Return the numbers on the line with the program's own result."""
-    found = Derived(why_not="no number on its line")
+    found = Derived()
     for key, value in _numbers(line).items():
         found.values.append(value)
         if _RATE.search(" ".join(key[:2])):
@@ -173,15 +155,15 @@ def _reported(line: str) -> Derived:
     return found
 
 
-def _by_means(sums: Mapping[Key, _Sum], basis: Basis) -> Derived:
+def _by_means(sums: Iterable[tuple[Key, _Sum]], rule: str, batch: int) -> Derived:
     """Derive a mean rate, or the batch over a mean latency, from the numbers of all steps."""
-    found = Derived(why_not="no number on its first line")
-    for key, summed in sums.items():
+    found = Derived()
+    for key, summed in sums:
         means = [*summed.means]
-        if basis.rule == "latency":
-            means = [basis.batch / mean for mean in means if mean]
+        if rule == "latency":
+            means = [batch / mean for mean in means if mean]
         found.values += means
-        if basis.rule == "rates" and _RATE.search(" ".join(key[:2])):
+        if rule == "rates" and _RATE.search(" ".join(key[:2])):
             found.likely += means[:1]
     return found
 

@@ -1,4 +1,4 @@
-"""Pictures of report.html for docs/: light, dark, phone, paper and Chinese.
+"""Pictures of report.html for docs/: light, dark, paper and Chinese.
 
 ``python -m tests.docs.screenshots FOLDER`` takes them anew of the sweep in that folder, such as
 ``.dlperf/sweeps/ID`` after ``make demo``, with Chromium and a Chinese font, such as Debian's
@@ -22,7 +22,6 @@ DARK, LIGHT = (f"--blink-settings=preferredColorScheme={number}" for number in (
 SHOTS: Mapping[str, tuple[Language, str, str]] = {
     "report-light": ("en", LIGHT, "1080,2150"),
     "report-dark": ("en", DARK, "1080,1500"),
-    "report-phone": ("en", LIGHT, "500,1500"),
     "report-print": ("en", LIGHT, "794,1123"),
     "report-chinese": ("zh", LIGHT, "1080,1500"),
 }

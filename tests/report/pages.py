@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from orchestrator import report
 from orchestrator.measuring import medians
 from orchestrator.model.log import reduce_rates
 from orchestrator.model.problem import Problem
@@ -11,6 +10,7 @@ from orchestrator.model.result import NodeSpeed, Result, Watched
 from orchestrator.model.site import Finding
 from orchestrator.model.telemetry import HeldClocks
 from orchestrator.probes import topology
+from orchestrator.report import node_facts
 from tests import SAMPLES
 from tests.report.test_machines import STATE
 from tests.report.throttled import throttled
@@ -62,7 +62,7 @@ def whole() -> Report:
     found += [traced(result) for result in results(FP32, precision="fp32", micro_batch_size=128)]
     text = (SAMPLES / "topo" / "ucxpy_dgx1v_8gpu_4mlx5.txt").read_text()
     wiring = topology.parse(text)
-    drawn = report.matrix(wiring.links, wiring.cpu_affinity)
+    drawn = node_facts.matrix(wiring.links, wiring.cpu_affinity)
     facts = {"GPUs": "Tesla V100-SXM2-16GB x 8", "HCA mlx5_0:1": "100 Gb/s InfiniBand"}
     first = replace(found[0].trials[0], machines=(STATE,))
     found[0] = replace(found[0], trials=(first, *found[0].trials[1:]))

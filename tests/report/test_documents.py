@@ -11,6 +11,7 @@ import pytest
 from orchestrator import report, workloads
 from orchestrator.model.report import Report
 from orchestrator.probes import topology
+from orchestrator.report import node_facts
 from orchestrator.workloads import Workload
 from tests.reported import results, rows, sweep
 from tests.seeds import RN50_AMP
@@ -176,14 +177,14 @@ def test_pytorch_fp32_and_static_loss_scale_have_the_documents_tables(
 def test_topology_is_written_as_the_driver_prints_it() -> None:
     """Seeds 000 and 002: what is read of the table gives the table, to the blank."""
     read = topology.parse(TOPOLOGY)
-    assert report.matrix(read.links, read.cpu_affinity) + "\n" == TOPOLOGY
-    assert "CPU Affinity" not in report.matrix(read.links, {})
+    assert node_facts.matrix(read.links, read.cpu_affinity) + "\n" == TOPOLOGY
+    assert "CPU Affinity" not in node_facts.matrix(read.links, {})
 
 
 def test_the_topology_stands_in_the_page_as_the_driver_prints_it() -> None:
     """To the blank, with CPU affinity."""
     read = topology.parse(TOPOLOGY)
-    text = report.matrix(read.links, read.cpu_affinity)
+    text = node_facts.matrix(read.links, read.cpu_affinity)
     found = sweep(results(RN50_AMP), topologies={"vs001": text, "vs002": text})
     page = report.html_page(found, "en", {})
     _, _, block = page.partition("<code>nvidia-smi topo -m</code> on vs[001-002]:")

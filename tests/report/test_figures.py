@@ -11,8 +11,8 @@ from orchestrator.measuring import medians
 from orchestrator.model.log import reduce_rates
 from orchestrator.model.report import Report
 from orchestrator.report import figures
-from orchestrator.report.figures import Figure, scales
-from orchestrator.report.figures.figure import WIDTH
+from orchestrator.report.figures import figure as shapes
+from orchestrator.report.figures.figure import WIDTH, Figure
 from orchestrator.report.page import Page
 from tests.report.pages import whole
 from tests.reported import results, sweep
@@ -54,7 +54,7 @@ def test_nothing_is_cut_off() -> None:
                 assert 0 <= float(y) <= figure.height, (figure.name, shape.attrib)
         for text in root.iter(f"{SVG}text"):
             assert figure.height - 2 > float(text.get("y", 0)) > 8, (figure.name, text.text)
-            look, wide = (text.get("class") or "").split(), scales.width(text.text or "")
+            look, wide = (text.get("class") or "").split(), shapes.width(text.text or "")
             begin = float(text.get("x", 0)) - wide * (("end" in look) + ("mid" in look) / 2)
             assert begin >= 0, (figure.name, text.text)
             assert begin + wide <= WIDTH, (figure.name, text.text)
@@ -212,15 +212,15 @@ def test_a_window_off_the_log_is_not_drawn() -> None:
 )
 def test_ticks_are_round(high: float, count: int, expected: list[float]) -> None:
     """From 0 to the first that is not below the highest."""
-    assert scales.ticks(high, count) == pytest.approx(expected)
+    assert shapes.ticks(high, count) == pytest.approx(expected)
 
 
 def test_words_that_are_too_wide_go_on_in_another_line() -> None:
     """Behind a mark where there is one; a Chinese letter is as wide as high."""
-    assert scales.wrapped("short", 100) == ["short"]
-    assert scales.wrapped("2D_PP_2x4x4_512_2304x24", 100) == ["2D_PP_2x4x4_", "512_2304x24"]
-    assert "".join(scales.wrapped("x" * 100, 100)) == "x" * 100
-    assert scales.width("图") == pytest.approx(13)
+    assert shapes.wrapped("short", 100) == ["short"]
+    assert shapes.wrapped("2D_PP_2x4x4_512_2304x24", 100) == ["2D_PP_2x4x4_", "512_2304x24"]
+    assert "".join(shapes.wrapped("x" * 100, 100)) == "x" * 100
+    assert shapes.width("图") == pytest.approx(13)
 
 
 def test_report_md_shows_the_figures_that_are_written() -> None:

@@ -222,7 +222,7 @@ def test_machines_stand_with_what_is_known_of_them() -> None:
     """Their state, their speeds beside one another, or both; a slow one is named so."""
     found, slow = (
         whole(),
-        '>0.910</td><td data-head="marks">SLOW-NODE (a node is slower than the others)<',
+        ">0.910</td><td>SLOW-NODE (a node is slower than the others)<",
     )
     page = report.html_page(found, "en", {})
     assert slow in page

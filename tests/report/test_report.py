@@ -7,6 +7,7 @@ from orchestrator.model.log import Fabric, Port
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog
 from orchestrator.model.result import Evidence, NodeSpeed
+from orchestrator.report import labels
 from tests.reported import (
     LOG,
     PUBLISHED,
@@ -310,7 +311,7 @@ def test_case_without_a_valid_trial_says_what_its_trials_ran_over() -> None:
 def test_trials_planned_are_those_that_are_there_where_no_plan_says() -> None:
     """A folder of three logs of a case promises three."""
     found = folder(found=results({"1x1": (800.0, None, 804.0)}))
-    assert report.of_trials(found, found.results[0]) == "2/3"
+    assert labels.of_trials(found, found.results[0]) == "2/3"
 
 
 def test_published_results_stand_beside_what_was_measured() -> None:

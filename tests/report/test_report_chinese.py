@@ -14,7 +14,7 @@ from orchestrator import nodeset, report
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog, Report
 from orchestrator.model.result import NodeSpeed
-from orchestrator.report import as_markdown, phrases
+from orchestrator.report import as_markdown, page
 from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, results, section, sweep, tables, unrun
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -74,8 +74,8 @@ def observed(found: Report) -> set[str]:
 
 def test_every_head_is_there_in_both_languages() -> None:
     """With the same values in it, and Chinese wherever there are words."""
-    words = {word: (word, chinese) for word, chinese in phrases.WORDS.items()}
-    for key, (english, chinese) in (*phrases.HEADS.items(), *words.items()):
+    words = {word: (word, chinese) for word, chinese in page.WORDS.items()}
+    for key, (english, chinese) in (*page.HEADS.items(), *words.items()):
         fields = [
             {field for _, field, _, _ in string.Formatter().parse(text) if field}
             for text in (english, chinese)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.report import phrases
+from orchestrator.report import page
 
 SOURCE = Path(errors.__file__).parent
 CODE = re.compile("[A-Z][A-Z0-9]+(-[A-Z0-9]+)*")
@@ -24,8 +24,8 @@ NO_REPORT = (
 def test_every_code_that_a_report_can_show_is_explained() -> None:
     """In a few words of both languages; nothing is explained that the source does not give."""
     given = {code for text in modules() for code in shown(text)}
-    assert set(phrases.MEANINGS) == given
-    for code, (english, gloss) in phrases.MEANINGS.items():
+    assert set(page.MEANINGS) == given
+    for code, (english, gloss) in page.MEANINGS.items():
         assert re.fullmatch("[ -~]{5,60}", english), code
         assert not re.search("[().]$", english), code
         assert re.search("[\u4e00-\u9fff]", gloss), code

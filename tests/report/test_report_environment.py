@@ -1,6 +1,7 @@
 """What report.md says of the nodes: facts that are alike once, and how devices are connected."""
 
 from orchestrator import report
+from orchestrator.report import node_facts
 from tests.reported import SEED_AMP, results, section, sweep, tables
 
 
@@ -27,8 +28,8 @@ def test_nodes_that_are_alike_are_said_once() -> None:
 
 def test_topologies_that_are_alike_are_shown_once() -> None:
     """Each with the nodes that have it."""
-    near = report.matrix({"GPU0": {"GPU1": "NV2"}, "GPU1": {"GPU0": "NV2"}}, {})
-    far = report.matrix({"GPU0": {"GPU1": "SYS"}, "GPU1": {"GPU0": "SYS"}}, {})
+    near = node_facts.matrix({"GPU0": {"GPU1": "NV2"}, "GPU1": {"GPU0": "NV2"}}, {})
+    far = node_facts.matrix({"GPU0": {"GPU1": "SYS"}, "GPU1": {"GPU0": "SYS"}}, {})
     wired = {"vs001": near, "vs002": far, "vs003": near, "vs004": ""}
     text = section(report.markdown(sweep(results(SEED_AMP), topologies=wired)), "Environment")
     one, other = text.split("`nvidia-smi topo -m`")[1:]
@@ -43,9 +44,9 @@ def test_topologies_that_are_alike_are_shown_once() -> None:
 def test_topology_with_long_names_and_gaps_stays_a_table() -> None:
     """A name of ten letters widens all columns; a row that could not be read is a question mark."""
     links = {"GPU0": {"mlx5_gdr_0": "PIX"}, "mlx5_gdr_0": {"GPU0": "PIX", "GPU1": "SYS"}}
-    assert report.matrix(links, {"GPU0": None}).splitlines() == [
+    assert node_facts.matrix(links, {"GPU0": None}).splitlines() == [
         "            GPU0        mlx5_gdr_0  GPU1        CPU Affinity",
         "GPU0         X          PIX         ?",
         "mlx5_gdr_0  PIX          X          SYS",
     ]
-    assert report.matrix({}, {}) == ""
+    assert node_facts.matrix({}, {}) == ""

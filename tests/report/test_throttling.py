@@ -10,8 +10,7 @@ from orchestrator import report
 from orchestrator.model.report import Report
 from orchestrator.model.telemetry import HeldClocks
 from orchestrator.report import figures
-from orchestrator.report.figures import Figure
-from orchestrator.report.figures.figure import WIDTH
+from orchestrator.report.figures.figure import WIDTH, Figure
 from orchestrator.report.page import Page
 from tests.report.throttled import throttled
 from tests.reported import results, sweep

@@ -56,6 +56,14 @@ def a_good_log_that_does_not_count(sweep: Sweep) -> None:
     reseal(sweep, ONE, state="invalid", problems=[problem])
 
 
+@FORGERIES.found_in("attempts/1n8g-r50_b256_amp_2/a1/attempt.json")
+def an_outcome_that_seals_no_attempt(sweep: Sweep) -> None:
+    path = sweep.folder / f"logs/{ONE}.json"
+    before = sha256(path)
+    edit(path, lambda it: it.update(attempt_sha256=""))
+    replaced(sweep.folder / "events.jsonl", before, sha256(path))
+
+
 @FORGERIES.found_in(f"logs/{ONE}.json")
 def a_throughput_of_an_outcome(sweep: Sweep) -> None:
     reseal(sweep, ONE, throughput=6500.0)

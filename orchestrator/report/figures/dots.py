@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels
-from orchestrator.report.figures import scales
+from orchestrator.report.figures import figure
 from orchestrator.report.figures.figure import CROSS, INTERVAL, LINE, Drawing, Figure
 from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
@@ -24,14 +24,14 @@ def figures(page: Page) -> Iterable[Figure]:
 
 def _figure(page: Page, rows: Sequence[tuple[Result, Statistics]]) -> Figure:
     names = [clean(labels.of_case(page.report, result)) for result, _ in rows]
-    wrapped = [scales.wrapped(name, _LEFT - 16) for name in names]
+    wrapped = [figure.wrapped(name, _LEFT - 16) for name in names]
     heights = [max(_ROW, LINE * len(lines) + 6) for lines in wrapped]
     bottom = float(_TOP + sum(heights))
     widest = max(
         max(abs(end / found.median - 1) for end in (found.low, found.high)) for _, found in rows
     )
-    reach = scales.ticks(min(max(widest, _LEAST), _MOST), 2)[-1]
-    across = scales.Scale(-reach, reach, _LEFT, _RIGHT)
+    reach = figure.ticks(min(max(widest, _LEAST), _MOST), 2)[-1]
+    across = figure.Scale(-reach, reach, _LEFT, _RIGHT)
     drawing = Drawing()
     for place, sign, words in (
         ((10, 14), (0, "s0 open"), page.text("counts", "计入")),
@@ -79,7 +79,7 @@ def _figure(page: Page, rows: Sequence[tuple[Result, Statistics]]) -> Figure:
 def _draw(
     page: Page,
     drawing: Drawing,
-    across: scales.Scale,
+    across: figure.Scale,
     y: float,
     result: Result,
     found: Statistics,

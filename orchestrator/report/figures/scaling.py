@@ -3,21 +3,14 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from orchestrator.model.case import Case
 from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels
-from orchestrator.report.figures import scales, style
-from orchestrator.report.figures.figure import (
-    DIAMOND,
-    INTERVAL,
-    LINE,
-    WIDTH,
-    Drawing,
-    Figure,
-    number_figures,
-)
+from orchestrator.report.figures import figure
+from orchestrator.report.figures.figure import DIAMOND, INTERVAL, LINE, WIDTH, Drawing, Figure
 from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
 
@@ -34,8 +27,12 @@ def figures(page: Page) -> Iterable[Figure]:
         points = [(result, result.statistics) for result in group if result.statistics]
         if len({result.case.world_size for result, _ in points}) > 1:
             groups.append(points)
-    starts = range(0, len(groups), style.SERIES)
-    yield from number_figures([_figure(page, groups[at : at + style.SERIES]) for at in starts])
+    starts = range(0, len(groups), figure.SERIES)
+    for number, start in enumerate(starts, 1):
+        found = _figure(page, groups[start : start + figure.SERIES])
+        if len(starts) > 1:
+            found = replace(found, title=f"{found.title} ({number}/{len(starts)})")
+        yield found if number == 1 else replace(found, name=f"{found.name}-{number}")
 
 
 def _figure(page: Page, groups: Sequence[Points]) -> Figure:
@@ -49,9 +46,9 @@ def _figure(page: Page, groups: Sequence[Points]) -> Figure:
             highs += found.interval.high if found.interval else found.median, _ideal(group, result)
             highs += (row.throughput for row in page.report.published_for(result)[:1])
     sizes = sorted(by_size)
-    grid = scales.ticks(max(highs), 6)
-    across = scales.Scale(0, sizes[-1] * 1.06, _LEFT, _RIGHT)
-    up = scales.Scale(0, grid[-1], top + _TALL, top)
+    grid = figure.ticks(max(highs), 6)
+    across = figure.Scale(0, sizes[-1] * 1.06, _LEFT, _RIGHT)
+    up = figure.Scale(0, grid[-1], top + _TALL, top)
     for value in grid:
         drawing.line([(_LEFT, up(value)), (_RIGHT, up(value))], "grid")
         tick = f"{value / 1000:g}k" if value >= 10_000 else f"{value:g}"
@@ -61,7 +58,7 @@ def _figure(page: Page, groups: Sequence[Points]) -> Figure:
     drawing.text((4, top - 12), page.report.unit)
     end = 0.0
     for size in sizes:  # no number is written over another
-        x, half = across(size), scales.width(str(size)) / 2
+        x, half = across(size), figure.width(str(size)) / 2
         drawing.line([(x, up(0)), (x, up(0) + 4)], "axis")
         if x - half >= end:
             drawing.text((x, up(0) + 18), str(size), "mid small soft")
@@ -97,7 +94,7 @@ def _series(
     number: int,
     group: Points,
     places: Mapping[Case, float],
-    up: scales.Scale,
+    up: figure.Scale,
 ) -> None:
     across = [places[result.case] for result, _ in group]
     ideals = [up(_ideal(group, result)) for result, _ in group]
@@ -122,7 +119,7 @@ def _legend(page: Page, drawing: Drawing, names: Sequence[str]) -> float:
     for number, name in enumerate(names):
         drawing.line([(8, y), (44, y)], f"line s{number} d{number}")
         drawing.sign((26, y), number, f"s{number} full")
-        lines = scales.wrapped(name, WIDTH - 60)
+        lines = figure.wrapped(name, WIDTH - 60)
         drawing.text((52, y + 4), lines)
         y += _ROW + LINE * (len(lines) - 1)
     ideal = f"ideal: the smallest case times {page.gpus}"

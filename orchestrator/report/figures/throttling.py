@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 
 from orchestrator.report import labels
-from orchestrator.report.figures import scales
+from orchestrator.report.figures import figure
 from orchestrator.report.figures.figure import LINE, WIDTH, WINDOW, Drawing, Figure
 from orchestrator.report.markup import clean
 from orchestrator.report.page import Page
@@ -30,13 +30,13 @@ def figures(page: Page) -> Iterable[Figure]:
     drawing.box((WIDTH / 2, 11), (26, 8), "held")
     drawing.text((WIDTH / 2 + 32, 19), page.text("clocks held down", "时钟被限制"), "small")
     longest_s = max(1.0, *(clocks.last_s for *_, clocks in drawn))
-    across = scales.Scale(0, longest_s, _EDGE, WIDTH - _EDGE)
+    across = figure.Scale(0, longest_s, _EDGE, WIDTH - _EDGE)
     for case, repeat, clocks in drawn:
         trial = page.text(f"trial {repeat}", f"试验 {repeat}")
         limits = ", ".join(clocks.limits) or page.text("heat or brakes", "过热或功率制动")
         seconds = f"{clocks.spans[0][0]:.1f}-{clocks.spans[-1][1]:.1f} s"
         words = page.listed((case, trial, clocks.node, limits, seconds))
-        lines = scales.wrapped(clean(words), WIDTH - 2 * _EDGE)
+        lines = figure.wrapped(clean(words), WIDTH - 2 * _EDGE)
         drawing.text((_EDGE, y + 12), lines, "small")
         y += LINE * (len(lines) - 1) + 18
         if clocks.window_s is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from orchestrator.model.log import TracePoint
 from orchestrator.model.result import Measurement
 from orchestrator.report import labels
-from orchestrator.report.figures import scales
+from orchestrator.report.figures import figure
 from orchestrator.report.figures.figure import WIDTH, WINDOW, Drawing, Figure
 from orchestrator.report.page import Page
 
@@ -47,9 +47,9 @@ def _figure(page: Page, traces: _Traces) -> Figure:
     drawing.text((40, 39), page.text(*WINDOW), "small")
     every = [point for _, points in traces for point in points]
     begin, end = min(point[0] for point in every), max(point[1] for point in every)
-    across = scales.Scale(begin, max(end, begin + 1), _LEFT, _RIGHT)
-    grid = scales.ticks(min(max(point[4] for point in every), _HIGHEST), 5)
-    up = scales.Scale(0, grid[-1], bottom, _TOP)
+    across = figure.Scale(begin, max(end, begin + 1), _LEFT, _RIGHT)
+    grid = figure.ticks(min(max(point[4] for point in every), _HIGHEST), 5)
+    up = figure.Scale(0, grid[-1], bottom, _TOP)
     numbers = [(across.low, "small soft"), (across.high, "end small soft")]
     for window in dict.fromkeys(trial.window for trial, _ in traces):
         if window and across.low <= window[0] <= window[1] <= across.high:
