@@ -18,7 +18,7 @@ AGAIN_S = 0.5
 
 
 def list_alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
-    """Return the jobs of this state folder on a cluster that are not over."""
+    """Return the jobs of this state folder and cluster that are not over."""
     name = script.job_name(cluster.name, str(store.root.resolve()))
     return [job for job in _of_state(store) if job.name == name and not job.is_over]
 
@@ -50,11 +50,7 @@ def _host(name: str) -> str:
 
 
 def cancel_waiting(store: Store, voice: Voice) -> list[str]:
-    """Cancel the jobs of this state folder that have not begun; return their ids.
-
-    Raises:
-        LocalError, UnfitError: Slurm does not do it.
-    """
+    """Cancel the jobs of this state folder that have not begun; return their ids."""
     found = list_waiting(store)
     for job in found:
         # By name too: after a loss of Slurm's state the id may be another job's.
@@ -64,11 +60,7 @@ def cancel_waiting(store: Store, voice: Voice) -> list[str]:
 
 
 def cancel_headless(store: Store, voice: Voice) -> None:
-    """Cancel the jobs of this state folder whose script died with its node, and await their end.
-
-    Raises:
-        LocalError, UnfitError: Slurm does not cancel them.
-    """
+    """Cancel the jobs of this state folder whose script died with its node, and await their end."""
     found = [job for job in _of_state(store) if job.lost_host]
     for job in found:
         slurm_queue.cancel(job.id, f"--name={job.name}")
@@ -78,19 +70,14 @@ def cancel_headless(store: Store, voice: Voice) -> None:
 
 
 def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> str:
-    """End the job whose node runs this controller: in good order, else at once; return its id.
-
-    Args:
-        holder: the controller; with none, or with one that no job runs, nothing is ended.
-    """
+    """End the job whose script runs on a controller's host: in good order, else at once; its id."""
     if holder is None:
         return ""
     host = _host(holder.process.host)
-    running = [job for job in list_alive(store, cluster) if job.state == "RUNNING"]
-    mine = [job for job in running if _host(job.batch_host) == host]
-    if not mine:
+    running = (job for job in list_alive(store, cluster) if job.state == "RUNNING")
+    job = next((it.id for it in running if _host(it.batch_host) == host), "")
+    if not job:
         return ""
-    job = mine[0].id
     with contextlib.suppress(errors.DlperfError):  # else it would be queued again
         slurm_queue.call("scontrol", "update", f"JobId={job}", "Requeue=0")
     voice.line(f"job {job} is told to end")
@@ -103,10 +90,7 @@ def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> 
 
 
 def _wait_for_end(job: str) -> bool:
-    """Return True once a job is over, or is left on nodes alone that do not answer Slurm.
-
-    Return False if it does not end in time, or the node of its script does not answer.
-    """
+    """Return whether a job is over in time, or left on nodes alone that do not answer Slurm."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = slurm_queue.jobs(ids=(job,))

@@ -42,13 +42,10 @@ class Submission:
     """The command of one job, and the resources that it asks for.
 
     Args:
-        words: the command.
         name: of the job; jobs of one name run one after another.
         folder: for its script and its messages.
-        cwd: where the command runs.
-        nodes: how many it gets.
         requeue: whether it is queued again when its time is over, or when Slurm ends it.
-        gpus: that it asks of every node; 0 where Slurm has none to give.
+        gpus: of every node; 0 where Slurm has none to give.
     """
 
     words: tuple[str, ...]

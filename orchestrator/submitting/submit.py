@@ -28,9 +28,7 @@ def is_needed(cluster: Cluster) -> bool:
 def submission(
     store: Store, cluster: Cluster, partition: one_step.Partition | None, *, requeue: bool
 ) -> script.Submission:
-    """Return the job of this very command line.
-
-    It asks for GPUs of every node, as many as the inventory says, where Slurm gives any.
+    """Return the job of this very command line, with the inventory's GPUs where Slurm gives any.
 
     Args:
         partition: None where Slurm does not say what it has.
@@ -54,19 +52,10 @@ def _settings(cluster: Cluster) -> Slurm:
     return cluster.slurm
 
 
-def is_again() -> bool:
-    """Return True if this is a job that Slurm has started before."""
-    return os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
-
-
 def show(
     store: Store, cluster: Cluster, voice: Voice, *, requeue: bool = False
 ) -> tuple[str, tuple[str, ...]]:
-    """Print a line that submits the script; return it, and its options that srun takes too.
-
-    Raises:
-        UnfitError: Slurm would never start it.
-    """
+    """Print a line that submits the script; return it, and its options that srun takes too."""
     slurm, partition = _settings(cluster), None
     try:
         partition = one_step.partition(slurm.partition, patience_s=0.0)
@@ -84,15 +73,7 @@ def show(
 def run(
     store: Store, cluster: Cluster, voice: Voice, *, detach: bool = False, requeue: bool = False
 ) -> int:
-    """Submit this command line, or find the job that runs it already, and follow it; exit code.
-
-    Args:
-        detach: return once it is submitted.
-        requeue: queue it again when its time is over.
-
-    Raises:
-        UnfitError: Slurm refuses it, or it can never start.
-    """
+    """Submit this command line, or find the job that runs it already, and follow it; exit code."""
     slurm = _settings(cluster)
     partition = one_step.partition(slurm.partition)
     new = submission(store, cluster, partition, requeue=requeue)
@@ -115,23 +96,19 @@ def run(
 
 
 def refuse_never(slurm: Slurm, partition: one_step.Partition) -> None:
-    """Refuse what Slurm would take and never start.
-
-    Raises:
-        UnfitError: QUEUE-NEVER.
-    """
+    """Refuse (QUEUE-NEVER) what Slurm would take and never start."""
     name, by_qos = partition.name, slurm.asks(OF_QOS)
     most, limit_s = len(partition.nodes) if by_qos else partition.most, partition.limit_s
-    wrong = fix = ""
     if slurm.nodes > most:
         wrong = f"{slurm.nodes} nodes are needed; partition {name} has {most} for a job"
         fix = "ask for fewer with slurm.nodes"
     elif limit_s is not None and slurm.time_s > limit_s and not by_qos:
         wrong = f"slurm.time is {slurm.time}; partition {name} allows {walltime(limit_s)}"
         fix = f'write slurm.time: "{walltime(limit_s)}" or less'
-    if wrong:
-        fix = f"{fix}, or name another partition"
-        raise errors.UnfitError(wrong, code="QUEUE-NEVER", fix=fix)
+    else:
+        return
+    fix = f"{fix}, or name another partition"
+    raise errors.UnfitError(wrong, code="QUEUE-NEVER", fix=fix)
 
 
 def _submit(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
