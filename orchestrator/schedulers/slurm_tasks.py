@@ -21,7 +21,6 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.model.slurm import environment
 from orchestrator.runtimes import TaskState, image_files, marks, step
-from orchestrator.runtimes.process import inherited_environment
 from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.schedulers import slurm_queue
 from orchestrator.schedulers.scheduler import LISTENING_ROW
@@ -227,7 +226,7 @@ class SlurmTasks:
             docker = self._fleet.engines[task.node].command
             script = step.docker_script(attempt, task, limits, docker, request)
         else:
-            script = step.process_script(attempt, task, limits, inherited_environment())
+            script = step.process_script(attempt, task, limits)
         step.write(self._shared, attempt, task, script)
         self._gang(attempt).create(least_cpus(os.environ), options(self._way, attempt))
 
