@@ -63,17 +63,17 @@ class ProcessRuntime:
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
         files = self._files(attempt, task)
-        end, identity = files.end(), files.supervisor()
-        if end is None and identity is None:
+        if end := files.end():
+            return TaskState("ended", end)
+        identity = files.supervisor()
+        if identity is None:
             return TaskState("absent")
-        if end is None and identity is not None:
-            if files.alive(identity, str(identity.pid)):
-                return TaskState("running" if files.has("go") else "waiting")
-            end = files.end()  # it may have ended between the two looks
-            if end is None:
-                why = "rebooted" if files.rebooted(identity) else "lost"
-                return TaskState("lost", files.make_lost_end(why))
-        return TaskState("ended", end)
+        if files.alive(identity, str(identity.pid)):
+            return TaskState("running" if files.has("go") else "waiting")
+        if end := files.end():  # it may have ended between the two looks
+            return TaskState("ended", end)
+        why = "rebooted" if files.rebooted(identity) else "lost"
+        return TaskState("lost", files.make_lost_end(why))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         return self._files(attempt, task).output(offset)

@@ -38,10 +38,10 @@ class Job:
     id: str
     state: str
     reason: str
+    nodes: str
+    batch_host: str
     name: str
     comment: str
-    nodes: str
-    batch_host: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -131,11 +131,8 @@ def jobs(*, ids: Collection[str] = (), name: str = "", patience_s: float = QUEUE
     named = ("--name", name) if name else ()
     shown = (*chosen, *named, "-o", "%A|%T|%r|%N|%B|%j|%k")
     said = call("squeue", "-h", "-t", "all", *shown, patience_s=patience_s, may_be_gone=True)
-    found: list[Job] = []
-    for line in said.splitlines():
-        if line.count("|") >= 6:
-            job, state, reason, nodes, host, own, comment = line.split("|", 6)
-            found.append(Job(job.strip(), state, reason, own, comment, nodes, host))
+    lines = (line.strip().split("|", 6) for line in said.splitlines())
+    found = (Job(*words) for words in lines if len(words) == 7)
     return [job for job in found if not ids or job.id in ids]
 
 
@@ -197,19 +194,15 @@ def find_down(job: Mapping[str, str], nodes: Sequence[str]) -> frozenset[str]:
 
     A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
     """
-    states = _node_states(nodes)
+    said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
+    lines = (line.partition("|") for line in said.splitlines())
+    down = {name.strip() for name, _, state in lines if is_down(state.strip().upper())}
     kept = names(job["NodeList"]) if "NodeList" in job else nodes
-    return frozenset(node for node in nodes if node not in kept or is_down(states.get(node, "")))
-
-
-def are_down(listed: str) -> bool:
-    """Return True if Slurm can rely on none of these nodes, listed as squeue prints them."""
-    states = _node_states(names(listed)) if listed else {}
-    return bool(states) and all(map(is_down, states.values()))
+    return frozenset(node for node in nodes if node in down or node not in kept)
 
 
 def is_down(state: str) -> bool:
-    """Return whether a node in this state cannot be relied on to run a task."""
+    """Return whether a node such as ``DOWN`` or ``ALLOCATED*``, which is silent, runs no task."""
     return state.startswith(_DOWN) or state.endswith("*")
 
 
@@ -221,10 +214,3 @@ def names(listed: str) -> tuple[str, ...]:
 def job_id() -> str:
     """Return the job that this program runs in; empty outside of one."""
     return os.environ.get("SLURM_JOB_ID", "")
-
-
-def _node_states(nodes: Sequence[str]) -> dict[str, str]:
-    """Query the states of nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
-    said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
-    lines = (line.partition("|") for line in said.splitlines())
-    return {name.strip(): state.strip().upper() for name, _, state in lines}

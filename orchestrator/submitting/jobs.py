@@ -97,7 +97,8 @@ def _wait_for_end(job: str) -> bool:
         if not found or found[0].is_over:
             return True
         is_ending = found[0].state == "COMPLETING"
-        if slurm_queue.are_down(found[0].nodes if is_ending else found[0].batch_host):
+        nodes = slurm_queue.names(found[0].nodes if is_ending else found[0].batch_host)
+        if nodes and slurm_queue.find_down({}, nodes).issuperset(nodes):
             return is_ending
         time.sleep(AGAIN_S)
     return False

@@ -127,4 +127,4 @@ def _submit(slurm: Slurm, submission: script.Submission) -> slurm_queue.Job:
             if found.name == submission.name:
                 return found
         time.sleep(follow.LOOK_S)
-    return slurm_queue.Job(job, "PENDING", "None", submission.name, submission.comment, "")
+    return slurm_queue.Job(job, "PENDING", "None", "", "", submission.name, submission.comment)

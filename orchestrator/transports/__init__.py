@@ -138,7 +138,7 @@ class Transport(ABC):
     def _execute(
         self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
     ) -> Completed:
-        """Run ``argv`` to its end, with input if it is a script that leaves none of it."""
+        """Run ``argv`` to its end; ``content`` is the input of a script that reads all of it."""
 
     @abstractmethod
     def _start(self, argv: tuple[str, ...]) -> Stream: ...

@@ -20,7 +20,7 @@ from orchestrator.submitting import follow
 voice = Voice(as_json=False)
 follow.QUEUE_EVERY_S = 0.1
 try:
-    job = slurm_queue.Job("7", "PENDING", "None", "dlperf-queue-1", "dlperf:2", "")
+    job = slurm_queue.Job("7", "PENDING", "None", "", "", "dlperf-queue-1", "dlperf:2")
     sys.exit(follow.follow(job, Path(sys.argv[1]), voice))
 except errors.DlperfError as error:
     voice.error(error)

@@ -105,7 +105,7 @@ def test_one_command_has_one_comment() -> None:
 )
 def test_a_job_is_shown_in_a_line(state: str, reason: str, nodes: str, words: str) -> None:
     """Its state, or why it waits, as Slurm's own manual explains it."""
-    job = slurm_queue.Job("7", state, reason, "name", "comment", nodes, "n1")
+    job = slurm_queue.Job("7", state, reason, nodes, "n1", "name", "comment")
     assert job.summary.startswith(words)
     assert bool(job.lost_host) == ("without" in words)
 
