@@ -85,12 +85,7 @@ class DockerRuntime:
             self._transport.run(("sh", "-c", observing, "sh"), timeout_s=SUPERVISOR_S)
 
     def request(self, attempt: Attempt, task: Task, limits: Limits) -> dict[str, Any]:
-        """Return the request of Docker's API for a task's container.
-
-        Raises:
-            UnfitError, ImageError: the node lacks what the settings ask for, or the image.
-            NodeError: it does not answer.
-        """
+        """Return the request of Docker's API for a task's container."""
         image = attempt.images.get(self._node) or attempt.image or self._image
         facts = Images(self._engine).find(image)
         if facts is None:
@@ -157,9 +152,6 @@ class DockerRuntime:
 
         Where the engine is silent its processes are killed without it. The container, in which
         nothing runs then, stays until the next ``remove``.
-
-        Raises:
-            LeftoverError: UNKILLABLE; or LEFTOVER, processes live on.
         """
         self._running.pop(attempt.token(task), None)
         is_gone = self._remove(attempt, task)
@@ -177,12 +169,7 @@ class DockerRuntime:
         timeout_s: float,
         mounts: tuple[Mount, ...] = (),
     ) -> Completed:
-        """Run a command in a container with the settings of tasks, and remove the container.
-
-        Raises:
-            UnfitError: why it could not be started.
-            CommandTimedOut: it was killed.
-        """
+        """Run a command in a container with the settings of tasks, and remove the container."""
         name, granted = f"dlp-probe-{secrets.token_hex(6)}", self._granted(gpus=gpus)
         user = self._user.get()
         request = {
@@ -201,7 +188,7 @@ class DockerRuntime:
             while time.monotonic() < deadline:
                 state = self._containers.find(name)
                 if state is None or state.finished:
-                    outputs = self._containers.output(name)  # of one that was removed: an error
+                    outputs = self._containers.output(name)
                     return Completed(state.exit_code if state else KILLED, *outputs)
                 time.sleep(LOOK_S)
             raise errors.CommandTimedOut(
@@ -213,14 +200,16 @@ class DockerRuntime:
             self._containers.remove(name)
 
     def _granted(self, *, gpus: bool) -> dict[str, Any]:
-        """Return how GPUs come into a container, and whether HCAs do.
-
-        Raises:
-            UnfitError: IB-DEVICES; the inventory declares HCAs, and the node has none.
-        """
+        """Return how GPUs come into a container, and whether HCAs do, which must be there."""
         access = self._gpu_access.get() if gpus else "none"
-        if self._has_hcas and not self._options.privileged:
-            self._require_hcas()
+        wants_hcas = self._has_hcas and not self._options.privileged
+        if wants_hcas and not self._ask_node(HCA_DEVICES):
+            raise errors.UnfitError(
+                f"there is no device in {grants.HCA_FOLDER}; the inventory declares HCAs",
+                code="IB-DEVICES",
+                node=self._node,
+                fix="load the InfiniBand modules (ib_uverbs) on the node",
+            )
         return {"gpu_access": access, "has_hcas": self._has_hcas}
 
     def _find_gpu_access(self) -> str:
@@ -239,15 +228,6 @@ class DockerRuntime:
         if self._ask_node(GPU_HOOK) or not info.get("CDISpecDirs"):
             return "gpus"
         return "cdi" if self._ask_node(CDI_SPECS) else "gpus"
-
-    def _require_hcas(self) -> None:
-        if not self._ask_node(HCA_DEVICES):
-            raise errors.UnfitError(
-                f"there is no device in {grants.HCA_FOLDER}; the inventory declares HCAs",
-                code="IB-DEVICES",
-                node=self._node,
-                fix="load the InfiniBand modules (ib_uverbs) on the node",
-            )
 
     def _ask_node(self, script: str) -> tuple[str, ...]:
         done = self._transport.run(("sh", "-c", script), timeout_s=COMMAND_S)
