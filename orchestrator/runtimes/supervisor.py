@@ -35,7 +35,6 @@ def supervised(
     """Return the command line of a task's supervisor, whose program text lies in its folder.
 
     Args:
-        argv: the program's.
         observed: whether the supervisor starts the observer; else ``observer`` has to.
     """
     folder, observing = attempt.folder(task), _observer_words(attempt, task, limits)
@@ -92,11 +91,7 @@ class TaskFiles:
         return self._transport.run(words, timeout_s=COMMAND_S).exit_code == 0
 
     def supervisor(self) -> ProcessIdentity | None:
-        """Return the task's supervisor; None until it has started.
-
-        Raises:
-            NodeError: START; the pid file has another form.
-        """
+        """Return the task's supervisor; None until it has started."""
         words = self._words("pid")
         if not words:
             return None
@@ -112,11 +107,7 @@ class TaskFiles:
         return " ".join(self._words(name))
 
     def end(self) -> TaskEnd | None:
-        """Return how the task ended, or None if it has not.
-
-        Raises:
-            NodeError: START; the files have another form.
-        """
+        """Return how the task ended, or None if it has not."""
         words = self._words("end")  # it is written last
         if not words:
             return None
@@ -158,11 +149,7 @@ class TaskFiles:
         )
 
     def _parse(self, name: str, words: Sequence[str], needed: str, *types: type) -> list[Any]:
-        """Return the words of a file, converted.
-
-        Raises:
-            NodeError: START; they have another form.
-        """
+        """Return the words of a file, converted; raise START if they have another form."""
         try:
             return [convert(word) for convert, word in zip(types, words, strict=True)]
         except ValueError as error:
