@@ -315,7 +315,7 @@ class DockerRuntime:
         if end is not None:
             return TaskState("ended", replace(end, why=why))
         status = container.exit_code if container and why != "lost" else None
-        return TaskState("lost", files.make_lost_end(why, status))
+        return TaskState("lost", files.make_end(why, status))
 
 
 def _is_ours(container: ContainerState, attempt: Attempt, task: Task) -> bool:

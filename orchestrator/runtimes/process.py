@@ -73,7 +73,7 @@ class ProcessRuntime:
         if end := files.end():  # it may have ended between the two looks
             return TaskState("ended", end)
         why = "rebooted" if files.rebooted(identity) else "lost"
-        return TaskState("lost", files.make_lost_end(why))
+        return TaskState("lost", files.make_end(why))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         return self._files(attempt, task).output(offset)

@@ -42,7 +42,7 @@ def look(files: TaskFiles) -> TaskState:
     if identity is None:
         return TaskState("absent")
     if files.has("gone"):
-        return TaskState("lost", files.make_lost_end("lost"))
+        return TaskState("lost", files.make_end("lost"))
     return TaskState("running" if files.has("go") else "waiting")
 
 

@@ -114,11 +114,7 @@ class TaskFiles:
         size_bytes, sha256 = self._parse("end", words, "size and sha256", int, str)
         words = self._words("exit")
         status, reason = self._parse("exit", words, "status and reason", int, str)
-        return self._make_end(status, reason, size_bytes, sha256)
-
-    def make_lost_end(self, why: str, status: int | None = None) -> TaskEnd:
-        """Return the end of a task whose supervisor left no exit reason."""
-        return self._make_end(status, why, 0, "")
+        return self.make_end(reason, status, size_bytes, sha256)
 
     def output(self, offset: int) -> bytes:
         """Read the task's raw log from ``offset``, at most a few MiB."""
@@ -135,7 +131,10 @@ class TaskFiles:
     def _boot(self) -> str:
         return (self._transport.get(BOOT_ID) or b"").decode().strip()
 
-    def _make_end(self, status: int | None, why: str, size_bytes: int, sha256: str) -> TaskEnd:
+    def make_end(
+        self, why: str, status: int | None = None, size_bytes: int = 0, sha256: str = ""
+    ) -> TaskEnd:
+        """Return an end, by default of a task whose supervisor left no exit reason."""
         words = self._words("go")
         went = self._parse("go", words, "a time", float) if words else [None]
         return TaskEnd(

@@ -258,7 +258,7 @@ class SlurmTasks:
             raise refusal
         if gone_s is not None and gone_s < LAST_WORDS_S:
             return TaskState("running" if state.phase == "absent" else state.phase)
-        end = self._files(attempt, task).make_lost_end("node-down" if is_down else "lost")
+        end = self._files(attempt, task).make_end("node-down" if is_down else "lost")
         return TaskState("lost", end)
 
     def correct_end(self, attempt: Attempt, gang: GangEnd) -> GangEnd:

@@ -318,9 +318,13 @@ class Session:
         except queue.Full:
             stream.close()
 
-    def _end_idle(self) -> None:
+    def _make_room(self, until: float) -> None:
+        """End the idle shell, which has a channel, also if it was kept only now."""
         with contextlib.suppress(queue.Empty):
             self._idle.get_nowait().close()
+        if time.monotonic() > until:
+            cause = f"no further session has been possible for {SESSION_S:g} s"
+            raise make_error("SSH-SESSIONS", cause, node=self.node)
 
     @contextmanager
     def translate_errors(self, doing: str) -> Iterator[None]:
@@ -350,9 +354,7 @@ class Session:
         """Open a channel, once sshd allows one more, and start /bin/sh on it."""
         until = time.monotonic() + SESSION_S
         while not self._slots.acquire(timeout=PAUSE_S):
-            self._end_idle()  # it has one, also if it was kept only now
-            if time.monotonic() > until:
-                raise self._explain_full(f"all {MOST_CHANNELS} channels have been busy")
+            self._make_room(until)
         try:
             channel = self._open_channel(until)
             try:
@@ -369,7 +371,6 @@ class Session:
         return ChannelStream(channel, self, self._slots.release)
 
     def _open_channel(self, until: float) -> Any:
-        """Open a channel; end the idle shell, which has one, if sshd allows no more."""
         while True:
             with self.translate_errors("opening a channel"), self.watched():
                 try:
@@ -378,10 +379,5 @@ class Session:
                     # Threads that fail at once share paramiko's one memory of the reason.
                     if not self.is_alive:
                         raise
-            if time.monotonic() > until:
-                raise self._explain_full("its sshd has allowed no further session")
             time.sleep(PAUSE_S * random.SystemRandom().uniform(0.5, 1.5))
-            self._end_idle()
-
-    def _explain_full(self, cause: str) -> errors.DlperfError:
-        return make_error("SSH-SESSIONS", f"{cause} for {SESSION_S:g} s", node=self.node)
+            self._make_room(until)
