@@ -1,6 +1,7 @@
 """The jobs of a state folder, as other commands see and end them from the login node."""
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Collection
 
@@ -10,16 +11,23 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.process import Holder
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
-from orchestrator.submitting import script
 
 FOLDER = "slurm"  # of scripts and messages of jobs, in the state folder
 PATIENCE_S = 90.0
 AGAIN_S = 0.5
 
 
+def make_name(store: Store, cluster: Cluster) -> str:
+    return f"dlperf-{cluster.name}-{_digest(store)}"
+
+
+def _digest(store: Store) -> str:
+    return hashlib.sha256(str(store.root.resolve()).encode()).hexdigest()[:8]
+
+
 def list_alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
     """Return the jobs of this state folder and cluster that are not over."""
-    name = script.job_name(cluster.name, str(store.root.resolve()))
+    name = make_name(store, cluster)
     return [job for job in _of_state(store) if job.name == name and not job.is_over]
 
 
@@ -36,12 +44,12 @@ def list_begun(store: Store, hosts: Collection[str]) -> list[slurm_queue.Job]:
 
 def _of_state(store: Store) -> list[slurm_queue.Job]:
     """Return the jobs of this state folder; none without Slurm, or where it does not answer."""
-    state = store.root.resolve()
-    if not (state / FOLDER).is_dir():
+    if not (store.root / FOLDER).is_dir():
         return []
     with contextlib.suppress(errors.DlperfError):
-        found = slurm_queue.jobs()
-        return [job for job in found if script.is_of(str(state), job.name, job.comment)]
+        ours = [job for job in slurm_queue.jobs() if job.comment.startswith("dlperf:")]
+        ending = f"-{_digest(store)}"
+        return [job for job in ours if job.name.startswith("dlperf-") and job.name.endswith(ending)]
     return []
 
 
