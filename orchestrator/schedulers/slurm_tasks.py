@@ -192,14 +192,13 @@ class GangStep:
         return [step for step, name in running.items() if name == self._name]
 
     def _say(self, line: bytes) -> bool:
-        if self._srun is None or self._srun.stdin is None or self._srun.poll() is not None:
-            return False
-        try:
-            self._srun.stdin.write(line)
-            self._srun.stdin.flush()
-        except OSError:
-            return False
-        return True
+        srun = self._srun
+        with contextlib.suppress(OSError):
+            if srun and srun.stdin and srun.poll() is None:
+                srun.stdin.write(line)
+                srun.stdin.flush()
+                return True
+        return False
 
 
 class SlurmTasks:
