@@ -85,8 +85,8 @@ class Containers:
             for answer in answers
         )
 
-    def create(self, name: str, request: Mapping[str, Any]) -> bool:
-        """Create a container without starting it; False if the name is taken.
+    def create(self, name: str, request: Mapping[str, Any]) -> str:
+        """Create a container without starting it; return its id, or "" if the name is taken.
 
         Args:
             request: of Docker's API: ``Image``, ``Cmd``, ``Env``, ``HostConfig``, ...
@@ -96,7 +96,7 @@ class Containers:
             NodeError: the connection was lost; it may or may not exist.
         """
         try:
-            self._engine.ask(
+            answer = self._engine.ask(
                 lambda client: client.create_container_from_config(dict(request), name),
                 within_s=self._engine.patience.create_s,
                 once=True,
@@ -107,8 +107,8 @@ class Containers:
         except errors.UnfitError as error:
             if "is already in use" not in error.cause:
                 raise
-            return False
-        return True
+            return ""
+        return str(answer["Id"])
 
     def start(self, name: str) -> None:
         """Start a container; nothing happens if it runs already.

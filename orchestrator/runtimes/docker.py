@@ -1,10 +1,11 @@
 """Tasks as containers, each with the supervisor as its first process."""
 
 import contextlib
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import docker.utils
@@ -29,11 +30,26 @@ LABEL = "dlperf."
 KILLED = 137
 SILENT = ("DOCKER-DOWN", "DOCKER-HUNG")
 LOOK_S = 0.2
+OBSERVED_AFTER_S = 0.2  # a task that ends sooner has no state that is worth a look
+FRESH_S = 1.0  # from a look at a running task until more is read than whether it has ended
+
 DEVICE_REQUESTS_API = "1.40"
 USER = "id -u; id -g"
 HCA_DEVICES = f'for path in {grants.HCA_FOLDER}/*; do [ -c "$path" ] && echo "$path"; done; true'
 GPU_HOOK = "command -v nvidia-container-runtime-hook"
 CDI_SPECS = "grep -ls nvidia.com/gpu /etc/cdi/* /var/run/cdi/*"
+
+
+@dataclass
+class _Seen:
+    """What is known of a task's container since it was created or seen here."""
+
+    container: str = ""  # its id, if it was created here
+    pid: str = ""  # of its supervisor, on the node
+    heard_at: float = 0.0  # when the engine last answered about it
+    fresh_until: float = 0.0  # until when it counts as alive; 0 before its gate is opened
+    observer: str = ""  # the script that starts its observer, until that has been done
+    observed_from: float = math.inf
 
 
 class DockerRuntime:
@@ -62,8 +78,8 @@ class DockerRuntime:
         self._containers = Containers(engine)
         self._user = Cached(lambda: ":".join(self._ask_node(USER)))
         self._gpu_access = Cached(self._find_gpu_access)
-        # By token: the supervisor's pid on the node, and when the engine last answered about it.
-        self._running: dict[str, tuple[str, float]] = {}
+        self._entrypoints: dict[str, tuple[str, ...]] = {}  # by image
+        self._seen: dict[str, _Seen] = {}  # by token
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Create the task's container and start it; its supervisor waits at the gate.
@@ -74,24 +90,28 @@ class DockerRuntime:
         """
         self._engine.check()  # a hung one would only start it once it goes on
         supervisor.put_programs(self._transport, attempt.folder(task), supervisor.SUPERVISE)
-        self._make(attempt, task, self.request(attempt, task, limits))
+        container = self._make(attempt, task, self.request(attempt, task, limits))
         try:
             self._containers.start(attempt.token(task))
         except errors.UnfitError:
             self._containers.remove(attempt.token(task))
             raise
-        observing = supervisor.observer(attempt, task, limits)
-        with contextlib.suppress(errors.DlperfError):  # it is measured all the same
-            self._transport.run(("sh", "-c", observing, "sh"), timeout_s=SUPERVISOR_S)
+        self._seen[attempt.token(task)] = _Seen(
+            container,
+            heard_at=time.monotonic(),
+            observer=supervisor.observer(attempt, task, limits),
+        )
 
     def request(self, attempt: Attempt, task: Task, limits: Limits) -> dict[str, Any]:
         """Return the request of Docker's API for a task's container."""
         image = attempt.images.get(self._node) or attempt.image or self._image
-        facts = Images(self._engine).find(image)
-        if facts is None:
-            cause = f"there is no image {image}"
-            raise _causes.missing_image(cause, self._node, _causes.PROVISION_FIX)
-        argv = (*facts.entrypoint, *task.argv)
+        if image not in self._entrypoints:
+            facts = Images(self._engine).find(image)
+            if facts is None:
+                cause = f"there is no image {image}"
+                raise _causes.missing_image(cause, self._node, _causes.PROVISION_FIX)
+            self._entrypoints[image] = facts.entrypoint
+        argv = (*self._entrypoints[image], *task.argv)
         errors_file = TaskFiles(self._transport, attempt, task).path("err")
         started = {
             "Image": image,
@@ -115,7 +135,12 @@ class DockerRuntime:
         return request
 
     def start(self, attempt: Attempt, task: Task) -> bool:
-        return TaskFiles(self._transport, attempt, task).open_gate()
+        seen = self._seen.setdefault(attempt.token(task), _Seen())
+        is_open = TaskFiles(self._transport, attempt, task).open_gate()
+        if is_open:
+            seen.observed_from = time.monotonic() + OBSERVED_AFTER_S
+            seen.fresh_until = time.monotonic() + FRESH_S
+        return is_open
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
         """Return the state by the task's files and the process table.
@@ -127,19 +152,32 @@ class DockerRuntime:
             NodeError: the engine does not answer.
         """
         name, files = attempt.token(task), TaskFiles(self._transport, attempt, task)
-        identity = files.supervisor()
-        pid, heard_at = self._running.get(name, ("", 0.0))
-        if identity is None or not pid or not files.alive(identity, pid):
+        seen, now = self._seen.setdefault(name, _Seen()), time.monotonic()
+        is_new = not seen.fresh_until and now < seen.heard_at + FRESH_S
+        if is_new and files.supervisor() is not None:
+            return TaskState("waiting")
+        has_ended = files.has("end")
+        if seen.observer and now > seen.observed_from and not has_ended:
+            observing, seen.observer = seen.observer, ""
+            with contextlib.suppress(errors.DlperfError):  # it is measured all the same
+                self._transport.run(("sh", "-c", observing, "sh"), timeout_s=SUPERVISOR_S)
+        if now < seen.fresh_until and not has_ended:
+            return TaskState("running")
+        identity = None if has_ended else files.supervisor()
+        if identity is None or not seen.pid or not files.alive(identity, seen.pid):
             container = self._ask(lambda: self._containers.find(name))
             if container is None or container.finished:
                 return self._ask(lambda: self._judge_end(files, identity, container))
-            if identity is None:
+            if identity is None and not has_ended:
                 return TaskState("absent")
-            self._running[name] = str(container.pid), time.monotonic()
-        elif time.monotonic() > heard_at + ENGINE_LOOK_S:
+            seen.pid, seen.heard_at = str(container.pid), now
+        elif now > seen.heard_at + ENGINE_LOOK_S:
             self._ask(lambda: self._engine.check(name))
-            self._running[name] = pid, time.monotonic()
-        return TaskState("running" if files.has("go") else "waiting")
+            seen.heard_at = now
+        if not files.has("go"):
+            return TaskState("waiting")
+        seen.fresh_until = now + FRESH_S
+        return TaskState("running")
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         return TaskFiles(self._transport, attempt, task).output(offset)
@@ -153,8 +191,10 @@ class DockerRuntime:
         Where the engine is silent its processes are killed without it. The container, in which
         nothing runs then, stays until the next ``remove``.
         """
-        self._running.pop(attempt.token(task), None)
-        is_gone = self._remove(attempt, task)
+        seen = self._seen.pop(attempt.token(task), _Seen())
+        is_gone = self._remove(attempt, task, seen.container)
+        if is_gone and seen.observer:
+            return
         try:
             marks.kill(self._transport, attempt.token(task), node=task.node, trial=attempt.trial)
         except errors.DlperfError:
@@ -240,18 +280,18 @@ class DockerRuntime:
         except errors.UnfitError as error:
             raise errors.NodeError(error.cause, code=error.code, node=self._node) from error
 
-    def _make(self, attempt: Attempt, task: Task, request: Mapping[str, Any]) -> None:
-        """Create the container, unless a call whose answer was lost has done it."""
+    def _make(self, attempt: Attempt, task: Task, request: Mapping[str, Any]) -> str:
+        """Create the container, unless a call whose answer was lost has done it; return its id."""
         name = attempt.token(task)
         for _ in range(CONTAINER_MAKES):
             with contextlib.suppress(errors.NodeError):
-                if self._containers.create(name, request):
-                    return
+                if made := self._containers.create(name, request):
+                    return made
             there = self._containers.find(name)
             if there is None:
                 continue
             if _is_ours(there, attempt, task):
-                return
+                return there.id
             if f"{LABEL}sweep" not in there.labels:
                 raise errors.UnfitError(
                     f"a container {name} exists that this program did not create",
@@ -264,8 +304,12 @@ class DockerRuntime:
             f"container {name} could not be created", code="START", node=self._node
         )
 
-    def _remove(self, attempt: Attempt, task: Task) -> bool:
-        """Remove what has the task's name if it is ours; return False if the engine is silent."""
+    def _remove(self, attempt: Attempt, task: Task, made: str) -> bool:
+        """Remove a container of this id, else what has the task's name if it is ours.
+
+        Returns:
+            False if the engine is silent.
+        """
         name = attempt.token(task)
         began = time.monotonic()
         reason = "its removal does not finish"
@@ -276,11 +320,14 @@ class DockerRuntime:
                 if error.code in SILENT:
                     return False
             try:
-                there = self._containers.find(name)
-                if there is None or not _is_ours(there, attempt, task):
+                if not made:
+                    there = self._containers.find(name)
+                    if there is None or not _is_ours(there, attempt, task):
+                        return True
+                    made = there.id
+                if self._containers.remove(made):
                     return True
-                if self._containers.remove(there.id):
-                    return True
+                made = ""
             except errors.UnfitError as error:
                 # The engine does not even answer about a container that it cannot kill.
                 if error.code not in (*SILENT, "DOCKER-REFUSED"):

@@ -17,6 +17,7 @@ from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.files import now, replacing, write
 from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import observed_sweep
+from orchestrator.transports import MOST_BYTES
 
 if TYPE_CHECKING:  # which `stop` does not need
     from orchestrator.sweeping.campaign import Campaign
@@ -187,6 +188,8 @@ def _copy_task(
         while offset < most and (piece := (read(name, offset) or b"")[: most - offset]):
             yield piece
             offset += len(piece)
+            if len(piece) < MOST_BYTES:  # nothing grows any more
+                break
 
     for name in SMALL:
         if (content := read(name)) is not None:

@@ -37,29 +37,28 @@ ABSENT = 44  # the status of GET where there is no file
 # After any other status a script may have left some of its input, which the shell must not run.
 READ_ALL = (0, ABSENT)
 # $1: a file; $2: from which byte; $3: how many at most; $4: "own" for none but plain files of ours.
-# By then others may have put a link in the place of what is opened, or it may be gone. A path that
-# cannot be followed, as on a file system that fails, does not mean that there is no file.
+# Others may put a link or a FIFO in its place meanwhile: then nothing is read. What was read counts
+# only with status 0. A path that cannot be followed, as on a file system that fails, does not mean
+# that there is no file.
 GET = """
 export LC_ALL=C
-refuse() { # returns where the file is there by now
-    seen=$(stat -L -- "$1" 2>&1) && return
-    case $seen in *": No such file or directory" | *": Not a directory") exit 44 ;; esac
-    echo "$seen" >&2
-    exit 1
-}
-[ "$4" = any ] || [ ! -L "$1" ] || exit 44
-[ -e "$1" ] || refuse "$1"
-[ "$4" = any ] || [ -f "$1" ] || exit 44
-{
-    if [ "$4" = own ]; then
-        [ -f /proc/self/fd/0 ] || exit 44
-        # Ours is what has the owner of its folder: NFS may give us another one than our own.
-        set -- "$@" $(stat -c "%u %d:%i" -- "${1%/*}" "$1" -)
-        [ -n "${10}" ] && [ "$5 $8" = "$9 ${10}" ] || exit 44
-    fi
-    dd bs=64k iflag=fullblock,skip_bytes,count_bytes skip="$2" count="$3" status=none
-} <"$1" && exit
-refuse "$1"
+flags=fullblock,skip_bytes,count_bytes
+if [ "$4" = own ]; then
+    [ -f "$1" ] || [ ! -e "$1" ] || exit 44
+    flags=$flags,nofollow,nonblock
+fi
+if { seen=$(dd if="$1" bs=64k iflag=$flags skip="$2" count="$3" status=none 2>&1 >&3); } 3>&1; then
+    [ "$4" = any ] || [ -O "$1" ] && exit
+    # NFS may give us another owner than ourselves: ours is what has the owner of its folder.
+    set -- $(stat -c %u -- "${1%/*}" "$1")
+    [ -n "$2" ] && [ "$1" = "$2" ] && exit
+    exit 44
+fi
+case $4:$seen in
+*": No such file or directory" | *": Not a directory") exit 44 ;;
+own:*": failed to open "*symbolic*) exit 44 ;;
+esac
+echo "$seen" >&2
 exit 1
 """
 

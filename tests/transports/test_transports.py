@@ -167,12 +167,12 @@ def test_get_takes_no_other_failure_for_an_absent_file(
 
 @pytest.mark.parametrize("own", [False, True])
 def test_get_reads_a_file_that_appears_between_two_looks(tmp_path: Path, own: bool) -> None:
-    """It comes to be as soon as the script asks why it is not there, as the files of a task do."""
+    """It comes to be just before the script opens it, as the files of a task do."""
     path, programs = tmp_path / "file", tmp_path / "bin"
     programs.mkdir()
-    real = shutil.which("stat")
-    (programs / "stat").write_text(f'#!/bin/sh\n[ -e {path} ] || echo it >{path}\n{real} "$@"\n')
-    (programs / "stat").chmod(0o755)
+    real = shutil.which("dd")
+    (programs / "dd").write_text(f'#!/bin/sh\n[ -e {path} ] || echo it >{path}\n{real} "$@"\n')
+    (programs / "dd").chmod(0o755)
     env = {"PATH": f"{programs}:{os.environ['PATH']}"}
     words = _shell.format_read(str(path), 0, 100, own=own)
     done = subprocess.run(words, env=env, capture_output=True, check=False)
