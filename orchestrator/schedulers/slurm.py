@@ -5,11 +5,10 @@ The exit code of srun is not used: the files of a task's supervisor record how i
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors, nodeset, words
-from orchestrator.deadlines import QUEUE_IN_JOB_S, UNPACKED_S
+from orchestrator.deadlines import QUEUE_IN_JOB_S
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Limits, Request
 from orchestrator.model.cluster import Cluster
@@ -111,9 +110,7 @@ class Slurm(Scheduler):
         return attempt
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        if self._fleet.cluster.from_files:  # some unpack the image at each start
-            limits = replace(limits, create_s=UNPACKED_S)
-        return super().launch(attempt, limits)
+        return super().launch(attempt, self._tasks.extend_limits(limits))
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
         return self._tasks.correct_end(attempt, super().wait(attempt, limits, watch))

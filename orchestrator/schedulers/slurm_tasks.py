@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.deadlines import NODE_STATE_S, STEP_END_S
+from orchestrator.deadlines import NODE_STATE_S, STEP_END_S, UNPACKED_S
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
@@ -215,6 +215,10 @@ class SlurmTasks:
         self.clean: dict[str, frozenset[int]] = {}
         self._lock = threading.Lock()
         self._gangs: dict[tuple[str, str, int], GangStep] = {}
+
+    def extend_limits(self, limits: Limits) -> Limits:
+        """Allow more time to create tasks in containers: some unpack the image each time."""
+        return replace(limits, create_s=UNPACKED_S) if self._way else limits
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Write the task's files; the last one starts the step, whose tasks wait at their gates."""
