@@ -53,6 +53,13 @@ class _Seen:
 
 
 class DockerRuntime:
+    """Runs tasks in containers of a node's engine.
+
+    Args:
+        image: by id or reference, for containers of no attempt; it must be there.
+        owner: the record of who starts containers, for others who find them there.
+    """
+
     def __init__(
         self,
         transport: Transport,
@@ -63,15 +70,7 @@ class DockerRuntime:
         image: str = "",
         owner: str = "",
     ) -> None:
-        """Run tasks in containers of a node's engine.
-
-        Args:
-            container: options of the inventory.
-            image: by id or reference, for containers of no attempt; it must be there.
-            owner: the record of who starts containers, for others who find them there.
-        """
-        self._transport = transport
-        self._node = transport.node
+        self._transport, self._node = transport, transport.node
         self._engine = engine
         self._options, self._has_hcas = container, has_hcas
         self._image, self._owner = image, owner
@@ -84,9 +83,7 @@ class DockerRuntime:
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Create the task's container and start it; its supervisor waits at the gate.
 
-        Raises:
-            UnfitError: why it cannot run here; it was removed.
-            NodeError, LocalError: it may or may not have been started.
+        After an UnfitError it is removed; after others it may have been started.
         """
         self._engine.check()  # a hung one would only start it once it goes on
         supervisor.put_programs(self._transport, attempt.folder(task), supervisor.SUPERVISE)
@@ -146,10 +143,7 @@ class DockerRuntime:
         """Return the state by the task's files and the process table.
 
         A container may run on without its engine, which could not end it then. So the engine is
-        checked from time to time while the container runs.
-
-        Raises:
-            NodeError: the engine does not answer.
+        checked from time to time while the container runs, and a silent one is a NodeError.
         """
         name, files = attempt.token(task), TaskFiles(self._transport, attempt, task)
         seen, now = self._seen.setdefault(name, _Seen()), time.monotonic()
@@ -305,15 +299,10 @@ class DockerRuntime:
         )
 
     def _remove(self, attempt: Attempt, task: Task, made: str) -> bool:
-        """Remove a container of this id, else what has the task's name if it is ours.
-
-        Returns:
-            False if the engine is silent.
-        """
-        name = attempt.token(task)
-        began = time.monotonic()
-        reason = "its removal does not finish"
-        while time.monotonic() - began < self._engine.patience.end_s:
+        """Remove a container of this id, else ours of its name; False if the engine is silent."""
+        name, reason = attempt.token(task), "its removal does not finish"
+        deadline = time.monotonic() + self._engine.patience.end_s
+        while time.monotonic() < deadline:
             try:
                 self._engine.check()
             except errors.UnfitError as error:
@@ -370,11 +359,10 @@ def _is_ours(container: ContainerState, attempt: Attempt, task: Task) -> bool:
 
 
 def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
-    labels = {
-        "sweep": attempt.sweep,
-        "trial": attempt.trial,
-        "attempt": str(attempt.number),
-        "node_rank": str(task.node_rank),
-        **({"job": attempt.handle} if attempt.handle else {}),
+    return {
+        f"{LABEL}sweep": attempt.sweep,
+        f"{LABEL}trial": attempt.trial,
+        f"{LABEL}attempt": str(attempt.number),
+        f"{LABEL}node_rank": str(task.node_rank),
+        **({f"{LABEL}job": attempt.handle} if attempt.handle else {}),
     }
-    return {f"{LABEL}{name}": value for name, value in labels.items()}
