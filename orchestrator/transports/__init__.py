@@ -2,6 +2,7 @@
 
 import logging
 import re
+import secrets
 import shlex
 import time
 from abc import ABC, abstractmethod
@@ -13,7 +14,7 @@ from typing import Protocol
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
-from orchestrator.transports._shell import ABSENT, format_read, format_write
+from orchestrator.transports._shell import ABSENT, PUT, format_read
 from orchestrator.words import SECRET_PART
 
 MOST_BYTES = 4 << 20  # of a file, at a time
@@ -99,9 +100,10 @@ class Transport(ABC):
             LocalError, UnfitError: the old file, if any, is untouched.
             NodeError: the connection is lost; the file is the old or the new one, and whole.
         """
-        words, limit_s = format_write(path, len(content)), COMMAND_S + len(content) / SLOWEST
-        with _logged(self.node, "put", (path, f"({len(content)} bytes)")):
-            done = self._execute(words, limit_s, f"writing {path}", content)
+        size, aside = len(content), f"{path}.{secrets.token_hex(4)}.new"
+        words = ("sh", "-c", PUT, "sh", path, aside, str(size))
+        with _logged(self.node, "put", (path, f"({size} bytes)")):
+            done = self._execute(words, COMMAND_S + size / SLOWEST, f"writing {path}", content)
             if done.exit_code != 0:
                 cause = f"cannot write {path}: {done.complaint}"
                 raise self.unfit(cause, code="WRITE", node=self.node)
