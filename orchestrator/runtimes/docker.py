@@ -83,7 +83,7 @@ class DockerRuntime:
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Create the task's container and start it; its supervisor waits at the gate.
 
-        After an UnfitError it is removed; after others it may have been started.
+        After an UnfitError it is removed; after other errors it may have been started.
         """
         self._engine.check()  # a hung one would only start it once it goes on
         supervisor.put_programs(self._transport, attempt.folder(task), supervisor.SUPERVISE)

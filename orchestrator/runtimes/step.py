@@ -27,7 +27,7 @@ TIED = 'exec 3<&0 </dev/null; (cat <&3 >/dev/null; kill -TERM $$) & exec 3<&-; e
 
 
 def write(transport: Transport, attempt: Attempt, task: Task, script: str) -> None:
-    """Write the files that start a task, by a script that becomes its supervisor."""
+    """Write the files that start a task; ``script`` becomes its supervisor."""
     folder = attempt.folder(task)
     if task == attempt.tasks[0]:  # all share the folder
         supervisor.put_programs(transport, folder, SUPERVISE, OBSERVE, STEP)

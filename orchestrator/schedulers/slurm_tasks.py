@@ -109,7 +109,7 @@ class GangStep:
             slurm_queue.cancel(step_id, "--signal=TERM")
 
     def end(self, patience_s: float = 0.0) -> None:
-        """End the step if it does not end by itself in ``patience_s``; wait, or raise LEFTOVER."""
+        """Wait ``patience_s`` for the step's own end, then end it; raise LEFTOVER if it goes on."""
         if self.has_ended(patience_s):
             return
         deadline = time.monotonic() + STEP_END_S
@@ -204,7 +204,7 @@ class GangStep:
 class SlurmTasks:
     """Plain processes in steps, or containers, as the inventory says.
 
-    ``clean``: by node where no gang had left anything at the last one's end, the ports in use.
+    ``clean`` has the ports in use on each node where the last gang left nothing behind.
     """
 
     def __init__(self, fleet: Fleet, job: str, owner: str) -> None:

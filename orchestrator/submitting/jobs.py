@@ -78,7 +78,7 @@ def cancel_headless(store: Store, voice: Voice) -> None:
 
 
 def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> str:
-    """End the job whose script runs on a controller's host: in good order, else at once; its id."""
+    """End the job that runs the controller: in good order, else at once; return its id."""
     if holder is None:
         return ""
     host = _host(holder.process.host)

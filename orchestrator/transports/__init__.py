@@ -60,7 +60,7 @@ class Stream(Protocol):
         """Read at most ``size`` bytes of its standard output; return none at its end."""
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """Limit the time of each ``recv`` and ``sendall``, else TimeoutError; None for no limit."""
+        """Limit the time of each ``recv`` and ``sendall`` (TimeoutError); None for no limit."""
 
     def close(self) -> None:
         """End both directions; the command sees the end of its input."""

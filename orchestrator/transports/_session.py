@@ -270,7 +270,7 @@ class Session:
         self.transport.join(LAST_WORDS_S)
 
     def execute(self, marks: Marks, text: bytes, limit_s: float) -> ChannelStream:
-        """Have the user's login shell start /bin/sh, which reads ``text``; an error ran nothing."""
+        """Have the user's login shell start /bin/sh, which reads ``text``."""
         stream = self._open()
         limit_s = min(limit_s, SHELL_S)
         stream.settimeout(limit_s)
@@ -291,7 +291,7 @@ class Session:
     def resume(self, marks: Marks, text: bytes) -> ChannelStream | None:
         """Have the shell that was kept read ``text``; return None if it has ended or there is none.
 
-        A login shell takes several times as long as most scripts. An error ran nothing.
+        A login shell takes several times as long as most scripts.
         """
         try:
             stream = self._idle.get_nowait()

@@ -15,7 +15,8 @@ T = TypeVar("T")
 class Cached(Generic[T]):
     """Holds what ``make`` returns for as long as ``good`` says so, and gives it to ``end`` after.
 
-    All threads that waited get a failure: ten calls to a dead machine take as long as one.
+    A failure is raised to all threads that waited: ten calls to a dead machine take as long
+    as one.
     """
 
     def __init__(
