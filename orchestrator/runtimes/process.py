@@ -40,7 +40,7 @@ class ProcessRuntime:
         self._transport, self._owner = transport, owner
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
-        """Start the task's supervisor, which waits at the gate; after an error it may be running."""
+        """Start the task's supervisor, which waits at the gate; after an error it may run."""
         supervisor.put_programs(self._transport, attempt.folder(task), SUPERVISE, OBSERVE)
         known = marks.of_controller(self._owner, limits) if self._owner else {}
         env = {**task.env, "DLPERF_SUPERVISOR": attempt.token(task), **known}

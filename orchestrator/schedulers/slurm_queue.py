@@ -202,7 +202,7 @@ def find_down(job: Mapping[str, str], nodes: Sequence[str]) -> frozenset[str]:
 
 
 def is_down(state: str) -> bool:
-    """Return whether a node in this state runs no task: ``DOWN``, or ``ALLOCATED*``: it is silent."""
+    """Return whether a node in this state runs no task: ``DOWN`` or, silent, ``ALLOCATED*``."""
     return state.startswith(_DOWN) or state.endswith("*")
 
 

@@ -37,7 +37,7 @@ class HostKey:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the file; ``where`` is FILE:LINE, ``hosts`` are in lower case or one hashed name."""
+    """A line of the file; ``where`` is FILE:LINE, ``hosts`` are lower-case names or one hash."""
 
     where: str
     is_revoked: bool
