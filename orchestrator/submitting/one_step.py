@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import QUEUE_S
 from orchestrator.model.slurm import SlurmNode, records, seconds
+from orchestrator.runtimes.image_files import first_error
 from orchestrator.schedulers import slurm_queue
 from orchestrator.transports import Completed
 from orchestrator.transports.steps import run_step
@@ -81,10 +82,9 @@ def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Compl
     words += [f"--gres=gpu:{partition.gpus}"] if partition.gpus else []
     done = run_step([*words, *argv], b"", NODE_FREE_S + 60 * STEP_MIN)
     if done.exit_code and not done.stdout:
-        why = done.stderr.decode(errors="replace").strip() or "no reason given"
+        why = first_error(done.stderr.decode(errors="replace")).removeprefix("srun: error: ")
         raise errors.UnfitError(
-            f"one step on partition {partition.name}: "
-            + why.splitlines()[0].removeprefix("srun: error: "),
+            f"one step on partition {partition.name}: {why}",
             code="SLURM-REFUSED",
             fix="run it again when a node is free (`sinfo`), or name --account or a partition",
         )
