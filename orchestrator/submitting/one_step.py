@@ -39,12 +39,8 @@ class Partition:
 
     @property
     def down(self) -> str:
-        """Return the other nodes, with what Slurm says of them."""
-        alike: dict[str, list[str]] = {}
-        for node in self.nodes:
-            if not node.is_up:
-                alike.setdefault(node.condition, []).append(node.name)
-        return ", ".join(f"{nodeset.fold(names)} ({words})" for words, names in alike.items())
+        """Return the names of the other nodes, folded."""
+        return nodeset.fold(node.name for node in self.nodes if not node.is_up)
 
 
 def partition(name: str | None, patience_s: float = QUEUE_S) -> Partition:
