@@ -133,17 +133,12 @@ _UNUSABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SlurmNode:
-    """A node as ``scontrol show nodes`` prints it.
-
-    Args:
-        reason: why an administrator or Slurm itself took it out of service.
-    """
+    """A node as ``scontrol show nodes`` prints it."""
 
     name: str
     address: str
     gpus: int
     state: str
-    reason: str
     partitions: tuple[str, ...]
 
     @classmethod
@@ -154,7 +149,6 @@ class SlurmNode:
             address=record.get("nodeaddr", name),
             gpus=gpus(record.get("gres", "")),
             state=record.get("state", ""),
-            reason=record.get("reason", ""),
             partitions=tuple(record.get("partitions", "").split(",")),
         )
 
@@ -163,15 +157,8 @@ class SlurmNode:
         """Return True if Slurm may start jobs on the node, now or once others have ended."""
         return "*" not in self.state and not _UNUSABLE & set(self.state.split("+"))
 
-    @property
-    def condition(self) -> str:
-        """Return its state, and why it is out of service."""
-        return f"{self.state}, {self.reason}" if self.reason else self.state
-
 
 _PAIR = re.compile(r'(\w+)=("[^"]*"|\S*)')
-# `Reason=Not responding [slurm@2026-11-27T18:16:07]`, which may contain blanks
-_REASON = re.compile(r"\bReason=(.*?)\s*(?:\[[^\]]*\]|$)")
 
 
 def records(output: str, first: str) -> list[dict[str, str]]:
@@ -186,8 +173,6 @@ def records(output: str, first: str) -> list[dict[str, str]]:
         if pairs and pairs[0][0].casefold() == first:
             found.append({})
         if pairs and found:
-            if reason := _REASON.search(line):
-                found[-1].setdefault("reason", reason[1])
             for key, value in pairs:  # the first of a key counts: a Reason is free text
                 found[-1].setdefault(key.casefold(), value.strip('"'))
     return found

@@ -52,7 +52,7 @@ class Jobs:
 
     Args:
         has_pyxis: whether its srun starts containers.
-        down: the nodes of the partition that no job gets, with what Slurm says of them.
+        down: the nodes of the partition that no job gets, folded.
     """
 
     partition: str
@@ -215,7 +215,7 @@ def _notes(nodes: Sequence[DraftNode], jobs: Jobs | None, runtime: str) -> Itera
     if jobs:
         yield f"{nodes[0].name} was asked, and stands for all nodes of the partition."
         if jobs.down:
-            yield f"Not counted in `nodes`: {jobs.down}"
+            yield f"Not counted in `nodes`: {jobs.down} (`sinfo -R` says why)"
     for node in nodes:
         notes = [f"not taken from the list: {_line(setting)}" for setting in node.ignored]
         if node.found is None:

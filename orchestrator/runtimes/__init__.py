@@ -16,8 +16,7 @@ class TaskState:
     """The present state of a task.
 
     Args:
-        phase: absent: never created; waiting: at its gate; lost: its supervisor is gone and left
-            no exit reason.
+        phase: waiting: at its gate; lost: its supervisor is gone and left no exit reason.
         end: of phases ended and lost. ``end.why`` of a lost one is lost, rebooted, or for
             containers oom, killed or docker-restarted.
     """
@@ -35,8 +34,7 @@ class Runtime(Protocol):
     def start(self, attempt: Attempt, task: Task) -> bool:
         """Open the task's gate; False if nothing waits there."""
 
-    def inspect(self, attempt: Attempt, task: Task) -> TaskState:
-        """Return the present state of the task."""
+    def inspect(self, attempt: Attempt, task: Task) -> TaskState: ...
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         """Read the task's raw log from ``offset``, as far as it is written; at most a few MiB."""
@@ -45,8 +43,4 @@ class Runtime(Protocol):
         """Ask the task to end; returns at once, ``inspect`` says when it has."""
 
     def remove(self, attempt: Attempt, task: Task) -> None:
-        """End every process of the task at once and make sure that none is left.
-
-        Raises:
-            LeftoverError: some could not be ended.
-        """
+        """End every process of the task at once; raise LeftoverError if one is left."""

@@ -59,6 +59,13 @@ class _Seen:
 
 
 class DockerRuntime:
+    """Runs tasks in containers of a node's engine.
+
+    Args:
+        image: by id or reference, for containers of no attempt; it must be there.
+        owner: the record of who starts containers, for others who find them there.
+    """
+
     def __init__(
         self,
         transport: Transport,
@@ -69,15 +76,7 @@ class DockerRuntime:
         image: str = "",
         owner: str = "",
     ) -> None:
-        """Run tasks in containers of a node's engine.
-
-        Args:
-            container: options of the inventory.
-            image: by id or reference, for containers of no attempt; it must be there.
-            owner: the record of who starts containers, for others who find them there.
-        """
-        self._transport = transport
-        self._node = transport.node
+        self._transport, self._node = transport, transport.node
         self._engine = engine
         self._options, self._has_hcas = container, has_hcas
         self._image, self._owner = image, owner
@@ -90,9 +89,7 @@ class DockerRuntime:
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Create the task's container and start it; its supervisor waits at the gate.
 
-        Raises:
-            UnfitError: why it cannot run here; it was removed.
-            NodeError, LocalError: it may or may not have been started.
+        After an UnfitError it is removed; after other errors it may have been started.
         """
         self._engine.check()  # a hung one would only start it once it goes on
         supervisor.put_programs(self._transport, attempt.folder(task), supervisor.SUPERVISE)
@@ -109,12 +106,7 @@ class DockerRuntime:
         )
 
     def request(self, attempt: Attempt, task: Task, limits: Limits) -> dict[str, Any]:
-        """Return the request of Docker's API for a task's container.
-
-        Raises:
-            UnfitError, ImageError: the node lacks what the settings ask for, or the image.
-            NodeError: it does not answer.
-        """
+        """Return the request of Docker's API for a task's container."""
         image = attempt.images.get(self._node) or attempt.image or self._image
         if image not in self._entrypoints:
             facts = Images(self._engine).find(image)
@@ -157,10 +149,7 @@ class DockerRuntime:
         """Return the state by the task's files and the process table.
 
         A container may run on without its engine, which could not end it then. So the engine is
-        checked from time to time while the container runs.
-
-        Raises:
-            NodeError: the engine does not answer.
+        checked from time to time while the container runs, and a silent one is a NodeError.
         """
         name, files = attempt.token(task), TaskFiles(self._transport, attempt, task)
         seen, now = self._seen.setdefault(name, _Seen()), time.monotonic()
@@ -201,9 +190,6 @@ class DockerRuntime:
 
         Where the engine is silent its processes are killed without it. The container, in which
         nothing runs then, stays until the next ``remove``.
-
-        Raises:
-            LeftoverError: UNKILLABLE; or LEFTOVER, processes live on.
         """
         seen = self._seen.pop(attempt.token(task), _Seen())
         is_gone = self._remove(attempt, task, seen.container)
@@ -223,12 +209,7 @@ class DockerRuntime:
         timeout_s: float,
         mounts: tuple[Mount, ...] = (),
     ) -> Completed:
-        """Run a command in a container with the settings of tasks, and remove the container.
-
-        Raises:
-            UnfitError: why it could not be started.
-            CommandTimedOut: it was killed.
-        """
+        """Run a command in a container with the settings of tasks, and remove the container."""
         name, granted = f"dlp-probe-{secrets.token_hex(6)}", self._granted(gpus=gpus)
         user = self._user.get()
         request = {
@@ -247,7 +228,7 @@ class DockerRuntime:
             while time.monotonic() < deadline:
                 state = self._containers.find(name)
                 if state is None or state.finished:
-                    outputs = self._containers.output(name)  # of one that was removed: an error
+                    outputs = self._containers.output(name)
                     return Completed(state.exit_code if state else KILLED, *outputs)
                 time.sleep(LOOK_S)
             raise errors.CommandTimedOut(
@@ -259,14 +240,16 @@ class DockerRuntime:
             self._containers.remove(name)
 
     def _granted(self, *, gpus: bool) -> dict[str, Any]:
-        """Return how GPUs come into a container, and whether HCAs do.
-
-        Raises:
-            UnfitError: IB-DEVICES; the inventory declares HCAs, and the node has none.
-        """
+        """Return how GPUs come into a container, and whether HCAs do, which must be there."""
         access = self._gpu_access.get() if gpus else "none"
-        if self._has_hcas and not self._options.privileged:
-            self._require_hcas()
+        wants_hcas = self._has_hcas and not self._options.privileged
+        if wants_hcas and not self._ask_node(HCA_DEVICES):
+            raise errors.UnfitError(
+                f"there is no device in {grants.HCA_FOLDER}; the inventory declares HCAs",
+                code="IB-DEVICES",
+                node=self._node,
+                fix="load the InfiniBand modules (ib_uverbs) on the node",
+            )
         return {"gpu_access": access, "has_hcas": self._has_hcas}
 
     def _find_gpu_access(self) -> str:
@@ -285,15 +268,6 @@ class DockerRuntime:
         if self._ask_node(GPU_HOOK) or not info.get("CDISpecDirs"):
             return "gpus"
         return "cdi" if self._ask_node(CDI_SPECS) else "gpus"
-
-    def _require_hcas(self) -> None:
-        if not self._ask_node(HCA_DEVICES):
-            raise errors.UnfitError(
-                f"there is no device in {grants.HCA_FOLDER}; the inventory declares HCAs",
-                code="IB-DEVICES",
-                node=self._node,
-                fix="load the InfiniBand modules (ib_uverbs) on the node",
-            )
 
     def _ask_node(self, script: str) -> tuple[str, ...]:
         done = self._transport.run(("sh", "-c", script), timeout_s=COMMAND_S)
@@ -331,15 +305,10 @@ class DockerRuntime:
         )
 
     def _remove(self, attempt: Attempt, task: Task, made: str) -> bool:
-        """Remove a container of this id, else what has the task's name if it is ours.
-
-        Returns:
-            False if the engine is silent.
-        """
-        name = attempt.token(task)
-        began = time.monotonic()
-        reason = "its removal does not finish"
-        while time.monotonic() - began < self._engine.patience.end_s:
+        """Remove a container of this id, else ours of its name; False if the engine is silent."""
+        name, reason = attempt.token(task), "its removal does not finish"
+        deadline = time.monotonic() + self._engine.patience.end_s
+        while time.monotonic() < deadline:
             try:
                 self._engine.check()
             except errors.UnfitError as error:
@@ -388,7 +357,7 @@ class DockerRuntime:
         if end is not None:
             return TaskState("ended", replace(end, why=why))
         status = container.exit_code if container and why != "lost" else None
-        return TaskState("lost", files.make_lost_end(why, status))
+        return TaskState("lost", files.make_end(why, status))
 
 
 def _is_ours(container: ContainerState, attempt: Attempt, task: Task) -> bool:
@@ -396,11 +365,10 @@ def _is_ours(container: ContainerState, attempt: Attempt, task: Task) -> bool:
 
 
 def _labels(attempt: Attempt, task: Task) -> dict[str, str]:
-    labels = {
-        "sweep": attempt.sweep,
-        "trial": attempt.trial,
-        "attempt": str(attempt.number),
-        "node_rank": str(task.node_rank),
-        **({"job": attempt.handle} if attempt.handle else {}),
+    return {
+        f"{LABEL}sweep": attempt.sweep,
+        f"{LABEL}trial": attempt.trial,
+        f"{LABEL}attempt": str(attempt.number),
+        f"{LABEL}node_rank": str(task.node_rank),
+        **({f"{LABEL}job": attempt.handle} if attempt.handle else {}),
     }
-    return {f"{LABEL}{name}": value for name, value in labels.items()}

@@ -38,13 +38,10 @@ true
 
 
 def kill(transport: Transport, token: str, *, fix: str = "", **where: str) -> None:
-    """Kill every process whose DLPERF_TASK, _SUPERVISOR or _OBSERVER is ``token``.
+    """Kill every process that has the mark; raise LeftoverError if some live on after 20 s.
 
     Args:
-        fix: what to do about processes that live on; by default to kill them by their pids.
-
-    Raises:
-        LeftoverError: some did not end within 20 s.
+        fix: what to do about them; by default to kill them by their pids.
     """
     done = transport.run(("sh", "-c", KILL, "sh", token), timeout_s=SUPERVISOR_S)
     if done.exit_code != 0:
@@ -72,9 +69,6 @@ def listed(transport: Transport) -> Iterator[dict[str, str]]:
     """Yield the marks of each process on a node that has any, by name such as ``owner``.
 
     The name of its task is ``task``; ``owner``, ``deadline``, ``lock`` and ``job`` may be missing.
-
-    Raises:
-        NodeError: the node does not answer.
     """
     done = transport.run(("sh", "-c", LIST, "sh"), timeout_s=SUPERVISOR_S)
     for process in done.stdout.decode(errors="replace").split("\n\n"):

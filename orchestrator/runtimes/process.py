@@ -30,20 +30,17 @@ def inherited_environment() -> dict[str, str]:
 
 
 class ProcessRuntime:
-    def __init__(self, transport: Transport, owner: str = "") -> None:
-        """Run tasks through a node's transport.
+    """Runs tasks through a node's transport.
 
-        Args:
-            owner: the record of who starts them, for others who find them there.
-        """
+    Args:
+        owner: the record of who starts them, for others who find them there.
+    """
+
+    def __init__(self, transport: Transport, owner: str = "") -> None:
         self._transport, self._owner = transport, owner
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
-        """Start the task's supervisor, which waits at the gate.
-
-        Raises:
-            NodeError, LocalError: the task may or may not have been started.
-        """
+        """Start the task's supervisor, which waits at the gate; after an error it may run."""
         supervisor.put_programs(self._transport, attempt.folder(task), SUPERVISE, OBSERVE)
         known = marks.of_controller(self._owner, limits) if self._owner else {}
         env = {**task.env, "DLPERF_SUPERVISOR": attempt.token(task), **known}
@@ -66,17 +63,17 @@ class ProcessRuntime:
 
     def inspect(self, attempt: Attempt, task: Task) -> TaskState:
         files = self._files(attempt, task)
-        end, identity = files.end(), files.supervisor()
-        if end is None and identity is None:
+        if end := files.end():
+            return TaskState("ended", end)
+        identity = files.supervisor()
+        if identity is None:
             return TaskState("absent")
-        if end is None and identity is not None:
-            if files.alive(identity, str(identity.pid)):
-                return TaskState("running" if files.has("go") else "waiting")
-            end = files.end()  # it may have ended between the two looks
-            if end is None:
-                why = "rebooted" if files.rebooted(identity) else "lost"
-                return TaskState("lost", files.make_lost_end(why))
-        return TaskState("ended", end)
+        if files.alive(identity, str(identity.pid)):
+            return TaskState("running" if files.has("go") else "waiting")
+        if end := files.end():  # it may have ended between the two looks
+            return TaskState("ended", end)
+        why = "rebooted" if files.rebooted(identity) else "lost"
+        return TaskState("lost", files.make_end(why))
 
     def output(self, attempt: Attempt, task: Task, offset: int) -> bytes:
         return self._files(attempt, task).output(offset)
@@ -88,7 +85,6 @@ class ProcessRuntime:
             self._transport.run(("kill", "-TERM", str(identity.pid)), timeout_s=SUPERVISOR_S)
 
     def remove(self, attempt: Attempt, task: Task) -> None:
-        """Kill all processes of a task; raises what ``marks.kill`` raises."""
         marks.kill(self._transport, attempt.token(task), node=task.node, trial=attempt.trial)
 
     def _files(self, attempt: Attempt, task: Task) -> TaskFiles:

@@ -16,6 +16,7 @@ from orchestrator.model.plan import Task
 from orchestrator.runtimes import TaskState, _causes, image_files, supervisor
 from orchestrator.runtimes.grants import pairs, run_words
 from orchestrator.runtimes.image_files import ImageFiles
+from orchestrator.runtimes.process import inherited_environment
 from orchestrator.runtimes.supervisor import OBSERVE, STEP, SUPERVISE, TaskFiles, supervised
 from orchestrator.transports import Transport
 
@@ -26,11 +27,7 @@ TIED = 'exec 3<&0 </dev/null; (cat <&3 >/dev/null; kill -TERM $$) & exec 3<&-; e
 
 
 def write(transport: Transport, attempt: Attempt, task: Task, script: str) -> None:
-    """Write the files that start a task.
-
-    Args:
-        script: what becomes the task's supervisor, or what stands for it.
-    """
+    """Write the files that start a task; ``script`` becomes its supervisor."""
     folder = attempt.folder(task)
     if task == attempt.tasks[0]:  # all share the folder
         supervisor.put_programs(transport, folder, SUPERVISE, OBSERVE, STEP)
@@ -45,15 +42,13 @@ def look(files: TaskFiles) -> TaskState:
     if identity is None:
         return TaskState("absent")
     if files.has("gone"):
-        return TaskState("lost", files.make_lost_end("lost"))
+        return TaskState("lost", files.make_end("lost"))
     return TaskState("running" if files.has("go") else "waiting")
 
 
-def process_script(
-    attempt: Attempt, task: Task, limits: Limits, inherited: Mapping[str, str]
-) -> str:
+def process_script(attempt: Attempt, task: Task, limits: Limits) -> str:
     """Return the script that becomes a task's supervisor, on its node."""
-    env = {**inherited, **task.env, **_marks(attempt, task)}
+    env = {**inherited_environment(), **task.env, **_marks(attempt, task)}
     return _become(("env", "-i", *pairs(env), *supervised(attempt, task, limits, task.argv)))
 
 
@@ -72,18 +67,9 @@ def image_script(way: ImageFiles, attempt: Attempt, task: Task, limits: Limits) 
 
 
 def docker_script(
-    attempt: Attempt,
-    task: Task,
-    limits: Limits,
-    docker: Sequence[str],
-    request: Mapping[str, Any],
+    attempt: Attempt, task: Task, limits: Limits, docker: Sequence[str], request: Mapping[str, Any]
 ) -> str:
-    """Return the script that becomes the docker command of a task, on its node.
-
-    Args:
-        docker: how the docker command is called there.
-        request: what ``DockerRuntime.request`` says of the container.
-    """
+    """Return the script that becomes the docker command of a task, on its node."""
     tied = {**request, "Entrypoint": ("sh", "-c", TIED, "sh", *request["Entrypoint"])}
     name = f"--name={attempt.token(task)}"
     words = (*docker, *run_words(tied, "--interactive", name))

@@ -35,7 +35,6 @@ def supervised(
     """Return the command line of a task's supervisor, whose program text lies in its folder.
 
     Args:
-        argv: the program's.
         observed: whether the supervisor starts the observer; else ``observer`` has to.
     """
     folder, observing = attempt.folder(task), _observer_words(attempt, task, limits)
@@ -92,11 +91,7 @@ class TaskFiles:
         return self._transport.run(words, timeout_s=COMMAND_S).exit_code == 0
 
     def supervisor(self) -> ProcessIdentity | None:
-        """Return the task's supervisor; None until it has started.
-
-        Raises:
-            NodeError: START; the pid file has another form.
-        """
+        """Return the task's supervisor; None until it has started."""
         words = self._words("pid")
         if not words:
             return None
@@ -112,22 +107,14 @@ class TaskFiles:
         return " ".join(self._words(name))
 
     def end(self) -> TaskEnd | None:
-        """Return how the task ended, or None if it has not.
-
-        Raises:
-            NodeError: START; the files have another form.
-        """
+        """Return how the task ended, or None if it has not."""
         words = self._words("end")  # it is written last
         if not words:
             return None
         size_bytes, sha256 = self._parse("end", words, "size and sha256", int, str)
         words = self._words("exit")
         status, reason = self._parse("exit", words, "status and reason", int, str)
-        return self._make_end(status, reason, size_bytes, sha256)
-
-    def make_lost_end(self, why: str, status: int | None = None) -> TaskEnd:
-        """Return the end of a task whose supervisor left no exit reason."""
-        return self._make_end(status, why, 0, "")
+        return self.make_end(reason, status, size_bytes, sha256)
 
     def output(self, offset: int) -> bytes:
         """Read the task's raw log from ``offset``, at most a few MiB."""
@@ -144,7 +131,10 @@ class TaskFiles:
     def _boot(self) -> str:
         return (self._transport.get(BOOT_ID) or b"").decode().strip()
 
-    def _make_end(self, status: int | None, why: str, size_bytes: int, sha256: str) -> TaskEnd:
+    def make_end(
+        self, why: str, status: int | None = None, size_bytes: int = 0, sha256: str = ""
+    ) -> TaskEnd:
+        """Return an end, by default of a task whose supervisor left no exit reason."""
         words = self._words("go")
         went = self._parse("go", words, "a time", float) if words else [None]
         return TaskEnd(
@@ -158,11 +148,7 @@ class TaskFiles:
         )
 
     def _parse(self, name: str, words: Sequence[str], needed: str, *types: type) -> list[Any]:
-        """Return the words of a file, converted.
-
-        Raises:
-            NodeError: START; they have another form.
-        """
+        """Return the words of a file, converted; raise START if they have another form."""
         try:
             return [convert(word) for convert, word in zip(types, words, strict=True)]
         except ValueError as error:

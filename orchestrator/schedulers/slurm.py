@@ -1,7 +1,6 @@
 """The nodes of a Slurm allocation as a scheduler: a gang is one step of its job.
 
-Files are in the state folder, which all nodes see. The exit code of srun is not used: the files of
-a task's supervisor record how it ended.
+The exit code of srun is not used: the files of a task's supervisor record how it ended.
 """
 
 import contextlib
@@ -16,7 +15,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.findings import found
 from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
-from orchestrator.model.slurm import END_S
+from orchestrator.model.slurm import END_S, seconds
 from orchestrator.schedulers import Seen, Watch, addresses, slurm_queue, strays
 from orchestrator.schedulers.scheduler import Scheduler, choose_port
 from orchestrator.schedulers.slurm_queue import GO_ON
@@ -28,11 +27,7 @@ from orchestrator.transports.local import LocalTransport
 class Slurm(Scheduler):
     """Give the nodes of one job, in Slurm's order; a node runs one attempt at a time.
 
-    Slurm gives these nodes to nobody else while the job lives.
-
-    Args:
-        state: the state folder, on a file system that all nodes share.
-        stopping: polled while a gang runs; once true, the gang is ended.
+    Slurm gives these nodes to nobody else while the job lives. All see the state folder.
     """
 
     def __init__(self, cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> None:
@@ -75,9 +70,7 @@ class Slurm(Scheduler):
         # NO is a job that has whole nodes; OK, the default, one that others may run beside.
         if job.get("OverSubscribe", "NO") == "NO":
             return strangers
-        seen = (
-            f"job {self._job} has OverSubscribe={job['OverSubscribe']}: no whole nodes of its own"
-        )
+        seen = f"job {self._job} has no whole nodes: OverSubscribe={job['OverSubscribe']}"
         where = nodeset.fold(seat.node for seat in self._seats)
         return (*strangers, found("SLURM-SHARED", where, seen, "a job with --exclusive"))
 
@@ -117,11 +110,9 @@ class Slurm(Scheduler):
         return attempt
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
-        """Start the step, whose tasks wait at their gates; then open all gates by one line."""
         return super().launch(attempt, self._tasks.extend_limits(limits))
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """Watch the gang by its files; a node that Slurm gives up is given up here."""
         return self._tasks.correct_end(attempt, super().wait(attempt, limits, watch))
 
     def _healthy(self) -> tuple[list[Seat], list[Seat]]:
@@ -135,9 +126,10 @@ class Slurm(Scheduler):
         if slurm_queue.is_preempted(job):
             seen = "Slurm ends the job soon, to make room for one of higher priority"
             raise errors.TimeOver(seen, code="PREEMPTED", trial=trial, fix=GO_ON)
-        left_s, needed_s = slurm_queue.time_left_s(job), request.time_s + END_S
-        if left_s is None or left_s >= needed_s:
+        limit_s, run_s = (seconds(job.get(name, "")) for name in ("TimeLimit", "RunTime"))
+        if limit_s is None or run_s is None or limit_s - run_s >= request.time_s + END_S:
             return
+        left_s = limit_s - run_s
         needed = f"an attempt may take {words.limit(request.time_s)}, and {END_S} s are for ending"
         if self._has_given:
             seen = f"the job ends in {words.limit(left_s)}; {needed}"

@@ -1,6 +1,7 @@
 """Slurm's queue as its own commands tell it: jobs, steps, states of nodes, the allocation."""
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from orchestrator import errors, nodeset
 from orchestrator.deadlines import COMMAND_S, QUEUE_S
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.slurm import SlurmNode, environment, records, seconds
+from orchestrator.model.slurm import SlurmNode, environment, records
 
 AGAIN_S = 1.0
 GO_ON = "run the same command again: it goes on in another job"
@@ -22,14 +23,7 @@ ENDED = frozenset(
 )
 _DOWN = ("DOWN", "FAIL", "ERROR", "UNKNOWN", "FUTURE", "POWERED_DOWN", "REBOOT")
 MOST_NODES = 100_000
-_PASSING = (
-    "Unable to contact slurm",
-    "Socket timed out",
-    "Connection refused",
-    "try again",
-    "busy",
-)
-_NO_ANSWER = "slurmctld gave no answer"
+_PASSING = re.compile("Unable to contact slurm|Socket timed out|Connection refused|try again|busy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +38,10 @@ class Job:
     id: str
     state: str
     reason: str
+    nodes: str
+    batch_host: str
     name: str
     comment: str
-    nodes: str
-    batch_host: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -57,8 +51,7 @@ class Job:
     def lost_host(self) -> str:
         """Return the node that ran the job's script, if Slurm has taken it from the job.
 
-        With ``--no-kill`` such a job stays RUNNING on its other nodes until its time limit, and
-        jobs of the same name wait behind it.
+        With ``--no-kill`` the job stays RUNNING until its time limit; others of its name wait.
         """
         left = self.state == "RUNNING" and self.batch_host and self.nodes
         return self.batch_host if left and self.batch_host not in names(self.nodes) else ""
@@ -81,8 +74,8 @@ def call(*argv: str, patience_s: float = QUEUE_S, may_be_gone: bool = False) -> 
         may_be_gone: return nothing if there is no such job, or it is over already.
 
     Raises:
-        LocalError: SLURM-MISSING, SLURM-SILENT; it cannot be asked.
-        UnfitError: SLURM-REFUSED; it refuses, in its own words.
+        LocalError: SLURM-MISSING, SLURM-SILENT.
+        UnfitError: SLURM-REFUSED.
     """
     deadline = time.monotonic() + patience_s
     while True:
@@ -104,24 +97,21 @@ def call(*argv: str, patience_s: float = QUEUE_S, may_be_gone: bool = False) -> 
                 fix="run this on a login node of the cluster",
             ) from error
         except subprocess.TimeoutExpired:
-            said = _NO_ANSWER
+            said = "slurmctld gave no answer"
         else:
             if done.returncode == 0:
                 return done.stdout
-            said = done.stderr.strip() or done.stdout.strip()
+            said = done.stderr.strip() or done.stdout.strip() or "no reason given"
             is_over = argv[0] == "scancel" and "already" in said
             if may_be_gone and ("nvalid job id" in said or is_over):
                 return ""
-            if not any(words in said for words in _PASSING):
-                first = next(
-                    (line for line in said.splitlines() if line.strip()), "no reason given"
-                )
+            if not _PASSING.search(said):
+                why = said.splitlines()[0].removeprefix(f"{argv[0]}: ").removeprefix("error: ")
+                fix = "correct `slurm:` of the inventory; --dry-run shows the script"
                 raise errors.UnfitError(
-                    f"{argv[0]}: {first.removeprefix(f'{argv[0]}: ').removeprefix('error: ')}",
+                    f"{argv[0]}: {why}",
                     code="SLURM-REFUSED",
-                    fix="correct `slurm:` of the inventory; --dry-run shows the script"
-                    if argv[0] == "sbatch"
-                    else "",
+                    fix=fix if argv[0] == "sbatch" else "",
                 )
         if time.monotonic() > deadline:
             raise errors.LocalError(
@@ -141,20 +131,13 @@ def jobs(*, ids: Collection[str] = (), name: str = "", patience_s: float = QUEUE
     named = ("--name", name) if name else ()
     shown = (*chosen, *named, "-o", "%A|%T|%r|%N|%B|%j|%k")
     said = call("squeue", "-h", "-t", "all", *shown, patience_s=patience_s, may_be_gone=True)
-    found: list[Job] = []
-    for line in said.splitlines():
-        if line.count("|") >= 6:
-            job, state, reason, nodes, host, own, comment = line.split("|", 6)
-            found.append(Job(job.strip(), state, reason, own, comment, nodes, host))
+    lines = (line.strip().split("|", 6) for line in said.splitlines())
+    found = (Job(*words) for words in lines if len(words) == 7)
     return [job for job in found if not ids or job.id in ids]
 
 
 def query_job(job: str, patience_s: float = QUEUE_S) -> dict[str, str]:
-    """Query a job's fields, by scontrol's names such as ``RunTime``.
-
-    Raises:
-        UnfitError: there is no such job any more.
-    """
+    """Query a job's fields, by scontrol's names such as ``RunTime``; raise if it is forgotten."""
     said = call("scontrol", "-o", "show", "job", job, patience_s=patience_s)
     # Of the last task of an array, which has the array's own id, all tasks are shown.
     own = (line for line in said.splitlines() if line.startswith(f"JobId={job} "))
@@ -186,9 +169,6 @@ def give_nodes(cluster: Cluster) -> Cluster:
     """Return the cluster with the nodes of the job that this program runs in, in Slurm's order.
 
     Outside of one they are stand-ins, for plans alone. Other clusters are as their inventory says.
-
-    Raises:
-        LocalError, UnfitError: Slurm does not say which.
     """
     if cluster.slurm is None or not job_id():
         return stand_ins(cluster) if cluster.slurm else cluster
@@ -204,11 +184,7 @@ def stand_ins(cluster: Cluster) -> Cluster:
 
 
 def nodes(listed: str = "", patience_s: float = QUEUE_S) -> list[SlurmNode]:
-    """Return what Slurm knows of these nodes, listed as it writes them; of all without a list.
-
-    Raises:
-        LocalError, UnfitError: Slurm does not say.
-    """
+    """Return what Slurm knows of these nodes, listed as it writes them; of all without a list."""
     said = call("scontrol", "-o", "show", "nodes", *filter(None, [listed]), patience_s=patience_s)
     return [SlurmNode.of(record) for record in records(said, "nodename")]
 
@@ -217,23 +193,16 @@ def find_down(job: Mapping[str, str], nodes: Sequence[str]) -> frozenset[str]:
     """Query which of these nodes Slurm has given up, or has taken from the job.
 
     A job with ``--no-kill`` loses a node that fails, which may be up again a moment later.
-
-    Args:
-        job: its fields.
     """
-    states = _node_states(nodes)
+    said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
+    lines = (line.partition("|") for line in said.splitlines())
+    down = {name.strip() for name, _, state in lines if is_down(state.strip().upper())}
     kept = names(job["NodeList"]) if "NodeList" in job else nodes
-    return frozenset(node for node in nodes if node not in kept or is_down(states.get(node, "")))
-
-
-def are_down(listed: str) -> bool:
-    """Return True if Slurm can rely on none of these nodes, listed as squeue prints them."""
-    states = _node_states(names(listed)) if listed else {}
-    return bool(states) and all(map(is_down, states.values()))
+    return frozenset(node for node in nodes if node in down or node not in kept)
 
 
 def is_down(state: str) -> bool:
-    """Return whether a node in this state cannot be relied on to run a task."""
+    """Return whether a node in this state runs no task: ``DOWN`` or, silent, ``ALLOCATED*``."""
     return state.startswith(_DOWN) or state.endswith("*")
 
 
@@ -245,16 +214,3 @@ def names(listed: str) -> tuple[str, ...]:
 def job_id() -> str:
     """Return the job that this program runs in; empty outside of one."""
     return os.environ.get("SLURM_JOB_ID", "")
-
-
-def time_left_s(job: Mapping[str, str]) -> int | None:
-    """Return the seconds until a job's time limit; None if it has no limit."""
-    limit_s, run_s = seconds(job.get("TimeLimit", "")), seconds(job.get("RunTime", ""))
-    return None if limit_s is None or run_s is None else limit_s - run_s
-
-
-def _node_states(nodes: Sequence[str]) -> dict[str, str]:
-    """Query the states of nodes, such as ``ALLOCATED`` or ``DOWN*``; ``*``: it is silent."""
-    said = call("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N|%T", patience_s=0.0)
-    lines = (line.partition("|") for line in said.splitlines())
-    return {name.strip(): state.strip().upper() for name, _, state in lines}

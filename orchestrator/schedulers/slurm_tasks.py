@@ -21,7 +21,6 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.model.slurm import environment
 from orchestrator.runtimes import TaskState, image_files, marks, step
-from orchestrator.runtimes.process import inherited_environment
 from orchestrator.runtimes.supervisor import TaskFiles
 from orchestrator.schedulers import slurm_queue
 from orchestrator.schedulers.scheduler import LISTENING_ROW
@@ -59,11 +58,7 @@ class GangStep:
         self._preempted: bool | None = None
 
     def create(self, cpus: int, options: Sequence[str] = ()) -> None:
-        """Note that one more task's files are written; start the step after the last task's.
-
-        Args:
-            options: of srun, beside those of every gang.
-        """
+        """Note that one more task's files are written; start the step after the last task's."""
         with self._lock:
             self._created += 1
             if self._created < len(self._attempt.tasks):
@@ -114,14 +109,7 @@ class GangStep:
             slurm_queue.cancel(step_id, "--signal=TERM")
 
     def end(self, patience_s: float = 0.0) -> None:
-        """End the step if it still runs, and wait for that.
-
-        Args:
-            patience_s: how long it may take to end by itself.
-
-        Raises:
-            LeftoverError: it does not end.
-        """
+        """Wait ``patience_s`` for the step's own end, then end it; raise LEFTOVER if it goes on."""
         if self.has_ended(patience_s):
             return
         deadline = time.monotonic() + STEP_END_S
@@ -154,11 +142,7 @@ class GangStep:
         return time.monotonic() - self._gone_at
 
     def down(self, fresh_s: float = NODE_STATE_S) -> frozenset[str]:
-        """Return the nodes of the gang that Slurm has given up, or taken from the job.
-
-        Args:
-            fresh_s: how old Slurm's answer may be.
-        """
+        """Return nodes that Slurm has given up or taken from the job, as of ``fresh_s`` ago."""
         with self._lock:
             if time.monotonic() - self._states_at > fresh_s:
                 self._states_at = time.monotonic()
@@ -208,22 +192,19 @@ class GangStep:
         return [step for step, name in running.items() if name == self._name]
 
     def _say(self, line: bytes) -> bool:
-        if self._srun is None or self._srun.stdin is None or self._srun.poll() is not None:
-            return False
-        try:
-            self._srun.stdin.write(line)
-            self._srun.stdin.flush()
-        except OSError:
-            return False
-        return True
+        srun = self._srun
+        with contextlib.suppress(OSError):
+            if srun and srun.stdin and srun.poll() is None:
+                srun.stdin.write(line)
+                srun.stdin.flush()
+                return True
+        return False
 
 
 class SlurmTasks:
     """Plain processes in steps, or containers, as the inventory says.
 
-    Attributes:
-        clean: by node where the last gang saw at its end that no gang had left anything, the ports
-            that others listened at.
+    ``clean`` has the ports in use on each node where the last gang left nothing behind.
     """
 
     def __init__(self, fleet: Fleet, job: str, owner: str) -> None:
@@ -241,7 +222,15 @@ class SlurmTasks:
 
     def create(self, attempt: Attempt, task: Task, limits: Limits) -> None:
         """Write the task's files; the last one starts the step, whose tasks wait at their gates."""
-        step.write(self._shared, attempt, task, self._script(attempt, task, limits))
+        if self._way is not None:
+            script = step.image_script(self._way, attempt, task, limits)
+        elif task.node in self._containers:
+            request = self._containers[task.node].request(attempt, task, limits)
+            docker = self._fleet.engines[task.node].command
+            script = step.docker_script(attempt, task, limits, docker, request)
+        else:
+            script = step.process_script(attempt, task, limits)
+        step.write(self._shared, attempt, task, script)
         self._gang(attempt).create(least_cpus(os.environ), options(self._way, attempt))
 
     def start(self, attempt: Attempt, task: Task) -> bool:  # noqa: ARG002 - all at once
@@ -272,15 +261,14 @@ class SlurmTasks:
             raise refusal
         if gone_s is not None and gone_s < LAST_WORDS_S:
             return TaskState("running" if state.phase == "absent" else state.phase)
-        end = self._files(attempt, task).make_lost_end("node-down" if is_down else "lost")
+        end = self._files(attempt, task).make_end("node-down" if is_down else "lost")
         return TaskState("lost", end)
 
     def correct_end(self, attempt: Attempt, gang: GangEnd) -> GangEnd:
         """Correct an ended gang's reason by what Slurm reports: node-down or oom.
 
-        A process that its limit of memory ended counts also where the program went on, as in
-        containers. Where a node is down, the others' ranks failed for want of their peer, often
-        long before Slurm noticed it.
+        oom counts also where the program went on, as in containers. Where a node is down, the
+        others' ranks failed for want of their peer, often long before Slurm noticed it.
         """
         gang_step = self._gang(attempt)
         down = gang_step.down(0.0) if gang.reason in ("failed", "lost") else ()
@@ -302,11 +290,7 @@ class SlurmTasks:
         self._gang(attempt).stop()
 
     def remove(self, attempt: Attempt, task: Task) -> None:
-        """End the step, then what of the task is left on its node.
-
-        Raises:
-            LeftoverError: some processes do not end.
-        """
+        """End the step, then what of the task is left on its node."""
         gang, ours = self._gang(attempt), attempt.handle == self._job
         ended = step.look(self._files(attempt, task)).phase == "ended"
         gang.end(ENDING_S if ended else 0.0)
@@ -333,15 +317,6 @@ class SlurmTasks:
                 raise
             # the job was cancelled or queued again, or has lost the node: Slurm ends all
 
-    def _script(self, attempt: Attempt, task: Task, limits: Limits) -> str:
-        if self._way is not None:
-            return step.image_script(self._way, attempt, task, limits)
-        if task.node not in self._containers:
-            return step.process_script(attempt, task, limits, inherited_environment())
-        request = self._containers[task.node].request(attempt, task, limits)
-        docker = self._fleet.engines[task.node].command
-        return step.docker_script(attempt, task, limits, docker, request)
-
     def refusal(self, attempt: Attempt, task: Task) -> errors.DlperfError | None:
         """Return why an ended step never put a task into its container; None if it did."""
         files = self._files(attempt, task)
@@ -364,11 +339,7 @@ class SlurmTasks:
 
 
 def short_of_memory(said: bytes) -> frozenset[str]:
-    """Return the nodes where Slurm's limit of memory ended a process of a step that is over.
-
-    Args:
-        said: what its srun printed, at its end: of tasks by node, however the tasks exited.
-    """
+    """Return the nodes where Slurm's limit of memory ended a process, by what srun printed."""
     folded = _OOM.findall(said.decode(errors="replace"))
     return frozenset(name for part in folded for name in slurm_queue.names(part))
 
@@ -381,10 +352,9 @@ def options(way: image_files.ImageFiles | None, attempt: Attempt) -> tuple[str, 
 def step_words(
     cluster: Cluster, attempt: Attempt, task: Task, program: Sequence[str], asking: Sequence[str]
 ) -> Sequence[str]:
-    """Return the words that run one task of an attempt as a step of its own, for --dry-run.
+    """Return the words that run a program as a step of one task, for --dry-run.
 
     Args:
-        program: the words that run the task on its node.
         asking: options of a job, for a step outside of one.
     """
     job, way = slurm_queue.job_id(), image_files.WAYS.get(cluster.members[0].runtime)

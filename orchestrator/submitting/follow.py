@@ -35,9 +35,8 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
     """Report the states and the output of a job until it is over; return its program's exit code.
 
     Raises:
-        UnfitError: NOT-SHARED.
-        NodeError, LocalError: it ended without an exit code of ours; says how. NODE-DOWN; it
-            was cancelled, since the node that ran it died.
+        NodeError, LocalError: it ended without an exit code of ours, or (NODE-DOWN) was cancelled,
+            since the node that ran it died.
         Interrupted: by the user; the job goes on.
     """
     sys.stdout.flush()
@@ -54,14 +53,18 @@ def follow(job: slurm_queue.Job, folder: Path, voice: Voice) -> int:
             time.sleep(LOOK_S)
     _copy(folder / job.id, offsets)
     if job.reason == NOT_BEGUN or code in NOT_RUN:
-        path, fix = sys.executable, "install dlperf-orch where all nodes see it"
-        if job.reason == NOT_BEGUN:
-            path = str(folder)
-            fix = "work in a folder that all nodes see, or name one with --state"
-        seen = f"job {job.id} could not begin; needed {path} on its nodes, at this very path"
-        raise errors.UnfitError(seen, code="NOT-SHARED", fix=fix)
+        raise errors.UnfitError(
+            f"job {job.id} could not begin; needed {folder} and {sys.executable} on its nodes",
+            code="NOT-SHARED",
+            fix="work (or name --state), and install dlperf-orch, where all nodes see it",
+        )
     if code is None or code == KILLED:
-        raise _explain_end(job)
+        lost = CODES.get(job.state, "JOB-LOST")
+        is_remote = lost in ("NODE-FAIL", "PREEMPTED", "JOB-LOST")
+        state = job.state if job.reason in ("None", "") else f"{job.state}, {job.reason}"
+        cause = f"job {job.id} ended ({state}), and its controller left no exit code"
+        kind = errors.NodeError if is_remote else errors.LocalError
+        raise kind(cause, code=lost, fix=slurm_queue.GO_ON)
     words = f"has ended, exit {code}"
     if code == 143:
         why = f" ({job.state})" if job.state in CODES else ""
@@ -126,11 +129,3 @@ def _give_up(job: slurm_queue.Job, voice: Voice) -> None:
         node=job.lost_host,
         fix=f"{slurm_queue.GO_ON}, on other nodes",
     )
-
-
-def _explain_end(job: slurm_queue.Job) -> errors.DlperfError:
-    code = CODES.get(job.state, "JOB-LOST")
-    state = job.state if job.reason in ("None", "") else f"{job.state}, {job.reason}"
-    kind = errors.NodeError if code in ("NODE-FAIL", "PREEMPTED", "JOB-LOST") else errors.LocalError
-    cause = f"job {job.id} ended ({state}), and its controller left no exit code"
-    return kind(cause, code=code, fix=slurm_queue.GO_ON)

@@ -1,6 +1,7 @@
 """The jobs of a state folder, as other commands see and end them from the login node."""
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Collection
 
@@ -10,16 +11,23 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.model.process import Holder
 from orchestrator.schedulers import slurm_queue
 from orchestrator.state.store import Store
-from orchestrator.submitting import script
 
 FOLDER = "slurm"  # of scripts and messages of jobs, in the state folder
 PATIENCE_S = 90.0
 AGAIN_S = 0.5
 
 
+def make_name(store: Store, cluster: Cluster) -> str:
+    return f"dlperf-{cluster.name}-{_digest(store)}"
+
+
+def _digest(store: Store) -> str:
+    return hashlib.sha256(str(store.root.resolve()).encode()).hexdigest()[:8]
+
+
 def list_alive(store: Store, cluster: Cluster) -> list[slurm_queue.Job]:
-    """Return the jobs of this state folder on a cluster that are not over."""
-    name = script.job_name(cluster.name, str(store.root.resolve()))
+    """Return the jobs of this state folder and cluster that are not over."""
+    name = make_name(store, cluster)
     return [job for job in _of_state(store) if job.name == name and not job.is_over]
 
 
@@ -36,12 +44,12 @@ def list_begun(store: Store, hosts: Collection[str]) -> list[slurm_queue.Job]:
 
 def _of_state(store: Store) -> list[slurm_queue.Job]:
     """Return the jobs of this state folder; none without Slurm, or where it does not answer."""
-    state = store.root.resolve()
-    if not (state / FOLDER).is_dir():
+    if not (store.root / FOLDER).is_dir():
         return []
     with contextlib.suppress(errors.DlperfError):
-        found = slurm_queue.jobs()
-        return [job for job in found if script.is_of(str(state), job.name, job.comment)]
+        ours = [job for job in slurm_queue.jobs() if job.comment.startswith("dlperf:")]
+        ending = f"-{_digest(store)}"
+        return [job for job in ours if job.name.startswith("dlperf-") and job.name.endswith(ending)]
     return []
 
 
@@ -50,11 +58,7 @@ def _host(name: str) -> str:
 
 
 def cancel_waiting(store: Store, voice: Voice) -> list[str]:
-    """Cancel the jobs of this state folder that have not begun; return their ids.
-
-    Raises:
-        LocalError, UnfitError: Slurm does not do it.
-    """
+    """Cancel the jobs of this state folder that have not begun; return their ids."""
     found = list_waiting(store)
     for job in found:
         # By name too: after a loss of Slurm's state the id may be another job's.
@@ -64,11 +68,7 @@ def cancel_waiting(store: Store, voice: Voice) -> list[str]:
 
 
 def cancel_headless(store: Store, voice: Voice) -> None:
-    """Cancel the jobs of this state folder whose script died with its node, and await their end.
-
-    Raises:
-        LocalError, UnfitError: Slurm does not cancel them.
-    """
+    """Cancel the jobs of this state folder whose script died with its node, and await their end."""
     found = [job for job in _of_state(store) if job.lost_host]
     for job in found:
         slurm_queue.cancel(job.id, f"--name={job.name}")
@@ -78,19 +78,14 @@ def cancel_headless(store: Store, voice: Voice) -> None:
 
 
 def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> str:
-    """End the job whose node runs this controller: in good order, else at once; return its id.
-
-    Args:
-        holder: the controller; with none, or with one that no job runs, nothing is ended.
-    """
+    """End the job that runs the controller: in good order, else at once; return its id."""
     if holder is None:
         return ""
     host = _host(holder.process.host)
-    running = [job for job in list_alive(store, cluster) if job.state == "RUNNING"]
-    mine = [job for job in running if _host(job.batch_host) == host]
-    if not mine:
+    running = (job for job in list_alive(store, cluster) if job.state == "RUNNING")
+    job = next((it.id for it in running if _host(it.batch_host) == host), "")
+    if not job:
         return ""
-    job = mine[0].id
     with contextlib.suppress(errors.DlperfError):  # else it would be queued again
         slurm_queue.call("scontrol", "update", f"JobId={job}", "Requeue=0")
     voice.line(f"job {job} is told to end")
@@ -103,17 +98,15 @@ def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> 
 
 
 def _wait_for_end(job: str) -> bool:
-    """Return True once a job is over, or is left on nodes alone that do not answer Slurm.
-
-    Return False if it does not end in time, or the node of its script does not answer.
-    """
+    """Return whether a job is over in time, or left on nodes alone that do not answer Slurm."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = slurm_queue.jobs(ids=(job,))
         if not found or found[0].is_over:
             return True
         is_ending = found[0].state == "COMPLETING"
-        if slurm_queue.are_down(found[0].nodes if is_ending else found[0].batch_host):
+        nodes = slurm_queue.names(found[0].nodes if is_ending else found[0].batch_host)
+        if nodes and slurm_queue.find_down({}, nodes).issuperset(nodes):
             return is_ending
         time.sleep(AGAIN_S)
     return False

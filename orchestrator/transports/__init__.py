@@ -1,10 +1,8 @@
-"""Transports: run commands and read and write files on a node, over SSH or on this machine.
-
-They know nothing of tasks or containers. ``ssh``, ``local`` and ``steps`` are the transports.
-"""
+"""Transports: run commands and read and write files on a node, over SSH or on this machine."""
 
 import logging
 import re
+import secrets
 import shlex
 import time
 from abc import ABC, abstractmethod
@@ -16,7 +14,7 @@ from typing import Protocol
 
 from orchestrator import errors
 from orchestrator.deadlines import COMMAND_S
-from orchestrator.transports._shell import ABSENT, format_read, format_write
+from orchestrator.transports._shell import ABSENT, PUT, format_read
 from orchestrator.words import SECRET_PART
 
 MOST_BYTES = 4 << 20  # of a file, at a time
@@ -50,27 +48,19 @@ class Completed:
 
 
 class Stream(Protocol):
-    """A command that runs on the node, as a byte stream of its standard input and output."""
+    """A command that runs on the node, as a byte stream of its standard input and output.
+
+    A lost connection raises NodeUnreachable: it is not the output's end.
+    """
 
     def sendall(self, data: bytes, /) -> None:
-        """Write to its standard input, all of it.
-
-        Raises:
-            TimeoutError: it did not take it in the time set.
-            NodeUnreachable: the connection is lost.
-            BrokenPipeError: the command has ended.
-        """
+        """Write it all to its standard input; raise BrokenPipeError if the command has ended."""
 
     def recv(self, size: int, /) -> bytes:
-        """Read at most ``size`` bytes of its standard output; return none at its end.
-
-        Raises:
-            TimeoutError: nothing came within the time set.
-            NodeUnreachable: the connection is lost, which is not the output's end.
-        """
+        """Read at most ``size`` bytes of its standard output; return none at its end."""
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """Limit the time of each ``recv`` and ``sendall``; None for no limit."""
+        """Limit the time of each ``recv`` and ``sendall`` (TimeoutError); None for no limit."""
 
     def close(self) -> None:
         """End both directions; the command sees the end of its input."""
@@ -110,9 +100,10 @@ class Transport(ABC):
             LocalError, UnfitError: the old file, if any, is untouched.
             NodeError: the connection is lost; the file is the old or the new one, and whole.
         """
-        words, limit_s = format_write(path, len(content)), COMMAND_S + len(content) / SLOWEST
-        with _logged(self.node, "put", (path, f"({len(content)} bytes)")):
-            done = self._execute(words, limit_s, f"writing {path}", content)
+        size, aside = len(content), f"{path}.{secrets.token_hex(4)}.new"
+        words = ("sh", "-c", PUT, "sh", path, aside, str(size))
+        with _logged(self.node, "put", (path, f"({size} bytes)")):
+            done = self._execute(words, COMMAND_S + size / SLOWEST, f"writing {path}", content)
             if done.exit_code != 0:
                 cause = f"cannot write {path}: {done.complaint}"
                 raise self.unfit(cause, code="WRITE", node=self.node)
@@ -121,9 +112,6 @@ class Transport(ABC):
         """Start ``argv`` on the node as a byte stream; its standard error is dropped.
 
         A missing program is a stream that ends at once.
-
-        Raises:
-            NodeUnreachable: nothing was started.
         """
         with _logged(self.node, "open", argv):
             return self._start(argv)
@@ -134,10 +122,6 @@ class Transport(ABC):
         Args:
             own: return None also unless it is a regular file of the login user; no link is
                 followed. For folders that a container can write to.
-
-        Raises:
-            LocalError, UnfitError: the file is there and cannot be read.
-            NodeError: the connection is lost.
         """
         words = format_read(path, offset, MOST_BYTES, own=own)
         done = self._execute(words, COMMAND_S, f"reading {path}", b"")
@@ -156,12 +140,7 @@ class Transport(ABC):
     def _execute(
         self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
     ) -> Completed:
-        """Run ``argv`` to its end.
-
-        Args:
-            doing: for messages.
-            content: its input, of a script that leaves nothing behind; None for no input.
-        """
+        """Run ``argv`` to its end; ``content`` is the input of a script that reads all of it."""
 
     @abstractmethod
     def _start(self, argv: tuple[str, ...]) -> Stream: ...

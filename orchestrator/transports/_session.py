@@ -55,11 +55,7 @@ class Wire:
         self.reader: threading.Thread | None = None
 
     def recv(self, size: int) -> bytes:
-        """Read at most ``size`` bytes; return none once it ended, for whatever reason.
-
-        Raises:
-            TimeoutError: nothing came yet.
-        """
+        """Read at most ``size`` bytes, none once it ended; raise TimeoutError if none came yet."""
         if self._closed:
             return b""
         try:
@@ -75,12 +71,7 @@ class Wire:
         return data
 
     def send(self, data: bytes) -> int:
-        """Send some of the bytes; return how many.
-
-        Raises:
-            TimeoutError: none could be sent yet.
-            ConnectionResetError: it ended.
-        """
+        """Send some of the bytes; return how many. Raise TimeoutError if none could be sent yet."""
         try:
             sent: int = self._pipe.send(data)
             return sent
@@ -130,10 +121,7 @@ def _handle_close(channel: Any, message: Any) -> None:
 
 
 class ClientTransport(paramiko.Transport):  # type: ignore[misc]  # paramiko has no types
-    """paramiko's transport, with one bug worked around and the server's last message kept.
-
-    ``farewell`` is the server's message when it disconnects.
-    """
+    """paramiko's transport, with one bug worked around and the server's last message kept."""
 
     farewell = ""
     _channel_handler_table = {  # noqa: RUF012  # paramiko's own, never changed
@@ -180,12 +168,11 @@ class ChannelStream:
     def close(self) -> None:
         if self._open:
             self._open = False
-            with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+            with contextlib.suppress(*LOST):
                 self._channel.close()  # over a lost connection there is nothing to end
             self._give_back()
 
     def read_stderr(self) -> bytes:
-        """Return the part of the command's standard error that has come."""
         data = bytearray()
         while self._channel.recv_stderr_ready():
             data += self._channel.recv_stderr(PIECE_BYTES)
@@ -201,10 +188,6 @@ class ChannelStream:
 
         Args:
             pace_s: how long each piece of the output puts the deadline off.
-
-        Raises:
-            TimeoutError: it has not ended by then.
-            UnfitError: OUTPUT; more than 64 MiB came on one of them.
         """
         channel, stdout, stderr = self._channel, bytearray(), bytearray()
         heard = threading.Event()
@@ -229,11 +212,7 @@ class ChannelStream:
                 raise TimeoutError
 
     def _check_loss(self) -> None:
-        """Tell a lost connection from the output's end.
-
-        Raises:
-            NodeUnreachable: the connection is lost.
-        """
+        """Raise if the connection is lost, which is not the output's end."""
         if not self._session.is_alive and self._channel.exit_status == -1:
             raise self._session.explain_loss("a transfer")
 
@@ -252,7 +231,6 @@ class Session:
 
     @property
     def is_alive(self) -> bool:
-        """Return whether the connection is open, as far as is known."""
         return bool(self.transport.is_active()) and not self._wire.ending
 
     def hang_up(self) -> None:
@@ -288,16 +266,11 @@ class Session:
             self.transport.global_request("keepalive@openssh.com", wait=True)
 
     def close(self) -> None:
-        """End it, and close its descriptor."""
         self._client.close()
         self.transport.join(LAST_WORDS_S)
 
     def execute(self, marks: Marks, text: bytes, limit_s: float) -> ChannelStream:
-        """Have the user's login shell start /bin/sh, which reads ``text``.
-
-        Raises:
-            NodeError: nothing of it was run.
-        """
+        """Have the user's login shell start /bin/sh, which reads ``text``."""
         stream = self._open()
         limit_s = min(limit_s, SHELL_S)
         stream.settimeout(limit_s)
@@ -319,9 +292,6 @@ class Session:
         """Have the shell that was kept read ``text``; return None if it has ended or there is none.
 
         A login shell takes several times as long as most scripts.
-
-        Raises:
-            NodeError: nothing of it was run; the connection is lost, or ended for its silence.
         """
         try:
             stream = self._idle.get_nowait()
@@ -348,20 +318,17 @@ class Session:
         except queue.Full:
             stream.close()
 
-    def _end_idle(self) -> None:
+    def _make_room(self, until: float) -> None:
+        """End the idle shell, which has a channel, also if it was kept only now."""
         with contextlib.suppress(queue.Empty):
             self._idle.get_nowait().close()
+        if time.monotonic() > until:
+            cause = f"no further session has been possible for {SESSION_S:g} s"
+            raise make_error("SSH-SESSIONS", cause, node=self.node)
 
     @contextmanager
     def translate_errors(self, doing: str) -> Iterator[None]:
-        """Turn errors of the connection into ours; a silent connection is ended.
-
-        Args:
-            doing: what is under way, for the message.
-
-        Raises:
-            NodeUnreachable: what was under way may or may not be done.
-        """
+        """Turn errors of the connection into ours; a silent connection is ended."""
         try:
             yield
         except TimeoutError as error:
@@ -387,9 +354,7 @@ class Session:
         """Open a channel, once sshd allows one more, and start /bin/sh on it."""
         until = time.monotonic() + SESSION_S
         while not self._slots.acquire(timeout=PAUSE_S):
-            self._end_idle()  # it has one, also if it was kept only now
-            if time.monotonic() > until:
-                raise self._explain_full(f"all {MOST_CHANNELS} channels have been busy")
+            self._make_room(until)
         try:
             channel = self._open_channel(until)
             try:
@@ -406,7 +371,6 @@ class Session:
         return ChannelStream(channel, self, self._slots.release)
 
     def _open_channel(self, until: float) -> Any:
-        """Open a channel; end the idle shell, which has one, if sshd allows no more."""
         while True:
             with self.translate_errors("opening a channel"), self.watched():
                 try:
@@ -415,10 +379,5 @@ class Session:
                     # Threads that fail at once share paramiko's one memory of the reason.
                     if not self.is_alive:
                         raise
-            if time.monotonic() > until:
-                raise self._explain_full("its sshd has allowed no further session")
             time.sleep(PAUSE_S * random.SystemRandom().uniform(0.5, 1.5))
-            self._end_idle()
-
-    def _explain_full(self, cause: str) -> errors.DlperfError:
-        return make_error("SSH-SESSIONS", f"{cause} for {SESSION_S:g} s", node=self.node)
+            self._make_room(until)

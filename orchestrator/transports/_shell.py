@@ -82,11 +82,6 @@ def is_script(argv: tuple[str, ...]) -> bool:
     return argv[:2] == ("sh", "-c")
 
 
-def format_write(path: str, size: int) -> tuple[str, ...]:
-    """Return a script that writes so many bytes of its input to a file, aside and then renamed."""
-    return ("sh", "-c", PUT, "sh", path, f"{path}.{secrets.token_hex(4)}.new", str(size))
-
-
 def format_read(path: str, offset: int, size: int, *, own: bool) -> tuple[str, ...]:
     """Return a script that prints so many bytes of a file; its status is ABSENT if it is none."""
     return ("sh", "-c", GET, "sh", path, str(offset), str(size), "own" if own else "any")
@@ -105,20 +100,16 @@ class Marks:
             is_fed: whether what comes next is the input of ``argv``, which has none otherwise;
                 after a status of READ_ALL the shell goes on.
         """
-        ending = f"\ncode=$?\n{self._print('$code')}\n"
+        after = 'exit "$code"'
         if is_fed:
             command = f"(\n{_body(argv)}\n)"
-            ending += f'case $code in {"|".join(map(str, READ_ALL))}) ;; *) exit "$code" ;; esac\n'
+            after = f"case $code in {'|'.join(map(str, READ_ALL))}) ;; *) {after} ;; esac"
+        elif is_script(argv):
+            command = f"{format_nested(argv)}{SH}"
         else:
-            command = (
-                f"{format_nested(argv)}{SH}"
-                if is_script(argv)
-                else f"{shlex.join(argv)} </dev/null"
-            )
-            ending += 'exit "$code"\n'
-        return f"{HEAD}{{\n{self._print('begin')}\n{command}{ending}}}\n".encode(
-            errors="surrogateescape"
-        )
+            command = f"{shlex.join(argv)} </dev/null"
+        answered = f"{self._print('begin')}\n{command}\ncode=$?\n{self._print('$code')}"
+        return f"{HEAD}{{\n{answered}\n{after}\n}}\n".encode(errors="surrogateescape")
 
     def format_open(self, argv: tuple[str, ...]) -> bytes:
         """Return what /bin/sh reads to become ``argv``, whose input is what comes next."""
@@ -127,12 +118,7 @@ class Marks:
         return text.encode(errors="surrogateescape")
 
     def begin(self, stream: "Stream", text: bytes) -> None:
-        """Send ``text`` and skip what comes before its first mark.
-
-        Raises:
-            NoShell: the output ended without the mark.
-            TimeoutError, NodeUnreachable: as the stream's.
-        """
+        """Send ``text`` and skip what comes before its first mark, or raise NoShell without one."""
         mark, seen = f"\n{self.nonce} begin\n".encode(), bytearray()
         try:
             stream.sendall(text)

@@ -15,8 +15,8 @@ T = TypeVar("T")
 class Cached(Generic[T]):
     """Holds what ``make`` returns for as long as ``good`` says so, and gives it to ``end`` after.
 
-    A failure is raised to all threads that waited, so that ten calls to a dead machine take as long
-    as one; the next call tries again.
+    A failure is raised to all threads that waited: ten calls to a dead machine take as long
+    as one.
     """
 
     def __init__(
@@ -30,19 +30,13 @@ class Cached(Generic[T]):
         self._future: Future[T] | None = None
 
     def get(self) -> T:
-        """Return the value, made now if there is none.
-
-        Raises:
-            Exception: what making it raised.
-        """
+        """Return the value, made now if there is none; raise what making it raised."""
         with self._lock:
-            before = self._future
+            before, future = self._future, Future[T]()
             if before and (not before.done() or self._holds(before)):
-                mine, future = False, before
-            else:
-                mine, future = True, Future()
-                self._future = future
-        if mine:
+                future = before
+            self._future = future
+        if future is not before:
             self._finish(before)
             try:
                 future.set_result(self._make())
@@ -58,12 +52,12 @@ class Cached(Generic[T]):
         self._finish(before)
 
     def _finish(self, future: "Future[T] | None") -> None:
+        def end(made: "Future[T]") -> None:
+            if made.exception() is None:
+                self._end(made.result())
+
         if future:  # what is still being made ends as soon as it is there
-            future.add_done_callback(self._over)
+            future.add_done_callback(end)
 
     def _holds(self, future: "Future[T]") -> bool:
         return future.exception() is None and self._good(future.result())
-
-    def _over(self, made: "Future[T]") -> None:
-        if made.exception() is None:
-            self._end(made.result())

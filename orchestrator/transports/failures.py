@@ -5,9 +5,7 @@ from collections.abc import Mapping
 
 from orchestrator import errors
 
-# Open files of this process.
-OF_OUR_OWN = 32
-OF_A_NODE = 1  # its connection
+OWN_FILES = 32  # open ones of this process, beside one for each node's connection
 COMPARE = "compare the fingerprint with the node's own, then: dlperf-orch trust INVENTORY"
 FIXES: Mapping[type[errors.DlperfError], Mapping[str, str]] = {
     errors.LocalError: {
@@ -55,19 +53,13 @@ FIXES: Mapping[type[errors.DlperfError], Mapping[str, str]] = {
 
 def make_error(code: str, cause: str, **where: str) -> errors.DlperfError:
     """Return the error of a code, with its remedy."""
-    for kind, fixes in FIXES.items():
-        if code in fixes:
-            return kind(cause, code=code, fix=fixes[code], **where)
-    raise AssertionError(f"no class for {code}")
+    kind, fixes = next(item for item in FIXES.items() if code in item[1])
+    return kind(cause, code=code, fix=fixes[code], **where)
 
 
 def check_open_files(nodes: int) -> None:
-    """Check that this process may open enough files to reach so many nodes at once.
-
-    Raises:
-        LocalError: OPEN-FILES, with the limit and what is needed.
-    """
-    needed = OF_OUR_OWN + OF_A_NODE * nodes
+    """Check that this process may open enough files to reach so many nodes at once."""
+    needed = OWN_FILES + nodes
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # -1: no limit
     if 0 <= allowed < needed:
         raise errors.LocalError(

@@ -27,7 +27,7 @@ class HostKey:
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint as ``ssh-keygen -l`` prints it: ``SHA256:`` and 43 characters."""
+        """Return the fingerprint as ``ssh-keygen -l`` prints it: ``SHA256:`` and 43 characters."""
         digest = base64.b64encode(hashlib.sha256(self.blob).digest()).decode()
         return f"SHA256:{digest.rstrip('=')}"
 
@@ -37,12 +37,7 @@ class HostKey:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the file.
-
-    Args:
-        where: ``FILE:LINE``, for messages.
-        hosts: names in lower case, or one hashed name.
-    """
+    """A line of the file; ``where`` is FILE:LINE, ``hosts`` are lower-case names or one hash."""
 
     where: str
     is_revoked: bool
@@ -54,12 +49,10 @@ class Entry:
 
         Patterns are not matched: their lines trust nothing.
         """
+        first = self.hosts[0]
         if self.is_revoked or name in self.hosts:
             return True
-        hashed = self.hosts[0]
-        return bool(HASHED.fullmatch(hashed)) and hashed == paramiko.HostKeys.hash_host(
-            name, hashed
-        )
+        return bool(HASHED.fullmatch(first)) and paramiko.HostKeys.hash_host(name, first) == first
 
 
 def format_name(address: str, port: int) -> str:
@@ -68,14 +61,7 @@ def format_name(address: str, port: int) -> str:
 
 
 def find_entries(path: str, name: str) -> tuple[Entry, ...]:
-    """Return the lines about a host, and all that revoke keys; empty if there is no file.
-
-    Args:
-        name: as ``format_name`` gives it.
-
-    Raises:
-        LocalError: it cannot be read.
-    """
+    """Return the lines about a host, and all that revoke keys; none if there is no file."""
     try:
         file = Path(path).expanduser()
         seen = file.stat()
@@ -88,14 +74,7 @@ def find_entries(path: str, name: str) -> tuple[Entry, ...]:
 
 
 def check_key(node: str, name: str, entries: Sequence[Entry], key: HostKey) -> None:
-    """Accept a host key that the file trusts.
-
-    Args:
-        entries: as ``find_entries`` gives them.
-
-    Raises:
-        NodeError: the key is unknown, revoked, or not the one trusted before.
-    """
+    """Refuse a host key that is unknown, revoked, or not the one trusted before."""
     revoked = [entry.where for entry in entries if entry.is_revoked and entry.key == key]
     trusted = [entry for entry in entries if not entry.is_revoked]
     alike = [entry for entry in trusted if entry.key.kind == key.kind]
@@ -114,11 +93,7 @@ def check_key(node: str, name: str, entries: Sequence[Entry], key: HostKey) -> N
 
 
 def trust(path: str, name: str, key: HostKey) -> None:
-    """Add a key to the end of the file, which is created if it does not exist.
-
-    Raises:
-        LocalError: it cannot be written.
-    """
+    """Add a key to the end of the file, which is created if it does not exist."""
     target = Path(path).expanduser()
     line = f"{name} {key.kind} {base64.b64encode(key.blob).decode()}\n".encode()
     try:

@@ -5,8 +5,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from orchestrator.model.node import Node
 from orchestrator.model.text import parse_endpoint
 from orchestrator.retries import CONNECT
 from orchestrator.transports import Completed, Stream, Transport, known_hosts
-from orchestrator.transports._session import ENDINGS, ClientTransport, Ending, Session, Wire
+from orchestrator.transports._session import ENDINGS, LOST, ClientTransport, Ending, Session, Wire
 from orchestrator.transports._shell import READ_ALL, Marks
 from orchestrator.transports.cached import Cached
 from orchestrator.transports.failures import make_error
@@ -68,8 +68,7 @@ class SshTransport(Transport):
     """A node that is reached by SSH: connected at the first call, and again after a loss.
 
     At most six commands and streams run at once; further ones queue. Limits of time begin once the
-    node is connected, which has limits of its own. A login shell that starts no command is
-    SSH-SHELL.
+    node is connected, which has limits of its own.
     """
 
     unfit = errors.UnfitError
@@ -121,14 +120,9 @@ class SshTransport(Transport):
 
 
 def fetch_host_key(node: Node) -> HostKey:
-    """Return the host key that a node shows, trusted or not, if possible of a kind in known_hosts.
-
-    Raises:
-        NodeError: it shows none, or the jump host cannot be passed.
-    """
-    entries = known_hosts.find_entries(
-        node.known_hosts, known_hosts.format_name(node.address, node.port)
-    )
+    """Return the host key that a node shows, if possible of a kind in known_hosts."""
+    name = known_hosts.format_name(node.address, node.port)
+    entries = known_hosts.find_entries(node.known_hosts, name)
     try:
         _shake_hands(node, _kinds(entries), partial(_check_fingerprint, None), None)
     except _AnotherKey as shown:
@@ -138,12 +132,7 @@ def fetch_host_key(node: Node) -> HostKey:
 
 
 def connect(node: Node) -> Session:
-    """Open an authenticated connection to a machine whose host key is trusted.
-
-    Raises:
-        NodeError: there is none; nothing was run.
-        LocalError: the key or known_hosts cannot be read.
-    """
+    """Open an authenticated connection to a machine whose host key is trusted."""
     identity = private_key(node)
     name = known_hosts.format_name(node.address, node.port)
     if node.host_key is None:
@@ -183,7 +172,7 @@ def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) 
 
     Args:
         kinds: of host keys, the preferred first.
-        identity: our private key; None to look at the host key only.
+        identity: our private key; None if ``judge`` refuses every host key.
     """
 
     def start(wire: Wire, **_: object) -> ClientTransport:
@@ -199,7 +188,9 @@ def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) 
         judge(HostKey(key.get_name(), key.asbytes()))
 
     def try_once() -> Session:
-        with _dial(node) as pipe:
+        jump = find_jump_host(node)
+        pipe = _pass_through(jump, node) if jump else _dial(node)
+        with _handshakes:  # only now: a dead node behind a jump host would keep others waiting
             wire = Wire(pipe)
             connection = fabric.Connection(
                 host=node.address,
@@ -273,21 +264,12 @@ _handshakes = threading.BoundedSemaphore(MOST_HANDSHAKES)
 _jump_links: dict[tuple[object, ...], Cached[Session]] = {}
 
 
-@contextmanager
-def _dial(node: Node) -> Iterator[Any]:
-    """Yield a byte stream to a node, at the turn of its handshake.
-
-    Raises:
-        NodeError: the node or its jump host cannot be reached or passed.
-    """
-    if jump := find_jump_host(node):
-        with _pass_through(jump, node) as channel:
-            yield channel
-        return
+def _dial(node: Node) -> socket.socket:
     try:
         dialled = socket.create_connection((node.address, node.port), CONNECT_S)
         for level, option, value in KEPT_ALIVE:
             dialled.setsockopt(level, option, value)
+        return dialled
     except OSError as error:
         code, cause = "SSH-UNREACHABLE", f"cannot be reached: {error.strerror}"
         if isinstance(error, ConnectionRefusedError):
@@ -298,8 +280,6 @@ def _dial(node: Node) -> Iterator[Any]:
             cause = f"cannot be reached, the name has no address: {error.strerror}"
         where = {"node": node.name, "address": node.address}
         raise make_error(code, f"port {node.port} {cause}", **where) from error
-    with _handshakes:
-        yield dialled
 
 
 def find_jump_host(node: Node) -> Node | None:
@@ -312,8 +292,7 @@ def find_jump_host(node: Node) -> Node | None:
     return node.model_copy(update={**changes, "host_key": None, "jump": None})
 
 
-@contextmanager
-def _pass_through(jump: Node, node: Node) -> Iterator[Any]:
+def _pass_through(jump: Node, node: Node) -> Any:
     login = (jump.address, jump.port, jump.user, jump.identity, jump.agent, jump.known_hosts)
     shared = Cached(lambda: connect(jump), lambda link: link.is_alive, Session.close)
     where = {"node": node.name, "jump": jump.address}
@@ -323,27 +302,20 @@ def _pass_through(jump: Node, node: Node) -> Iterator[Any]:
         code = "SSH-JUMP" if isinstance(error, errors.NodeUnreachable) else error.code
         raise make_error(code, f"by the jump host: {error.cause}", **where) from error
     try:
-        channel = link.transport.open_channel(
+        return link.transport.open_channel(
             "direct-tcpip", (node.address, node.port), ("127.0.0.1", 0), timeout=CONNECT_S
         )
-    except (paramiko.SSHException, OSError, EOFError) as error:
+    except LOST as error:
         link.probe()  # it serves others, who do not wait for this node
         code = "SSH-UNREACHABLE"
         if not link.is_alive or getattr(error, "code", 0) == FORBIDDEN:
             code = "SSH-JUMP"
         cause = f"the jump host does not reach {node.address} port {node.port}: {error}"
         raise make_error(code, cause, **where) from error
-    with _handshakes:  # only now: a dead node behind it would keep others waiting
-        yield channel
 
 
 def private_key(node: Node) -> Any:
-    """Return the private key that the inventory names.
-
-    Raises:
-        LocalError: none is named, or it cannot be used (SSH-KEY; SSH-AGENT: there is no agent, or
-            it does not hold that key).
-    """
+    """Return the private key that the inventory names, or the agent's; raise SSH-KEY, SSH-AGENT."""
     if node.agent:
         return _find_agent_key(node)
     try:

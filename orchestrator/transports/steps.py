@@ -5,7 +5,7 @@ import os
 import subprocess
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -56,8 +56,8 @@ class Steps:
         Without a job, as in a dry run on a login node, Slurm chooses the nodes.
 
         Args:
-            ranked: whether tasks are numbered in the order of the nodes, not in Slurm's. Beside
-                that it refuses a number of nodes since 23.11 (``src/common/slurm_opt.c``).
+            ranked: whether tasks are numbered in this order of the nodes. Beside that Slurm refuses
+                a number of nodes since 23.11 (``src/common/slurm_opt.c``).
         """
         count = str(len(nodes))
         if not self.job:
@@ -67,12 +67,7 @@ class Steps:
         return (*SRUN, f"--jobid={self.job}", *listed, *more)
 
     def ask(self, node: str, argv: tuple[str, ...], timeout_s: float) -> Completed:
-        """Run a command on one node; commands that others ask for at the time share its step.
-
-        Raises:
-            NodeUnreachable: the step did not start there.
-            CommandTimedOut: it was killed.
-        """
+        """Run a command on one node; commands that others ask for at the time share its step."""
         question = _Question(node, argv, timeout_s)
         with self._lock:
             first = not self._waiting
@@ -86,21 +81,18 @@ class Steps:
         """Start a step for each set of questions with one time limit and distinct nodes."""
         with self._lock:
             questions, self._waiting = self._waiting, []
-        groups: list[dict[str, _Question]] = []
+        steps: defaultdict[tuple[float, int], dict[str, _Question]] = defaultdict(dict)
+        asked = Counter[tuple[float, str]]()
         for question in questions:
-            for group in groups:
-                same = next(iter(group.values())).timeout_s == question.timeout_s
-                if same and question.node not in group:
-                    group[question.node] = question
-                    break
-            else:
-                groups.append({question.node: question})
-        for group in groups[1:]:
-            threading.Thread(target=self._step, args=(group,), daemon=True).start()
-        self._step(groups[0])
+            same = question.timeout_s, question.node
+            steps[question.timeout_s, asked[same]][question.node] = question
+            asked[same] += 1
+        first, *others = ((limit_s, group) for (limit_s, _), group in steps.items())
+        for step in others:
+            threading.Thread(target=self._step, args=step, daemon=True).start()
+        self._step(*first)
 
-    def _step(self, group: Mapping[str, _Question]) -> None:
-        limit_s = next(iter(group.values())).timeout_s
+    def _step(self, limit_s: float, group: Mapping[str, _Question]) -> None:
         try:
             argv = {node: question.argv for node, question in group.items()}
             words = self.words(list(group), "--input=all", "--chdir=/", "sh", "-s")
@@ -122,11 +114,7 @@ class Steps:
 
 
 def run_step(words: Sequence[str], content: bytes, limit_s: float) -> Completed:
-    """Run a step to its end, out of reach of Ctrl-C; exit code -1 if it has not ended by itself.
-
-    Args:
-        content: its standard input.
-    """
+    """Run a step to its end, out of reach of Ctrl-C; exit code -1 if it has not ended by itself."""
     try:
         done = subprocess.run(
             words,
@@ -200,7 +188,6 @@ class StepTransport(LocalTransport):
     def _execute(
         self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
     ) -> Completed:
-        """Run ``argv`` in a step on the node; at the deadline it is killed."""
         if not content:
             return self._steps.ask(self.node, argv, timeout_s)
         done = run_step(self._steps.words([self.node], *argv), content, timeout_s)
@@ -209,9 +196,8 @@ class StepTransport(LocalTransport):
         return done
 
     def _is_shared(self, path: str) -> bool:
-        return self._shared is not None and Path(os.path.normpath(path)).is_relative_to(
-            self._shared
-        )
+        shared = self._shared
+        return shared is not None and Path(os.path.normpath(path)).is_relative_to(shared)
 
 
 def _explain_silence(node: str, why: str) -> errors.DlperfError:

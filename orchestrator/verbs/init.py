@@ -178,7 +178,7 @@ def _ask_by_slurm(
     up = partition.up
     if not up:
         raise errors.UnfitError(
-            f"no node of partition {name} is up: {partition.down}",
+            f"no node of partition {name} is up (`sinfo -R` says why)",
             code="QUEUE-NEVER",
             fix="name another partition, or the same command once a node is up",
         )

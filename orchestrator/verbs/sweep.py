@@ -1,5 +1,6 @@
 """sweep: the whole matrix of a playbook on a cluster, every repeat, resumable at any moment."""
 
+import os
 from collections.abc import Callable
 from typing import Annotated
 
@@ -59,12 +60,14 @@ def sweep(
             face.left = None
             return process(voice)
         begun = process
+    # A requeued job continues the sweep that it began.
+    fresh = new and os.environ.get("SLURM_RESTART_COUNT", "0") == "0"
     options = SweepOptions(
         playbook,
         inventory,
         cases=tuple(case or ()),
         repeats=repeats,
-        new=new and not submit.is_again(),  # a requeued job continues the sweep that it began
+        new=fresh,
         max_fail=max_fail,
         nodes=nodes,
         strict=strict,

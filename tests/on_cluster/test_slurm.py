@@ -149,12 +149,12 @@ def drained(login: Login) -> Iterator[str]:
     """A node that an administrator took out of service."""
     words = ("scontrol", "update", "NodeName=vs003")
     login.slurm.ask(*words, "State=DRAIN", "Reason=fan 3 broken")
-    yield "vs003 (IDLE+DRAIN, fan 3 broken)"
+    yield "vs003"
     call(login.cluster.place, *words, "State=RESUME")
 
 
 def test_init_uses_what_slurm_knows(login: Login, drained: str) -> None:
-    """Its GPUs, the address by which Slurm reaches the node, its reasons and limits."""
+    """Its GPUs, the address by which Slurm reaches the node, its limits."""
     words = ("scontrol", "update", "PartitionName=main")
     login.slurm.ask(*words, "MaxTime=30:00", "MaxNodes=2")
     try:
@@ -167,7 +167,7 @@ def test_init_uses_what_slurm_knows(login: Login, drained: str) -> None:
     assert 'slurm: {partition: main, time: "00:30:00", nodes: 2}' in text
     assert "  gpus: {count: 8}\n" in text
     assert "  interface: ib0\n" in text
-    assert f"# Not counted in `nodes`: {drained}\n" in text
+    assert f"# Not counted in `nodes`: {drained} (`sinfo -R` says why)\n" in text
     assert "QUEUE-NEVER: slurm.time is 00:30:01; partition main allows 00:30:00" in refused
 
 

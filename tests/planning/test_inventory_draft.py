@@ -284,13 +284,13 @@ def test_what_slurm_knows_of_a_node_is_used() -> None:
     known = found.host.addresses or {}
     (interface, addresses), *_ = [(name, at) for name, at in known.items() if at]
     asked = DraftNode("gpu07", addresses[0], found=found, claimed_gpus=8)
-    jobs = replace(JOBS, down="gpu09 is IDLE+DRAIN (fan)")
+    jobs = replace(JOBS, down="gpu09")
     text = inventory_draft.text("dgx", "dlperf-orch init --slurm gpu", (asked,), jobs)
     user_files.judged_cluster(yaml_reader.document(text, "it"))
     assert "  gpus: {count: 8}\n" in text
     assert f"  interface: {interface}\n" in text
     assert "# gpu07: Slurm gives 8 GPUs, and nvidia-smi names none: see whether" in text
-    assert "# Not counted in `nodes`: gpu09 is IDLE+DRAIN (fan)\n" in text
+    assert "# Not counted in `nodes`: gpu09 (`sinfo -R` says why)\n" in text
     by_ssh = inventory_draft.text("dgx", "dlperf-orch init", (asked,))
     assert "count: 8" not in by_ssh
     assert "nvidia-smi names no GPU; playbooks need `device: cpu`" in by_ssh

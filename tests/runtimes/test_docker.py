@@ -302,8 +302,8 @@ def test_a_question_inside_a_container_is_answered(stage: Stage) -> None:
     assert stage.names() == []
 
 
-def test_a_question_whose_container_somebody_removes_says_so(stage: Stage) -> None:
-    """CONTAINER-GONE at once, not at the end of the question's time."""
+def test_a_question_whose_container_somebody_removes_is_not_waited_out(stage: Stage) -> None:
+    """It was killed and has printed nothing, at once and not at the end of the question's time."""
 
     def remove() -> None:
         while not stage.names():
@@ -316,12 +316,12 @@ def test_a_question_whose_container_somebody_removes_says_so(stage: Stage) -> No
     removing.start()
     began = time.monotonic()
     try:
-        with pytest.raises(errors.UnfitError) as raised:
-            stage.runtime().run_once(("sleep", "60"), gpus=False, timeout_s=50)
+        done = stage.runtime().run_once(("sleep", "60"), gpus=False, timeout_s=50)
     finally:
         removing.join()
-    assert raised.value.code == "CONTAINER-GONE"
+    assert (done.exit_code, done.stdout, done.stderr) == (137, b"", b"")
     assert time.monotonic() - began < 30
-    with pytest.raises(errors.UnfitError, match="removed while it ran") as raised:
-        Containers(stage.engine).output("gone")  # as between its end and its output
-    assert raised.value.code == "CONTAINER-GONE"
+    assert Containers(stage.engine).output("gone") == (
+        b"",
+        b"",
+    )  # as between its end and its output

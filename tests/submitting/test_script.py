@@ -8,16 +8,16 @@ import pytest
 
 from orchestrator.model.slurm import OF_GPUS, Slurm
 from orchestrator.schedulers import slurm_queue
-from orchestrator.submitting import script
+from orchestrator.submitting.submit import Submission
 from tests import commands
 
 SLURM = Slurm(partition="gpu", account="perf", time="04:00:00", nodes=4, extra=("--qos=high day",))
-SUBMISSION = script.Submission(
+SUBMISSION = Submission(
+    SLURM,
     words=("/venv/bin/python", "-m", "orchestrator", "sweep", "my book"),
     name="dlperf-dgx-0a1b2c3d",
     folder="/shared/w/.dlperf/slurm",
     cwd="/shared/w",
-    nodes=4,
     requeue=False,
 )
 HEAD = """\
@@ -46,7 +46,7 @@ HEAD = """\
 
 def test_the_script_is_this_one() -> None:
     """Every option of sbatch, and the command with its words quoted."""
-    head, _, body = script.batch(SLURM, SUBMISSION).partition("\nrm -f ")
+    head, _, body = SUBMISSION.script.partition("\nrm -f ")
     assert f"{head}" == HEAD.replace("7a37c1a9ae3c2f35", SUBMISSION.comment[7:])
     assert "/venv/bin/python -m orchestrator sweep 'my book' &\n" in body
     assert "scontrol" not in body
@@ -54,7 +54,7 @@ def test_the_script_is_this_one() -> None:
 
 def test_the_script_asks_for_gpus_where_slurm_gives_them() -> None:
     """Beside whole nodes, and before what the user adds."""
-    text = script.batch(SLURM, replace(SUBMISSION, gpus=8))
+    text = replace(SUBMISSION, gpus=8).script
     assert "#SBATCH --mem=0\n#SBATCH --gres=gpu:8\n#SBATCH --time" in text
     assert not SLURM.asks(OF_GPUS)
     for option in ("--gres=gpu:h100:8", "--gpus-per-node=8", "-G=8"):
@@ -64,20 +64,20 @@ def test_the_script_asks_for_gpus_where_slurm_gives_them() -> None:
 @pytest.mark.parametrize("option", ["--mem=400G", "--mem-per-cpu=2G", "--mem-per-gpu=100G"])
 def test_a_job_has_all_memory_of_its_nodes_unless_its_user_asks_for_less(option: str) -> None:
     """A site's DefMemPerCPU would give it a part, and end what needs more."""
-    assert "#SBATCH --mem=0\n" in script.batch(SLURM, SUBMISSION)
+    assert "#SBATCH --mem=0\n" in SUBMISSION.script
     own = SLURM.model_copy(update={"extra": (option,)})
-    text = script.batch(own, SUBMISSION)
+    text = replace(SUBMISSION, slurm=own).script
     assert ("--mem=0" in text, f"#SBATCH {option}\n" in text) == (False, True)
 
 
 @pytest.mark.parametrize("code", [0, 3, 143])
 def test_the_script_keeps_the_exit_code(code: int, tmp_path: Path) -> None:
     """In a file, whatever Slurm remembers of the job."""
-    submission = script.Submission(
-        ("sh", "-c", f"exit {code}"), "name", str(tmp_path), "/", 1, requeue=False
+    submission = Submission(
+        SLURM, ("sh", "-c", f"exit {code}"), "name", str(tmp_path), "/", requeue=False
     )
     done = subprocess.run(
-        ["sh", "-c", script.batch(SLURM, submission)],
+        ["sh", "-c", submission.script],
         env={"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": "7"},
         check=False,
     )
@@ -105,7 +105,7 @@ def test_one_command_has_one_comment() -> None:
 )
 def test_a_job_is_shown_in_a_line(state: str, reason: str, nodes: str, words: str) -> None:
     """Its state, or why it waits, as Slurm's own manual explains it."""
-    job = slurm_queue.Job("7", state, reason, "name", "comment", nodes, "n1")
+    job = slurm_queue.Job("7", state, reason, nodes, "n1", "name", "comment")
     assert job.summary.startswith(words)
     assert bool(job.lost_host) == ("without" in words)
 
@@ -127,11 +127,11 @@ def test_a_job_is_queued_again_whose_time_does_not_suffice(
     for name, body in (("squeue", f"echo {state}"), ("scontrol", requeue)):
         (tools / name).write_text(f"#!/bin/sh\n{body}\n")
         (tools / name).chmod(0o755)
-    submission = script.Submission(
-        ("sh", "-c", f"exit {code}"), "name", str(tmp_path), "/", 1, requeue=True
+    submission = Submission(
+        SLURM, ("sh", "-c", f"exit {code}"), "name", str(tmp_path), "/", requeue=True
     )
     done = commands.run(
-        ["sh", "-c", script.batch(SLURM, submission)],
+        ["sh", "-c", submission.script],
         cwd=tmp_path,
         env={"PATH": f"{tools}:/usr/bin:/bin", "SLURM_JOB_ID": "7"},
     )
@@ -144,10 +144,10 @@ def test_a_job_is_queued_again_whose_time_does_not_suffice(
 
 def test_a_job_that_begins_again_says_so(tmp_path: Path) -> None:
     """In its own messages, however short its wait was, and that of its first run says nothing."""
-    submission = script.Submission(("true",), "name", str(tmp_path), "/", 1, requeue=True)
+    submission = Submission(SLURM, ("true",), "name", str(tmp_path), "/", requeue=True)
     said = [
         subprocess.run(
-            ["sh", "-c", script.batch(SLURM, submission)],
+            ["sh", "-c", submission.script],
             env={"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": "7", **restarts},
             capture_output=True,
             text=True,
