@@ -39,8 +39,7 @@ class Fanout(Scheduler):
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        with locks.held(self._fleet, self._state) as held:
-            self._intrusions = held.lost
+        with locks.held(self._fleet, self._state) as self._intrusions:
             yield
 
     def is_ending(self) -> bool:
