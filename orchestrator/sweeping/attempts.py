@@ -20,7 +20,7 @@ from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS
 from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.state.files import now
-from orchestrator.sweeping import closing, lanes, outcomes
+from orchestrator.sweeping import closing, outcomes
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.transports import keys
 
@@ -28,39 +28,32 @@ LONGEST_LINE = 64 << 10
 AGAIN_S = 0.2  # between two requests for nodes that are taken
 
 
-def settle(campaign: Campaign, view: View) -> None:
-    """Settle attempts that an earlier run left open: adopt what runs, close the others.
+def settle(campaign: Campaign, view: View, trial: Trial) -> None:
+    """Settle attempts at a trial that an earlier run left open: adopt what runs, close the others.
 
     Raises:
         LeftoverError: a process or container of theirs could not be ended.
         UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
-    sweep, scheduler, say = campaign.sweep, campaign.scheduler, campaign.voice.line
-    trials = sweep.record().plan.trials  # not only those that this command requests
-
-    def deal(trial: Trial) -> None:
-        for number in campaign.history(trial).open:
-            attempt = sweep.attempt(trial.name, number)
-            reached = scheduler.reclaim(attempt)
-            is_latest = campaign.history(trial).attempts == number
-            if is_latest and len(reached.tasks) == len(attempt.tasks):
-                _settle(campaign, trial, attempt, view)
-                scheduler.release(attempt.allocation)  # after an error it may still run
-                continue
-            closing.close_left(sweep, scheduler, attempt)
-            if not is_latest:  # the outcome that counts is a later attempt's
-                campaign.histories[trial.name] = sweep.histories()[trial.name]
-            if out := nodeset.fold(node for node in attempt.nodes if node not in reached.nodes):
-                say(f"{trial.name} a{number} was ended, except on {out}, left out this time")
-
-    # A signal does not stop this: each gang that is adopted ends by itself then.
-    left = iter([trial for trial in trials if campaign.history(trial).open])
-    lanes.run(lambda: next(left, None), deal, lanes=scheduler.lanes, say=say)
-    if not any(history.open for history in campaign.histories.values()):
-        sweep.keep_record(replace(sweep.record(), inventory=campaign.recipe.cluster))
+    sweep, scheduler = campaign.sweep, campaign.scheduler
+    for number in campaign.history(trial).open:
+        attempt = sweep.attempt(trial.name, number)
+        reached = scheduler.reclaim(attempt)
+        is_latest = campaign.history(trial).attempts == number
+        if is_latest and len(reached.tasks) == len(attempt.tasks):
+            _settle_latest(campaign, trial, attempt, view)
+            scheduler.release(attempt.allocation)  # after an error it may still run
+            continue
+        closing.close_left(sweep, scheduler, attempt)
+        if not is_latest:  # the outcome that counts is a later attempt's
+            campaign.histories[trial.name] = sweep.histories()[trial.name]
+        if out := nodeset.fold(node for node in attempt.nodes if node not in reached.nodes):
+            campaign.voice.line(
+                f"{trial.name} a{number} was ended, except on {out}, left out this time"
+            )
 
 
-def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
+def _settle_latest(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
     name = f"{trial.name} a{attempt.number}"
     if attempt.number in campaign.history(trial).found:
         campaign.voice.line(f"{name}: its folder exists, but events.jsonl has no entry for it")
