@@ -32,7 +32,6 @@ def settle(campaign: Campaign, view: View, trial: Trial) -> None:
     """Settle attempts at a trial that an earlier run left open: adopt what runs, close the others.
 
     Raises:
-        LeftoverError: a process or container of theirs could not be ended.
         UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
     sweep, scheduler = campaign.sweep, campaign.scheduler
@@ -70,14 +69,7 @@ def _settle_latest(campaign: Campaign, trial: Trial, attempt: Attempt, view: Vie
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
-    """Run a trial until it has an outcome or no retry is left; return the last attempt's state.
-
-    Returns:
-        valid, invalid, failed, infra-lost or interrupted.
-
-    Raises:
-        LeftoverError: a process or container of an attempt could not be ended.
-    """
+    """Run a trial until it has an outcome or no retry is left; return the last attempt's state."""
     retries: Counter[str] = Counter()
     try:
         with view.trial(trial.name, campaign.iterations, campaign.sweep.id) as row:
@@ -226,7 +218,7 @@ def _find_full_node(
     """Return the error for the first node of an attempt that has no room, if one has none."""
     silent = {end.node for end in outcome.tasks if end.why == "unreachable"}
     cluster = campaign.recipe.cluster
-    there = {node.name for node in cluster.members} - silent  # not a node of an earlier job
+    there = {node.name for node in cluster.members} - silent  # no node of an earlier job
     asked = {
         seat.node: room.argv(seat.root, in_container=cluster.in_containers)
         for seat in attempt.seats

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -148,8 +148,6 @@ class HeldNodes(contextlib.ExitStack):
         """Return the scheduler that holds the nodes of a request, and the site as observed.
 
         Raises:
-            StoreError: LOCKED; another controller holds them.
-            NodeError: a node does not answer.
             UnfitError: some finding is an error; nothing was started.
         """
         cluster, program = request.cluster, request.recipe.program
@@ -164,8 +162,7 @@ class HeldNodes(contextlib.ExitStack):
         scheduler = self._held[1]
         key = request.playbook.image.name, program.digest
         if key not in self._sites:
-            voice = self._caller.voice
-            self._sites[key] = _observe_site(self._store, request, scheduler, voice)
+            self._sites[key] = _observe_site(self._store, request, scheduler, self._caller.voice)
         return scheduler, self._sites[key]
 
     @contextlib.contextmanager
@@ -208,15 +205,9 @@ class HeldNodes(contextlib.ExitStack):
 def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
     """Observe the site in one round trip; return it with the images that provisioning prepared."""
     cluster, image, known = requested.cluster, requested.playbook.image, requested.known
+    inventory, digest = requested.inventory, requested.digest
     site, failures = observe.observe(
-        cluster,
-        scheduler.ask,
-        store,
-        requested.inventory,
-        requested.digest,
-        known,
-        (image,),
-        is_certain=True,
+        cluster, scheduler.ask, store, inventory, digest, known, (image,), is_certain=True
     )
     if failed := folded(failures):
         gravest = voice.gravest(failed)
@@ -224,19 +215,18 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
         raise gravest
     names = {"all", *(node.name for node in cluster.members)}
     before = known.provisioned if known else ()
-    unchecked = [  # by a sweep
+    unchecked = (  # by a sweep
         replace(finding, fix=f"{finding.fix}; then provision again")
         for finding in before
         if finding.node in names
-    ]
+    )
     site = replace(site, findings=(*site.findings, *unchecked), provisioned=before)
     scheduler.preflight(image.name, requested.recipe.program)
     if not cluster.in_containers:
         store.keep_site(cluster.name, shape(Site).dump_json(site, indent=1))
         files = user_files.folder_files(requested.playbook.image_folder)
         scheduler.push(files, requested.recipe.program.code)
-    inventory = str(requested.options.inventory or requested.inventory)
-    busy = scheduler.others(store.sweep_ids(), inventory)
+    busy = scheduler.others(store.sweep_ids(), str(requested.options.inventory or inventory))
     site = replace(site, findings=(*busy, *site.findings))
     _say_findings(site.findings, known.findings if known else (), voice)
     wrong = [finding for finding in site.findings if finding.severity == "error"]
@@ -258,13 +248,12 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
 def _say_findings(findings: Sequence[Finding], earlier: Sequence[Finding], voice: Voice) -> None:
     """Print new findings in a line each, and the codes of earlier warnings in one line."""
     before = {(finding.code, finding.node) for finding in earlier}
-    fresh: dict[Finding, list[str]] = {}
-    unchanged: dict[str, list[str]] = {}
+    fresh, unchanged = defaultdict[Finding, list[str]](list), defaultdict[str, list[str]](list)
     for finding in findings:
         if finding.severity != "error" and (finding.code, finding.node) in before:
-            unchanged.setdefault(finding.code, []).append(finding.node)
+            unchanged[finding.code].append(finding.node)
         else:
-            fresh.setdefault(replace(finding, node=""), []).append(finding.node)
+            fresh[replace(finding, node="")].append(finding.node)
     for new, nodes in fresh.items():
         seen = f"{new.severity} {new.code} {nodeset.fold(nodes)}: {new.seen}"
         voice.line(f"{seen}; needed {new.expected}. Fix: {new.fix}.")

@@ -42,9 +42,6 @@ def judge(
     Args:
         ended: state and problem of a gang that did not start, or that nobody watched.
         missing: why files are not here.
-
-    Raises:
-        StoreError, LocalError: the log cannot be read or kept.
     """
     folder = campaign.sweep.attempt_folder(trial.name, attempt.number)
     gang = ended if isinstance(ended, GangEnd) else None
@@ -79,7 +76,6 @@ def judge(
 
 
 def _measure(campaign: Campaign, trial: Trial, outcome: Outcome, folder: Path) -> Outcome:
-    """Keep and measure the log of an attempt whose gang ended well."""
     campaign.sweep.keep_log(trial.log, folder / f"r{trial.log_rank}.log")
     workload, method = campaign.recipe.workload, campaign.recipe.experiment.method
     changed = (*evidence.changed_logs(folder, outcome.tasks), *_check_code(campaign))
@@ -112,7 +108,6 @@ def _supervisor_errors(folder: Path, attempt: Attempt) -> str:
 def _failure(
     campaign: Campaign, folder: Path, attempt: Attempt, gang: GangEnd
 ) -> tuple[str, Problem]:
-    """Return state and problem of a gang that did not end well."""
     by_others = endings.by_others(gang, campaign.recipe.experiment.method)
     if by_others is not None:
         return by_others
@@ -140,8 +135,7 @@ def _check_code(campaign: Campaign) -> Iterable[Problem]:
 
     An image cannot change, and code on other nodes is in a folder named by its digest.
     """
-    program = campaign.recipe.program
-    cluster = campaign.recipe.cluster
+    program, cluster = campaign.recipe.program, campaign.recipe.cluster
     if cluster.in_containers or not cluster.shares_files:
         return
     digest = user_files.folder_digest(Path(program.code))
@@ -156,19 +150,19 @@ def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str,
     observed = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
     gpus = [facts.gpu for facts in observed if facts.gpu]
     added = environment.added(recipe.cluster, recipe.experiment)
+
+    def alike(values: Iterable[str]) -> str:
+        return ",".join(sorted({*values} - {""}))
+
     return {
         "image": recipe.program.digest,
         "tasks": bind.fingerprint(bind.anonymize(recipe, trial, attempt.allocation)),
-        "cpus": _alike(str(facts.host.cpus) for facts in observed),
-        "gpu": _alike(" + ".join(dict.fromkeys(gpu.models)) for gpu in gpus),
+        "cpus": alike(str(facts.host.cpus) for facts in observed),
+        "gpu": alike(" + ".join(dict.fromkeys(gpu.models)) for gpu in gpus),
         "library_path": campaign.inherited_env.get("LD_LIBRARY_PATH", ""),
-        "kernel": _alike(facts.host.kernel for facts in observed),
-        "torch": _alike(facts.host.torch for facts in observed),
-        "driver": _alike(str(gpu.driver) for gpu in gpus),
+        "kernel": alike(facts.host.kernel for facts in observed),
+        "torch": alike(facts.host.torch for facts in observed),
+        "driver": alike(str(gpu.driver) for gpu in gpus),
         # Only where there are some: outcomes of versions before had no such key.
         **({"env": " ".join(f"{name}={added[name]}" for name in sorted(added))} if added else {}),
     }
-
-
-def _alike(values: Iterable[str]) -> str:
-    return ",".join(sorted(set(values) - {""}))
