@@ -70,23 +70,15 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """One node's answer, or the error in its place.
-
-    Args:
-        at_s: when it came, by this machine's clock, in seconds since the epoch.
-    """
+    """One node's answer, or the error in its place."""
 
     node: str
     value: T | None
     error: errors.DlperfError | None
-    at_s: float
+    at_s: float  # when it came, by this machine's clock, in seconds since the epoch
 
     def checked(self) -> T:
-        """Return the answer's value.
-
-        Raises:
-            DlperfError: the error in its place.
-        """
+        """Return the answer's value, or raise the error in its place."""
         if self.error is not None or self.value is None:
             raise self.error or AssertionError("an answer without a value has an error")
         return self.value
@@ -196,10 +188,9 @@ def ask_all(
     at_once: int = MOST_AT_ONCE,
     again: bool = False,
 ) -> list[Answer[T]]:
-    """Call ``ask`` for all nodes, so many at a time; their answers or errors, in order.
+    """Call ``ask`` for all nodes, so many at a time; return their answers or errors, in order.
 
-    Args:
-        again: whether a node is asked again after a lost connection.
+    With ``again`` a node is asked again after a lost connection.
     """
 
     def answer(node: str) -> Answer[T]:
@@ -232,11 +223,7 @@ def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
 
 
 def settled(answers: Sequence[Answer[T]]) -> None:
-    """Raise what kept nodes from answering.
-
-    Raises:
-        DlperfError: the gravest of the answers' errors; its cause names other nodes that failed.
-    """
+    """Raise the gravest of the answers' errors; its cause names other nodes that failed."""
     failed = folded(answer.error for answer in answers if answer.error is not None)
     if not failed:
         return

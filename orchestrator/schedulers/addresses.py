@@ -17,9 +17,6 @@ def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     """Return the nodes of a cluster as seats, with the folder that sweeps have there.
 
     No connection is opened. Outside of a job the nodes of Slurm are stand-ins without addresses.
-
-    Args:
-        state: the state folder, which all nodes of Slurm see.
     """
     here, slurm = str((state / "sweeps").resolve()), cluster.slurm is not None
     at = {} if slurm and not slurm_queue.job_id() else numbers(cluster.members)

@@ -28,9 +28,6 @@ def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Schedu
     Args:
         state: the state folder.
         stopping: polled while a gang runs; once true, the gang is ended.
-
-    Raises:
-        LocalError: OPEN-FILES; this process may open too few files for so many nodes.
     """
     if cluster.slurm is not None:
         return Slurm(cluster, state, stopping)
@@ -42,8 +39,8 @@ def quote_lines(
 ) -> dict[str, list[str]]:
     """Return by node the words of a line that runs its task, each quoted, for --dry-run.
 
-    What runs is the program without its supervisor, and what it runs in is made of the request
-    that Docker is sent, or of the words that srun is started with.
+    The program runs without its supervisor, in a container by the request that Docker is sent, or
+    by the words that srun is started with.
 
     Args:
         facts: by node, as far as nodes were provisioned.

@@ -50,14 +50,9 @@ def launch(
     runtime: Callable[[str], Runtime],
     stopping: Callable[[], bool],
 ) -> bool:
-    """Bring every task to its gate, then open all gates.
+    """Bring every task to its gate, then open all gates; return False if one did not come there.
 
-    Returns:
-        False if some task did not come to its gate or was stopped there; others may wait at
-        theirs or run until they are removed.
-
-    Raises:
-        NodeError, UnfitError, LocalError: tasks may wait at their gates.
+    Then, and after an error, tasks may wait at their gates or run until they are removed.
     """
     tasks: Sequence[Task] = attempt.tasks
     settled(ask_tasks(runtime, tasks, lambda at, task: at.create(attempt, task, limits)))
@@ -91,8 +86,9 @@ def wait(
 ) -> GangEnd:
     """Watch the gang until all of it has ended; the first task that fails ends the others.
 
-    A node without an answer for so long is given up, for 12 s once the gang is to end, and after
-    10 s one whose engine alone is silent; what it runs is not known then.
+    Args:
+        lost_s: without an answer until a node is given up; 12 s once the gang is to end, and 10 s
+            if its engine alone is silent. What such a node runs is not known.
     """
     # Two more than nodes, so that stopping tasks need not wait for a silent node.
     pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
@@ -104,30 +100,22 @@ def wait(
 
 @dataclass(slots=True)
 class _Watched:
-    """One task while its gang runs.
-
-    Args:
-        unheard_since: the beginning of the first look since its node answered; None between two.
-        silence: how the task ends if its engine alone stays silent; empty while that is not so.
-        rests_until: its node is not polled before.
-        pending: the poll that is under way.
-    """
+    """One task while its gang runs."""
 
     task: Task
-    unheard_since: float | None = None
-    silence: str = ""
-    rests_until: float = 0.0
+    unheard_since: float | None = None  # when its node was first polled without an answer
+    silence: str = ""  # how the task ends if its engine alone stays silent
+    rests_until: float = 0.0  # its node is not polled before
     read: int = 0
     pending: "Future[tuple[bytes, TaskState]] | None" = None
     end: TaskEnd | None = None
 
+    def unknown_end(self, why: str) -> TaskEnd:
+        return TaskEnd(self.task.node, self.task.node_rank, None, why, 0, "", None)
+
 
 class Gang:
-    """Watches one gang to its end, and ends what must be ended.
-
-    Args:
-        runtime: what runs the tasks of a node.
-    """
+    """Watches one gang to its end, and ends what must be ended."""
 
     def __init__(
         self,
@@ -166,11 +154,8 @@ class Gang:
         ends = tuple(watched.end for watched in self._watched if watched.end is not None)
         # A rank that is ended for that takes others with it, whose ends may be seen before.
         flooded = next((end for end in ends if end.why == "log-too-large"), None)
-        return GangEnd(
-            reason=flooded.why if flooded else self._reason or "done",
-            ends=ends,
-            first=flooded or self._first,
-        )
+        reason = flooded.why if flooded else self._reason or "done"
+        return GangEnd(reason, ends, first=flooded or self._first)
 
     def _leave_out_pause(self) -> None:
         """Count no time in which this process stood still, such as after Ctrl-Z, as silence."""
@@ -182,7 +167,7 @@ class Gang:
                     watched.unheard_since = self._turned
 
     def _look(self, watched: _Watched, watch: Watch, pause_s: float) -> None:
-        """Take an answer that has come, or poll; never blocks."""
+        """Take an answer that has come, or poll; do not block."""
         now = time.monotonic()
         if watched.pending is None and now > watched.rests_until:
             watched.pending = self._pool.submit(partial(self._ask, watched))
@@ -204,7 +189,7 @@ class Gang:
         lost_s = NODE_LOST_S if self._reason else self._lost_s
         patience_s = ENGINE_LOST_S if watched.silence else lost_s
         if watched.end is None and since is not None and now - since > patience_s:
-            self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
+            self._end(watched, watched.unknown_end(watched.silence or "unreachable"))
 
     def _ask(self, watched: _Watched) -> tuple[bytes, TaskState]:
         """Read the state before the log, so that the log of an ended task is complete."""
@@ -222,7 +207,7 @@ class Gang:
             if watched.task.node_rank == self._attempt.log_rank:
                 watch(piece)
         if state.phase == "absent":
-            self._end(watched, _unknown(watched.task, "lost"))
+            self._end(watched, watched.unknown_end("lost"))
         elif state.end is not None:
             left = state.end.size_bytes - watched.read  # by the size that its supervisor gave
             if not piece or (state.end.sha256 and (left <= 0 or left > BEHIND_BYTES)):
@@ -272,7 +257,3 @@ class Gang:
         for watched in self._watched:
             if watched.end is None:
                 self._pool.submit(partial(say, watched.task))
-
-
-def _unknown(task: Task, why: str) -> TaskEnd:
-    return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)

@@ -128,7 +128,6 @@ class Scheduler(ABC):
 
         Raises:
             ImageError: a node does not have that image.
-            UnfitError: a node's engine does not answer.
         """
 
         def look(node: str) -> "ImageFacts | None":
@@ -154,11 +153,7 @@ class Scheduler(ABC):
         return strays.others(self._fleet, ours, inventory)
 
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-        """End what runs for these sweeps, found by name; by node, the tasks that were ended.
-
-        Raises:
-            LeftoverError: some processes could not be ended.
-        """
+        """End what runs for these sweeps, found by name; by node, the tasks that were ended."""
         return strays.end(self._fleet, self._seats, sweeps) if sweeps else {}
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
@@ -215,11 +210,7 @@ class Scheduler(ABC):
         return REPEATABLE.call(lambda: transport.get(path, offset, own=True))
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """Put files into the folders of tasks: by node_rank, the contents by name.
-
-        Raises:
-            NodeError, LocalError: some files may be written; they are removed with the folders.
-        """
+        """Put files into the folders of tasks: by node_rank, the contents by name."""
         tasks = [task for task in attempt.tasks if task.node_rank in files]
 
         def put(_: Runtime, task: Task) -> None:
@@ -263,11 +254,7 @@ class Scheduler(ABC):
         return self._fleet.ask(argv, timeout_s)
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """Write files, by path below ``folder``, on nodes that do not share this machine's disk.
-
-        Raises:
-            NodeError, LocalError: some nodes may have them.
-        """
+        """Write files, by path below ``folder``, on nodes that do not share this machine's disk."""
 
         def send(node: str) -> None:
             for name, content in files.items():
@@ -285,13 +272,11 @@ class Scheduler(ABC):
         return gang.ask_tasks(self._runtime, tasks, ask, again=again)
 
     def _way(self, task: Task) -> Transport:
-        """Return the way to the files of a task whose node can be reached."""
         transport = self._files(task.node)
         assert transport is not None, f"no way to {task.node}"
         return transport
 
     def _reachable(self, attempt: Attempt) -> list[Task]:
-        """List the tasks whose files can be reached."""
         return [task for task in attempt.tasks if self._files(task.node) is not None]
 
     def _inspect(self, attempt: Attempt, task: Task) -> Seen:
@@ -316,13 +301,9 @@ class Scheduler(ABC):
 def choose_port(
     request: Request, ports: Sequence[int], listening: Mapping[str, Collection[int]]
 ) -> int:
-    """Return the first port that nobody listens at on any node; raise PORT-BUSY without one.
+    """Return the first of the ports that nobody listens at on any node, or raise PORT-BUSY.
 
     Every node counts, since OneFlow and the sshd of mpirun listen at it on all of them.
-
-    Args:
-        ports: candidates.
-        listening: ports that are taken, by node.
     """
     busy: list[str] = []
     for port in ports:

@@ -39,7 +39,6 @@ class MarkedTask:
     """A task on a node: processes that carry its mark, or a container that carries its label.
 
     Args:
-        name: of its container, or the mark of its processes.
         sweep: its id, or ``DATA``; empty if the name is in no form of ours.
         marks: what is known of it: owner (the record of who started it), deadline (when it ends by
             itself, in seconds since the epoch), job (of Slurm's), and of processes lock, where its
@@ -87,7 +86,6 @@ def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding
 
     Args:
         ours: ids of this state folder's sweeps.
-        inventory: as the user names it.
     """
     answers = ask_all(list(fleet.transports), lambda node: _find(fleet, node))
     settled(answers)
@@ -102,11 +100,7 @@ def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding
 
 
 def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Finding:
-    """Describe what runs of a sweep.
-
-    Args:
-        tasks: one per node.
-    """
+    """Describe what runs of a sweep by one of its tasks on each node."""
     where, task = nodeset.fold(tasks), next(iter(tasks.values()))
     owner = Holder.read(task.marks.get("owner", ""))
     if sweep == DATA:
@@ -140,10 +134,9 @@ def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Fin
 def end(
     fleet: Fleet, seats: Iterable[Seat], sweep_ids: Collection[str]
 ) -> Mapping[str, tuple[str, ...]]:
-    """End what runs for these sweeps, and remove its private keys and gates. Logs stay.
+    """End what runs for these sweeps, and remove its private keys and gates; logs stay.
 
-    Returns:
-        By node, the names of the tasks that were ended or removed.
+    Return the names of the tasks that were ended or removed, by node.
     """
     folders = {seat.node: [f"{seat.root}/{sweep_id}" for sweep_id in sweep_ids] for seat in seats}
     return _end(fleet, folders, lambda _, task: task.sweep in sweep_ids)
@@ -180,9 +173,6 @@ def _end(
     """End tasks of which ``is_left`` is true, on all nodes at once; return their names by node.
 
     A silent engine keeps the containers, in which nothing runs then; another call removes them.
-
-    Args:
-        folders: by node, those of sweeps whose keys and gates go, too.
     """
 
     def end_on(node: str) -> tuple[str, ...]:
