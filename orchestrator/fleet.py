@@ -1,5 +1,6 @@
 """The nodes of a cluster, reached: their transports, engines and runtimes, and their answers."""
 
+import contextlib
 import os
 import queue
 import threading
@@ -123,10 +124,9 @@ class Fleet:
 
             return {it.name: Engine(transports[it.name], sudo=it.sudo) for it in contained}
 
-        pool = Pool(1)  # Docker's library is loaded while nodes are asked what needs none
-        loading = pool.submit(load)
-        pool.close()
-        return cls(cluster, transports, loading.result)
+        # Docker's library is loaded while nodes are asked what needs none.
+        with contextlib.closing(Pool(1)) as pool:
+            return cls(cluster, transports, pool.submit(load).result)
 
     @property
     def engines(self) -> "Mapping[str, Engine]":
@@ -201,12 +201,9 @@ def ask_all(
             return Answer(node, None, error, time.time())
         return Answer(node, value, None, time.time())
 
-    pool = Pool(min(at_once, len(nodes)))
-    try:
+    with contextlib.closing(Pool(min(at_once, len(nodes)))) as pool:
         futures = [pool.submit(partial(answer, node)) for node in nodes]
         return [future.result() for future in futures]
-    finally:
-        pool.close()
 
 
 def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:

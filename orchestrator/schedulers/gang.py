@@ -3,6 +3,7 @@
 All nodes are polled, and a silent one delays no other.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -75,29 +76,6 @@ def launch(
     return all(answer.value for answer in opened)
 
 
-def wait(
-    attempt: Attempt,
-    limits: Limits,
-    runtime: Callable[[str], Runtime],
-    stopping: Callable[[], bool],
-    watch: Watch,
-    *,
-    lost_s: float = NODE_LOST_S,
-) -> GangEnd:
-    """Watch the gang until all of it has ended; the first task that fails ends the others.
-
-    Args:
-        lost_s: without an answer until a node is given up; 12 s once the gang is to end, and 10 s
-            if its engine alone is silent. What such a node runs is not known.
-    """
-    # Two more than nodes, so that stopping tasks need not wait for a silent node.
-    pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
-    try:
-        return Gang(attempt, limits, runtime, pool, lost_s).run(watch, stopping)
-    finally:
-        pool.close()
-
-
 @dataclass(slots=True)
 class _Watched:
     """One task while its gang runs."""
@@ -115,18 +93,24 @@ class _Watched:
 
 
 class Gang:
-    """Watches one gang to its end, and ends what must be ended."""
+    """Watches one gang until all of it has ended; the first task that fails ends the others.
+
+    Args:
+        lost_s: without an answer until a node is given up; 12 s once the gang is to end, and 10 s
+            if its engine alone is silent. What such a node runs is not known.
+    """
 
     def __init__(
         self,
         attempt: Attempt,
         limits: Limits,
         runtime: Callable[[str], Runtime],
-        pool: Pool,
         lost_s: float = NODE_LOST_S,
     ) -> None:
         self._attempt, self._limits, self._lost_s = attempt, limits, lost_s
-        self._runtime, self._pool = runtime, pool
+        self._runtime = runtime
+        # Two more than nodes, so that stopping tasks need not wait for a silent node.
+        self.pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
         self._began = self._grew = self._turned = time.monotonic()
         self._watched = [_Watched(task) for task in attempt.tasks]
         self._answered = threading.Event()
@@ -137,20 +121,20 @@ class Gang:
         self._asks_at: float | None = None  # when to ask what still runs to end
 
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
-        """Poll every task until all have ended."""
-        while any(watched.end is None for watched in self._watched):
-            self._leave_out_pause()
-            young = time.monotonic() - self._began < YOUNG_S
-            pause_s = max(CALM_S, SHARE_S * len(self._watched))
-            if pause_s == CALM_S and (young or self._reason or self._served):
-                pause_s = LOOK_S
-            for watched in self._watched:
-                if watched.end is None:
-                    self._look(watched, watch, pause_s)
-            self._judge(stopping)
-            if self._answered.wait(pause_s):
-                time.sleep(GATHER_S * len(self._watched))
-            self._answered.clear()
+        with contextlib.closing(self.pool):
+            while any(watched.end is None for watched in self._watched):
+                self._leave_out_pause()
+                young = time.monotonic() - self._began < YOUNG_S
+                pause_s = max(CALM_S, SHARE_S * len(self._watched))
+                if pause_s == CALM_S and (young or self._reason or self._served):
+                    pause_s = LOOK_S
+                for watched in self._watched:
+                    if watched.end is None:
+                        self._look(watched, watch, pause_s)
+                self._judge(stopping)
+                if self._answered.wait(pause_s):
+                    time.sleep(GATHER_S * len(self._watched))
+                self._answered.clear()
         ends = tuple(watched.end for watched in self._watched if watched.end is not None)
         # A rank that is ended for that takes others with it, whose ends may be seen before.
         flooded = next((end for end in ends if end.why == "log-too-large"), None)
@@ -170,7 +154,7 @@ class Gang:
         """Take an answer that has come, or poll; do not block."""
         now = time.monotonic()
         if watched.pending is None and now > watched.rests_until:
-            watched.pending = self._pool.submit(partial(self._ask, watched))
+            watched.pending = self.pool.submit(partial(self._ask, watched))
             watched.pending.add_done_callback(lambda _: self._answered.set())
         elif watched.pending is not None and watched.pending.done():
             answer, watched.pending = watched.pending, None
@@ -256,4 +240,4 @@ class Gang:
         """Call ``say`` for every task that runs, in the background; polling shows its effect."""
         for watched in self._watched:
             if watched.end is None:
-                self._pool.submit(partial(say, watched.task))
+                self.pool.submit(partial(say, watched.task))

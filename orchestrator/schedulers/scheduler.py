@@ -161,8 +161,8 @@ class Scheduler(ABC):
         return gang.launch(attempt, limits, self._runtime, self._stopping)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """Watch the gang to its end as ``gang.wait`` does."""
-        return gang.wait(attempt, limits, self._runtime, self._stopping, watch)
+        """Watch the gang to its end as ``gang.Gang`` does."""
+        return gang.Gang(attempt, limits, self._runtime).run(watch, self._stopping)
 
     def adoptable(self, attempt: Attempt) -> bool:
         """Return whether every task passed its gate, so that the gang is running or has ended."""

@@ -184,32 +184,31 @@ def run_lanes(
     Raises:
         DlperfError: the gravest of the lanes' errors, after the others were printed.
     """
-    pool, running = Pool(lanes), dict[futures.Future[R], T]()
+    running = dict[futures.Future[R], T]()
     failures, is_open = list[BaseException](), True
-    try:
-        while True:
-            while is_open and len(running) < lanes:
-                is_open = may_begin()
-                item = give() if is_open else None
-                if item is None:
+    with contextlib.closing(Pool(lanes)) as pool:
+        try:
+            while True:
+                while is_open and len(running) < lanes:
+                    is_open = may_begin()
+                    item = give() if is_open else None
+                    if item is None:
+                        break
+                    running[pool.submit(partial(do, item))] = item
+                if not running:
                     break
-                running[pool.submit(partial(do, item))] = item
-            if not running:
-                break
-            for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
-                item, error = running.pop(future), future.exception()
-                if error is None:
-                    ended(item, future.result())
-                    continue
-                failures.append(error)
-                is_open = False
-                if not all(other.done() for other in running):
-                    voice.line(f"{error}\nwhat runs is finished, nothing new is started")
-    except Exception:  # of give or ended: what runs is finished all the same
-        futures.wait(running)
-        raise
-    finally:
-        pool.close()
+                for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
+                    item, error = running.pop(future), future.exception()
+                    if error is None:
+                        ended(item, future.result())
+                        continue
+                    failures.append(error)
+                    is_open = False
+                    if not all(other.done() for other in running):
+                        voice.line(f"{error}\nwhat runs is finished, nothing new is started")
+        except Exception:  # of give or ended: what runs is finished all the same
+            futures.wait(running)
+            raise
     ours = [failure for failure in failures if isinstance(failure, errors.DlperfError)]
     if failures:
         bugs = [failure for failure in failures if failure not in ours]
