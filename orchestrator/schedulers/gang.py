@@ -18,7 +18,6 @@ from orchestrator.fleet import MOST_AT_ONCE, Answer, Pool, ask_all, settled
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import Runtime, TaskState
-from orchestrator.schedulers import Watch
 
 # Between two looks at tasks that come to their gates: at first, and at most; in between a share of
 # what they have taken so far.
@@ -31,6 +30,8 @@ YOUNG_S = 2.0
 PEERS_S = 2.0  # from the first failure seen until the others are ended: its cause may yet be said
 BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
 T = TypeVar("T")
+Watch = Callable[[bytes], None]
+"""Called with every new piece of the raw log that is measured."""
 
 
 def ask_tasks(

@@ -5,6 +5,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from orchestrator import errors, nodeset
@@ -16,7 +17,8 @@ from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
 from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
-from orchestrator.schedulers import Seen, Watch, gang, strays
+from orchestrator.schedulers import gang, strays
+from orchestrator.schedulers.gang import Watch
 from orchestrator.transports import Completed, Transport
 
 if TYPE_CHECKING:
@@ -33,6 +35,21 @@ FORGET = """
 rm -rf -- "$2" && rmdir -- "$3" "$4" "$5" 2>/dev/null
 true
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A task as its node shows it now.
+
+    Args:
+        phase: absent, waiting, running, ended or lost.
+        log_bytes: the size of its raw log.
+        refusal: why it never came into its container; None unless it is lost by that.
+    """
+
+    phase: str
+    log_bytes: int
+    refusal: errors.DlperfError | None = None
 
 
 class Scheduler(ABC):

@@ -52,7 +52,7 @@ class MarkedTask:
     state: str = ""
 
 
-def _find(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]:
+def find_tasks(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]:
     """Find the tasks on a node, of any sweep and state folder; containers by a label.
 
     A silent engine hides only containers that have ended: processes in the others have their marks.
@@ -73,11 +73,6 @@ def _find(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
 
 
-def find_names(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
-    """Return the names of these sweeps' tasks on a node, also of containers that have ended."""
-    return tuple(task.name for task in _find(fleet, node) if task.sweep in sweep_ids)
-
-
 def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
     """Return a finding per sweep of another state folder that runs on nodes, and per preparation.
 
@@ -87,7 +82,7 @@ def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding
     Args:
         ours: ids of this state folder's sweeps.
     """
-    answers = ask_all(list(fleet.transports), lambda node: _find(fleet, node))
+    answers = ask_all(list(fleet.transports), lambda node: find_tasks(fleet, node))
     settled(answers)
     lock, by_sweep = os.environ.get("DLPERF_LOCK", ""), dict[str, dict[str, MarkedTask]]()
     for answer in answers:
@@ -176,7 +171,7 @@ def _end(
     """
 
     def end_on(node: str) -> tuple[str, ...]:
-        names = tuple(task.name for task in _find(fleet, node, label) if is_left(node, task))
+        names = tuple(task.name for task in find_tasks(fleet, node, label) if is_left(node, task))
         for name in names:
             with contextlib.suppress(errors.UnfitError):
                 if node in fleet.engines:

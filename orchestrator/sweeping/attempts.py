@@ -1,26 +1,33 @@
-"""Run the trials of a sweep, attempt by attempt; settle what an earlier run left behind."""
+"""Run the attempts at a trial, or adopt them from an earlier run; judge how each ended."""
 
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from orchestrator import errors, nodeset
+from orchestrator.collecting import causes, evidence, nodes_seen, package
+from orchestrator.collecting.evidence import KeptOutcome
+from orchestrator.collecting.sweep import measure_trial
 from orchestrator.console.view import Row, View
 from orchestrator.deadlines import COMMAND_S
+from orchestrator.inputs import user_files
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
-from orchestrator.measuring.endings import LOST
+from orchestrator.measuring import endings
 from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import Adopted, Ended, Intent
 from orchestrator.model.text import Endpoint
-from orchestrator.planning import bind
+from orchestrator.planning import bind, environment
 from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS
 from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.state import contents
 from orchestrator.state.files import now
-from orchestrator.sweeping import closing, outcomes
+from orchestrator.sweeping import closing
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.transports import keys
 
@@ -160,7 +167,7 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     for why in ("unreachable", "docker-down", "docker-hung"):
         # Before it is closed, which asks these nodes once more and takes a while.
         if silent := nodeset.fold(end.node for end in gang.ends if end.why == why):
-            code, words = LOST[why]
+            code, words = endings.LOST[why]
             campaign.voice.line(f"{code} {silent}: {words}; other tasks were ended")
     return _close(campaign, trial, attempt, gang)
 
@@ -184,7 +191,7 @@ def _close(
     missing = closing.end_and_copy(sweep, scheduler, attempt, gang)
     if gang is not None:
         scheduler.check()
-    outcome = outcomes.judge(campaign, trial, attempt, ended, missing)
+    outcome = _judge(campaign, trial, attempt, ended, missing)
     full = None
     if outcome.state not in ("valid", "interrupted"):
         full = _find_full_node(campaign, attempt, outcome)
@@ -210,6 +217,143 @@ def _close(
     if outcome.throughput is not None and not first.code:
         return outcome.state, f"{outcome.throughput:.2f} {campaign.recipe.workload.unit}"
     return outcome.state, first.code
+
+
+def _judge(
+    campaign: Campaign,
+    trial: Trial,
+    attempt: Attempt,
+    ended: GangEnd | tuple[str, Problem],
+    missing: tuple[Problem, ...],
+) -> Outcome:
+    """Return the outcome of an attempt whose files are here; keep its log if its gang ended well.
+
+    Args:
+        missing: why files are not here.
+    """
+    folder = campaign.sweep.attempt_folder(trial.name, attempt.number)
+    gang = ended if isinstance(ended, GangEnd) else None
+    state, problems = "infra-lost" if missing else "valid", missing
+    if not isinstance(ended, GangEnd):
+        state, problem = ended
+        if state == "infra-lost":
+            problem = Problem(problem.code, problem.message + _supervisor_errors(folder, attempt))
+        problems = (problem, *missing)
+    elif ended.reason != "done":
+        state, problem = _failure(campaign, folder, attempt, ended)
+        problems = (problem, *missing)
+    outcome = Outcome(
+        trial=trial.name,
+        attempt=attempt.number,
+        state=state,
+        problems=problems,
+        throughput=None,
+        sha256=None,
+        lines=None,
+        transport=None,
+        provenance=_provenance(campaign, trial, attempt),
+        port=attempt.port,
+        start_skew_s=gang.start_skew_s if gang else None,
+        tasks=evidence.add_checksums(folder, gang.ends) if gang else (),
+        observed=nodes_seen.digests(folder, gang.ends) if gang else {},
+        beside=_beside(campaign, attempt),
+        attempt_sha256=contents.sha256(folder / "attempt.json"),
+        code=package.digest(campaign.recipe.workload.name),
+    )
+    return _measure(campaign, trial, outcome, folder) if state == "valid" else outcome
+
+
+def _measure(campaign: Campaign, trial: Trial, outcome: Outcome, folder: Path) -> Outcome:
+    campaign.sweep.keep_log(trial.log, folder / f"r{trial.log_rank}.log")
+    workload, method = campaign.recipe.workload, campaign.recipe.experiment.method
+    changed = (*evidence.changed_logs(folder, outcome.tasks), *_check_code(campaign))
+    kept = KeptOutcome(outcome, changed)
+    measurement = measure_trial(campaign.sweep, method, trial, workload, kept)
+    if campaign.request.options.strict:
+        measurement = nodes_seen.strict(measurement)
+    return replace(
+        outcome,
+        state=measurement.state,
+        problems=measurement.problems,
+        throughput=measurement.throughput,
+        sha256=measurement.evidence.sha256 if measurement.evidence else None,
+        lines=measurement.evidence.lines if measurement.evidence else None,
+        transport=measurement.transport,
+        marks=nodes_seen.list_marks(measurement),
+    )
+
+
+def _supervisor_errors(folder: Path, attempt: Attempt) -> str:
+    """Return the last 500 characters of each supervisor's standard error, for a message."""
+    words = []
+    for task in attempt.tasks:
+        path = folder / f"r{task.node_rank}.err"
+        if path.exists() and path.stat().st_size:
+            words.append(f"{task.node}: {path.read_text(errors='replace').strip()[-500:]}")
+    return f" ({'; '.join(words)})" if words else ""
+
+
+def _failure(
+    campaign: Campaign, folder: Path, attempt: Attempt, gang: GangEnd
+) -> tuple[str, Problem]:
+    by_others = endings.by_others(gang, campaign.recipe.experiment.method)
+    if by_others is not None:
+        return by_others
+    failed = [end for end in gang.ends if end.why == "exited" and end.status]
+    logs = {end.node_rank: folder / f"r{end.node_rank}.log" for end in failed}
+    last_lines = {rank: causes.words(path) for rank, path in logs.items()}
+    transports = nodes_seen.read_transports(folder, attempt.tasks, campaign.recipe.workload)
+    return endings.of_program(failed, last_lines, attempt.port, transports)
+
+
+def _beside(campaign: Campaign, attempt: Attempt) -> tuple[str, ...]:
+    """Return the trials with an attempt that was open at the same time, by their events."""
+    if campaign.recipe.experiment.method.pack == "none":
+        return ()
+    began = campaign.histories[attempt.trial].begun.get(attempt.number, "")
+    return tuple(
+        name
+        for name, history in [*campaign.histories.items()]
+        if name != attempt.trial and any(end == "" or end > began for _, end in history.spans())
+    )
+
+
+def _check_code(campaign: Campaign) -> Iterable[Problem]:
+    """Yield CODE-CHANGED if the program's folder on this machine was edited since the sweep began.
+
+    An image cannot change, and code on other nodes is in a folder named by its digest.
+    """
+    program, cluster = campaign.recipe.program, campaign.recipe.cluster
+    if cluster.in_containers or not cluster.shares_files:
+        return
+    digest = user_files.folder_digest(Path(program.code))
+    if digest != program.digest:
+        words = f"the program's folder has digest {digest} now; the sweep uses {program.digest}"
+        yield Problem("CODE-CHANGED", words)
+
+
+def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str, str]:
+    """Return what trials of one median must share: hardware and commands, not node names."""
+    recipe = campaign.recipe
+    observed = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
+    gpus = [facts.gpu for facts in observed if facts.gpu]
+    added = environment.added(recipe.cluster, recipe.experiment)
+
+    def alike(values: Iterable[str]) -> str:
+        return ",".join(sorted({*values} - {""}))
+
+    return {
+        "image": recipe.program.digest,
+        "tasks": bind.fingerprint(bind.anonymize(recipe, trial, attempt.allocation)),
+        "cpus": alike(str(facts.host.cpus) for facts in observed),
+        "gpu": alike(" + ".join(dict.fromkeys(gpu.models)) for gpu in gpus),
+        "library_path": campaign.inherited_env.get("LD_LIBRARY_PATH", ""),
+        "kernel": alike(facts.host.kernel for facts in observed),
+        "torch": alike(facts.host.torch for facts in observed),
+        "driver": alike(str(gpu.driver) for gpu in gpus),
+        # Only where there are some: outcomes of versions before had no such key.
+        **({"env": " ".join(f"{name}={added[name]}" for name in sorted(added))} if added else {}),
+    }
 
 
 def _find_full_node(

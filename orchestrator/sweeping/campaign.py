@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator import errors, nodeset, words
+from orchestrator.collecting import evidence
+from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.console import Voice
 from orchestrator.deadlines import GATES_S, GRACE_S
 from orchestrator.fleet import folded
@@ -112,6 +114,25 @@ class Campaign:
     def history(self, trial: Trial) -> History:
         """Return the attempts of a trial so far; the history is empty if it never ran."""
         return self.histories.setdefault(trial.name, History())
+
+    def outcome(self, trial: Trial) -> KeptOutcome:
+        """Return a trial's recorded outcome; marks of its nodes are problems of a strict sweep."""
+        kept = evidence.check_outcome(self.sweep, trial, self.history(trial))
+        marks = kept.outcome.marks if self.request.options.strict and kept.outcome else ()
+        return replace(kept, problems=(*kept.problems, *marks))
+
+    def value(self, trial: Trial) -> float | None:
+        """Return the throughput of a trial that need not be run again, else None."""
+        kept = self.outcome(trial)
+        return kept.outcome.throughput if kept.valid and kept.outcome else None
+
+    def rotate(self) -> None:
+        """Let the repeats of a case go round the nodes from now on."""
+        self.rotation.begin([node.name for node in self.request.cluster.members])
+        for trial in self.request.plan.trials:
+            kept = self.outcome(trial)
+            if kept.outcome and kept.valid:
+                self.rotation.add(trial, (end.node for end in kept.outcome.tasks))
 
     @property
     def limits(self) -> Limits:

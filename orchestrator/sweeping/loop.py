@@ -21,7 +21,7 @@ from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.planning.packing import Packing
 from orchestrator.signals import Abandoned
-from orchestrator.sweeping import attempts, closing, outcomes
+from orchestrator.sweeping import attempts, closing
 from orchestrator.sweeping.campaign import Campaign
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def run_trials(campaign: Campaign) -> None:
     chosen, most = request.plan, request.options.max_fail
     done = 0
     for trial in chosen.trials:
-        kept = outcomes.load(campaign, trial)
+        kept = campaign.outcome(trial)
         done += kept.valid
         for problem in kept.problems:
             voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
@@ -62,10 +62,10 @@ def run_trials(campaign: Campaign) -> None:
         def count_nodes() -> int:
             return campaign.scheduler.nodes
 
-        feed = Feed(whole, chosen.trials, partial(outcomes.value, campaign), count_nodes, say)
+        feed = Feed(whole, chosen.trials, campaign.value, count_nodes, say)
 
         def measure(trial: Trial) -> tuple[str, float | None]:
-            return attempts.run(campaign, trial, view), outcomes.value(campaign, trial)
+            return attempts.run(campaign, trial, view), campaign.value(trial)
 
         def note(trial: Trial, result: tuple[str, float | None]) -> None:
             state, throughput = result
@@ -99,7 +99,7 @@ def take_turns(
         campaign = campaigns[side]
         plan = campaign.sweep.record().plan
         rests = evidence.not_needed(campaign.sweep, plan, campaign.histories)
-        return outcomes.value(campaign, trial) is None and trial.name not in rests
+        return campaign.value(trial) is None and trial.name not in rests
 
     def measure(numbered: tuple[int, tuple[int, Trial]]) -> None:
         number, (side, trial) = numbered
@@ -124,7 +124,8 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
                 for campaign in campaigns:
                     _settle(campaign, view)
                     closing.forget_closed(campaign)
-                    _rotate(campaign)
+                    if campaign.request.plan.method.pack != "none":
+                        campaign.rotate()
                 yield view
     except Abandoned:
         # Lanes, whose threads go on, must not write once the locks are released.
@@ -149,17 +150,6 @@ def _settle(campaign: Campaign, view: View) -> None:
     run_lanes(partial(next, left, None), settle, lanes=campaign.scheduler.lanes, voice=voice)
     if not any(history.open for history in campaign.histories.values()):
         sweep.keep_record(replace(sweep.record(), inventory=campaign.recipe.cluster))
-
-
-def _rotate(campaign: Campaign) -> None:
-    """Let repeats go round the nodes, if several trials may run at once."""
-    if campaign.request.plan.method.pack == "none":
-        return
-    campaign.rotation.begin([node.name for node in campaign.request.cluster.members])
-    for trial in campaign.request.plan.trials:
-        kept = outcomes.load(campaign, trial)
-        if kept.outcome and kept.valid:
-            campaign.rotation.add(trial, (end.node for end in kept.outcome.tasks))
 
 
 def run_lanes(

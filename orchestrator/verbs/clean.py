@@ -164,7 +164,8 @@ def _look(
     if not node.shares_files:
         for name in list_lines(FOLDERS, node.folder, *settled, *unsettled):
             (kept if name in unsettled else folders).append(f"{node.folder}/{name}")
-    tasks = strays.find_names(fleet, node.name, unsettled) if unsettled else ()
+    marked = strays.find_tasks(fleet, node.name) if unsettled else ()
+    tasks = [task.name for task in marked if task.sweep in unsettled]
     containers = list[str]()
     if node.name in fleet.engines:
         engine = fleet.containers[node.name]
@@ -172,7 +173,7 @@ def _look(
         containers += [it.name for it in labelled if it.labels[strays.LABEL] in settled]
         # Of a killed provisioning; the node's lock proves that none runs.
         containers += [it.name for it in engine.labelled(last_checks.LABEL)]
-    return {"folders": folders, "containers": containers}, {"tasks": [*tasks], "folders": kept}
+    return {"folders": folders, "containers": containers}, {"tasks": tasks, "folders": kept}
 
 
 def _find_unused_images(

@@ -17,9 +17,8 @@ from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.process import Holder
-from orchestrator.model.result import NOT_NEEDED, Result
-from orchestrator.schedulers import Seen
-from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.model.result import NOT_NEEDED
+from orchestrator.schedulers.scheduler import Scheduler, Seen
 from orchestrator.state.store import Store
 from orchestrator.submitting import jobs
 from orchestrator.sweeping.observed_sweep import Running
@@ -198,20 +197,19 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         "trials": dict(states),
         "tasks": [asdict(row) for row in look.rows],
         "running": [asdict(it) for it in look.going],
-        "medians": [_describe_median(result) for result in medians],
+        "medians": [
+            {
+                "case": dict(it.case.document()),
+                "median": it.median,
+                "trials_valid": len(it.valid),
+                "trials_planned": sum(trial.state != NOT_NEEDED for trial in it.trials),
+                "settled": it.settled,
+            }
+            for it in medians
+        ],
         **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
     }
     return voice.finish(document, look.failures)
-
-
-def _describe_median(result: Result) -> dict[str, object]:
-    return {
-        "case": dict(result.case.document()),
-        "median": result.median,
-        "trials_valid": len(result.valid),
-        "trials_planned": sum(trial.state != NOT_NEEDED for trial in result.trials),
-        "settled": result.settled,
-    }
 
 
 def _describe_rest(states: Mapping[str, str], rest: str | None) -> str:
