@@ -103,11 +103,8 @@ class _Locks:
 
 
 @contextlib.contextmanager
-def held(fleet: Fleet, folder: Path) -> Iterator[Sequence[errors.DlperfError]]:
+def held(fleet: Fleet, state: Path) -> Iterator[Sequence[errors.DlperfError]]:
     """Hold the lock of every node; nodes that are this machine share one.
-
-    Args:
-        folder: the state folder.
 
     Yields:
         Why a lock was lost for good, as soon as one is. LOCKED: another controller has taken it
@@ -119,8 +116,8 @@ def held(fleet: Fleet, folder: Path) -> Iterator[Sequence[errors.DlperfError]]:
     """
     path = Path(os.environ.get("DLPERF_LOCK", MACHINE))
     local = any(node.is_here for node in fleet.cluster.members)
-    here = lock.MachineLock(path, "this machine", folder) if local else contextlib.nullcontext()
-    locks = _Locks(fleet, lock.own(folder))
+    here = lock.MachineLock(path, "this machine", state) if local else contextlib.nullcontext()
+    locks = _Locks(fleet, lock.own(state))
     with here:
         try:
             answers = ask_all(list(locks.folders), locks.lock)

@@ -39,17 +39,11 @@ true
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A task as its node shows it now.
+    """A task as its node shows it now."""
 
-    Args:
-        phase: absent, waiting, running, ended or lost.
-        log_bytes: the size of its raw log.
-        refusal: why it never came into its container; None unless it is lost by that.
-    """
-
-    phase: str
-    log_bytes: int
-    refusal: errors.DlperfError | None = None
+    phase: str  # absent, waiting, running, ended or lost
+    log_bytes: int  # the size of its raw log
+    refusal: errors.DlperfError | None = None  # why it never came into its container
 
 
 class Scheduler(ABC):

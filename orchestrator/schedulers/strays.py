@@ -39,17 +39,15 @@ class MarkedTask:
     """A task on a node: processes that carry its mark, or a container that carries its label.
 
     Args:
-        sweep: its id, or ``DATA``; empty if the name is in no form of ours.
         marks: what is known of it: owner (the record of who started it), deadline (when it ends by
             itself, in seconds since the epoch), job (of Slurm's), and of processes lock, where its
             controller has this machine's lock, if not at its usual place.
-        state: of its container, such as ``exited``; empty without one.
     """
 
     name: str
-    sweep: str
+    sweep: str  # its id, or ``DATA``; empty if the name is in no form of ours
     marks: Mapping[str, str]
-    state: str = ""
+    state: str = ""  # of its container, such as ``exited``; empty without one
 
 
 def find_tasks(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]:

@@ -378,9 +378,7 @@ def _find_full_node(
 def write_service_files(scheduler: Scheduler, attempt: Attempt) -> None:
     """Write fresh keys and settings into the folders of the attempt's tasks, where any needs them.
 
-    Raises:
-        UnfitError: FOLDERS; the nodes keep attempts in different folders.
-        NodeError, LocalError: some files may be written; they are removed with the folders.
+    After an error some files may be written; they are removed with the folders.
     """
     if not any(task.files for task in attempt.tasks):
         return

@@ -84,7 +84,6 @@ class Campaign:
         histories: by trial; a trial's own is touched by the lane alone that runs it.
         next: held by the lane that requests nodes, so that wide trials do not starve.
         failed: set once a lane has failed; no attempt begins after that.
-        rotation: on which nodes each case ran so far.
     """
 
     store: Store

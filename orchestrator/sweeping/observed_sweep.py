@@ -83,11 +83,7 @@ def list_left(
 
 
 def refuse_left(store: Store, cluster: str | None = None) -> None:
-    """Raise if earlier sweeps may have left tasks running without a controller.
-
-    Raises:
-        LeftoverError: names the tasks.
-    """
+    """Raise LeftoverError if earlier sweeps may have left tasks running without a controller."""
     if left := orphaned_tasks(store, cluster):
         raise errors.LeftoverError(
             f"exited at once; {', '.join(left)} may still run",
@@ -98,11 +94,7 @@ def refuse_left(store: Store, cluster: str | None = None) -> None:
 
 
 def orphaned_tasks(store: Store, cluster: str | None) -> list[str]:
-    """Return tasks that may run without a controller, such as ``dlp-SWEEP-TRIAL-a1-r0 on vs001``.
-
-    Args:
-        cluster: look at sweeps on this cluster only; None for all sweeps.
-    """
+    """Return tasks that may run without a controller: ``dlp-SWEEP-TRIAL-a1-r0 on vs001``."""
     return [
         f"{attempt.token(task)} on {task.node}"
         for _, attempts, _ in list_left(store, cluster)

@@ -42,20 +42,14 @@ class _TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """The last step in the log of a running trial.
-
-    Args:
-        iterations: the last one that its log will show.
-        rate: in samples per second, as its program prints it.
-        left_s: until its last iteration at that rate; None where the rate says nothing.
-    """
+    """The last step in the log of a running trial."""
 
     trial: str
     attempt: int
     iteration: int
-    iterations: int
-    rate: float
-    left_s: float | None
+    iterations: int  # the last one that its log will show
+    rate: float  # in samples per second, as its program prints it
+    left_s: float | None  # until its last iteration at that rate; None where the rate says nothing
 
 
 @dataclass(slots=True)
