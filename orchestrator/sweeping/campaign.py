@@ -32,20 +32,16 @@ from orchestrator.sweeping import observed_sweep, resume
 from orchestrator.sweeping.requested import Caller, Requested
 
 
+@dataclass(slots=True)
 class Rotation:
     """Count the attempts of each case on each node; used by one lane at a time."""
 
-    def __init__(self) -> None:
-        self._nodes: tuple[str, ...] = ()
-        self._used: Counter[tuple[Case, str]] = Counter()
-
-    def begin(self, nodes: Iterable[str]) -> None:
-        """Have these nodes take turns; before that, none is preferred to another."""
-        self._nodes = tuple(nodes)
+    nodes: Sequence[str] = ()  # that take turns; while there are none, no node is preferred
+    used: Counter[tuple[Case, str]] = field(default_factory=Counter)
 
     def add(self, trial: Trial, nodes: Iterable[str]) -> None:
         """Record that an attempt of the trial was given these nodes."""
-        self._used.update((trial.case, node) for node in nodes)
+        self.used.update((trial.case, node) for node in nodes)
 
     def order(self, trial: Trial) -> tuple[str, ...]:
         """Return the nodes in the order in which to take them; empty for a canary, which stays.
@@ -54,9 +50,9 @@ class Rotation:
         """
         if trial.canary:
             return ()
-        own = pair(self._nodes, trial.repeat) if trial.case.nodes == 2 else ()
-        used = {node: self._used[trial.case, node] for node in self._nodes}
-        return tuple(sorted(self._nodes, key=lambda node: (node not in own, used[node])))
+        own = pair(self.nodes, trial.repeat) if trial.case.nodes == 2 else ()
+        used = {node: self.used[trial.case, node] for node in self.nodes}
+        return tuple(sorted(self.nodes, key=lambda node: (node not in own, used[node])))
 
 
 def pair(nodes: Sequence[str], repeat: int) -> tuple[str, ...]:
@@ -127,7 +123,7 @@ class Campaign:
 
     def rotate(self) -> None:
         """Let the repeats of a case go round the nodes from now on."""
-        self.rotation.begin([node.name for node in self.request.cluster.members])
+        self.rotation.nodes = [node.name for node in self.request.cluster.members]
         for trial in self.request.plan.trials:
             kept = self.outcome(trial)
             if kept.outcome and kept.valid:

@@ -115,8 +115,7 @@ def clean(
 def split(store: Store, cluster: Cluster) -> tuple[list[str], dict[str, tuple[str, str]]]:
     """Split the sweeps of a cluster that do not run into settled ones and those with open attempts.
 
-    Returns:
-        Ids of the settled sweeps; by id of the others, the cause and what to do.
+    Return ids of the settled sweeps; by id of the others, the cause and what to do.
     """
     settled, why = list[str](), dict[str, tuple[str, str]]()
     for sweep, attempts, error in observed_sweep.list_left(store, cluster.name):
@@ -183,7 +182,6 @@ def _find_unused_images(
 
     Args:
         needed: None where images are not looked at.
-        state: the identity of this state folder.
     """
     ours, others = list[str](), dict[str, str]()
     if needed is not None and node in fleet.engines:
@@ -215,12 +213,7 @@ def _remove(fleet: Fleet, node: Node, leftovers: Names) -> None:
 def _explain_kept(
     why: Mapping[str, tuple[str, str]], left: Mapping[str, Names]
 ) -> list[errors.LeftoverError]:
-    """Return an error for every sweep that has something on nodes; its cause names all of it.
-
-    Args:
-        why: by id of the sweep, the cause and what to do.
-        left: by node name.
-    """
+    """Return an error for every sweep that has something on nodes; its cause names all of it."""
     found: list[errors.LeftoverError] = []
     for sweep_id, (cause, fix) in why.items():
         by_node: dict[str, list[str]] = {}
