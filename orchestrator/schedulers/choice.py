@@ -23,12 +23,7 @@ _QUOTED, _ASKING = f"'--user={_ASKED}'", f'--user="{_ASKED}"'
 
 
 def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Scheduler:
-    """Return the scheduler of a cluster; no packet is sent before its first use.
-
-    Args:
-        state: the state folder.
-        stopping: polled while a gang runs; once true, the gang is ended.
-    """
+    """Return the scheduler of a cluster; no packet is sent before its first use."""
     if cluster.slurm is not None:
         return Slurm(cluster, state, stopping)
     return Fanout(Fleet.of(cluster), state, stopping)
