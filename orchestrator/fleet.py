@@ -188,10 +188,7 @@ def ask_all(
     at_once: int = MOST_AT_ONCE,
     again: bool = False,
 ) -> list[Answer[T]]:
-    """Call ``ask`` for all nodes, so many at a time; return their answers or errors, in order.
-
-    With ``again`` a node is asked again after a lost connection.
-    """
+    """Return every node's answer or error, in order; ask ``again`` after a lost connection."""
 
     def answer(node: str) -> Answer[T]:
         try:

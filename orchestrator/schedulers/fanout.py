@@ -48,10 +48,9 @@ class Fanout(Scheduler):
 
     def allocate(self, request: Request) -> Allocation | None:
         """Take the first free nodes that fit, and a port that is free on all of them."""
-        if (fitting := len(request.seated(self._seats))) < request.nodes:
+        if (fit := len(request.seated(self._seats))) < request.nodes:
             raise errors.UnfitError(
-                f"{request.nodes} nodes with {request.gpus_per_node} GPUs are needed;"
-                f" {fitting} fit",
+                f"{request.nodes} nodes with {request.gpus_per_node} GPUs are needed; {fit} fit",
                 code="NO-NODES",
                 trial=request.trial,
                 fix="leave out fewer nodes with --nodes",

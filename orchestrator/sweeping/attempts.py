@@ -8,7 +8,6 @@ from pathlib import Path
 
 from orchestrator import errors, nodeset
 from orchestrator.collecting import causes, evidence, nodes_seen, package
-from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.collecting.sweep import measure_trial
 from orchestrator.console.view import Row, View
 from orchestrator.deadlines import COMMAND_S
@@ -226,10 +225,9 @@ def _judge(
     ended: GangEnd | tuple[str, Problem],
     missing: tuple[Problem, ...],
 ) -> Outcome:
-    """Return the outcome of an attempt whose files are here; keep its log if its gang ended well.
+    """Return the outcome of an attempt whose files are here, except those that ``missing`` names.
 
-    Args:
-        missing: why files are not here.
+    Keep its log if its gang ended well.
     """
     folder = campaign.sweep.attempt_folder(trial.name, attempt.number)
     gang = ended if isinstance(ended, GangEnd) else None
@@ -267,7 +265,7 @@ def _measure(campaign: Campaign, trial: Trial, outcome: Outcome, folder: Path) -
     campaign.sweep.keep_log(trial.log, folder / f"r{trial.log_rank}.log")
     workload, method = campaign.recipe.workload, campaign.recipe.experiment.method
     changed = (*evidence.changed_logs(folder, outcome.tasks), *_check_code(campaign))
-    kept = KeptOutcome(outcome, changed)
+    kept = evidence.KeptOutcome(outcome, changed)
     measurement = measure_trial(campaign.sweep, method, trial, workload, kept)
     if campaign.request.options.strict:
         measurement = nodes_seen.strict(measurement)

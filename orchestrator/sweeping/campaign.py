@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator import errors, nodeset, words
 from orchestrator.collecting import evidence
-from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.console import Voice
 from orchestrator.deadlines import GATES_S, GRACE_S
 from orchestrator.fleet import folded
@@ -110,7 +109,7 @@ class Campaign:
         """Return the attempts of a trial so far; the history is empty if it never ran."""
         return self.histories.setdefault(trial.name, History())
 
-    def outcome(self, trial: Trial) -> KeptOutcome:
+    def outcome(self, trial: Trial) -> evidence.KeptOutcome:
         """Return a trial's recorded outcome; marks of its nodes are problems of a strict sweep."""
         kept = evidence.check_outcome(self.sweep, trial, self.history(trial))
         marks = kept.outcome.marks if self.request.options.strict and kept.outcome else ()
@@ -131,8 +130,7 @@ class Campaign:
 
     @property
     def limits(self) -> Limits:
-        method = self.recipe.experiment.method
-        most = self.recipe.cluster.log_bytes
+        method, most = self.recipe.experiment.method, self.recipe.cluster.log_bytes
         return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, GATES_S, most)
 
     @property

@@ -89,7 +89,6 @@ def take_turns(
 
     Args:
         turns: the place of a campaign, and a trial of it; trials that need no run are skipped.
-        names: of the campaigns, for messages.
 
     Raises:
         Interrupted, LeftoverError, DlperfError: as ``run_trials``.
