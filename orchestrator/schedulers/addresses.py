@@ -33,8 +33,6 @@ def numbers(nodes: Sequence[Node]) -> dict[str, str]:
     """
     found = {node.name: node.address for node in nodes}
     named = [node.name for node in nodes if not node.is_here and ip(node.address) is None]
-    if not named:
-        return found
     found |= {
         answer.node: answer.checked()
         for answer in ask_all(named, lambda name: look_up(found[name]))

@@ -258,10 +258,8 @@ def _judge(
         attempt_sha256=contents.sha256(folder / "attempt.json"),
         code=package.digest(campaign.recipe.workload.name),
     )
-    return _measure(campaign, trial, outcome, folder) if state == "valid" else outcome
-
-
-def _measure(campaign: Campaign, trial: Trial, outcome: Outcome, folder: Path) -> Outcome:
+    if state != "valid":
+        return outcome
     campaign.sweep.keep_log(trial.log, folder / f"r{trial.log_rank}.log")
     workload, method = campaign.recipe.workload, campaign.recipe.experiment.method
     changed = (*evidence.changed_logs(folder, outcome.tasks), *_check_code(campaign))

@@ -138,12 +138,11 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
 
 
 def _settle(campaign: Campaign, view: View) -> None:
-    """Settle attempts that an earlier run left open.
+    """Settle attempts that an earlier run left open, also of trials that are not requested now.
 
     A signal does not stop this: each gang that is adopted ends by itself then.
     """
     sweep, voice = campaign.sweep, campaign.voice
-    # Not only those that this command requests.
     left = iter([it for it in sweep.record().plan.trials if campaign.history(it).open])
     settle = partial(attempts.settle, campaign, view)
     run_lanes(partial(next, left, None), settle, lanes=campaign.scheduler.lanes, voice=voice)
@@ -198,10 +197,19 @@ def run_lanes(
         except Exception:  # of give or ended: what runs is finished all the same
             futures.wait(running)
             raise
-    ours = [failure for failure in failures if isinstance(failure, errors.DlperfError)]
     if failures:
-        bugs = [failure for failure in failures if failure not in ours]
-        raise bugs[0] if bugs else voice.gravest(folded(ours))
+        raise _find_gravest(failures, voice)
+
+
+def _find_gravest(failures: Sequence[BaseException], voice: Voice) -> BaseException:
+    """Return a bug of this program, else the gravest error, to be raised; print other errors."""
+    ours = folded(failure for failure in failures if isinstance(failure, errors.DlperfError))
+    bug = next((it for it in failures if not isinstance(it, errors.DlperfError)), None)
+    if bug is None:
+        return voice.gravest(ours)
+    for failure in ours:
+        voice.line(str(failure))
+    return bug
 
 
 class Feed:

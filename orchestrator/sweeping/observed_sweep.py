@@ -62,11 +62,8 @@ def list_left(
     """Yield this state folder's sweeps, newest first, each with its attempts without an outcome.
 
     If its files cannot be read, the error is there instead of the attempts; a sweep without a
-    readable record is yielded too, since it may be of this cluster.
-
-    Args:
-        cluster: of sweeps on this cluster only; None for all.
-        held: also those whose lock is held.
+    readable record is yielded too, since it may be of this cluster. With ``held``, sweeps whose
+    lock is held are yielded too.
     """
     for sweep in store.sweeps():
         # The lock first: a sweep may end between both looks.

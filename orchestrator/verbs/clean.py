@@ -51,7 +51,6 @@ def clean(
     store, voice = face.store, face.voice
     cluster, path = sites.inventory(store, inventory, None, voice)
     needed = _list_needed_images(store) if images else None
-    state = store.identity() if images else ""
     with contextlib.ExitStack() as held:
         if not dry_run:  # only looking disturbs no measurement
             held.enter_context(store.lock(cluster.name))
@@ -64,6 +63,7 @@ def clean(
                 voice.line(f"sweep {sweep.id} is running ({holder}); what it uses is kept")
         settled, why = split(store, cluster)
         nodes = {node.name: node for node in cluster.members}
+        state = store.identity() if images else ""
         kept: dict[str, Names] = {}
         others: dict[str, dict[str, str]] = {}  # by node and image, who made it
 

@@ -140,11 +140,11 @@ def _find_progress(
     Raises:
         NodeError: its node does not answer.
     """
-    workload = workloads.find(running.plan.workload)
+    if (workload := workloads.find(running.plan.workload)) is None:
+        return None
     task, begin = attempt.tasks[attempt.log_rank], max(0, log_bytes - TAIL_BYTES)
     tail = scheduler.read(attempt, task, f"r{task.node_rank}.log", begin) or b""
-    step = workload.progress(tail[: tail.rfind(b"\n") + 1]) if workload else None
-    if workload is None or step is None:
+    if (step := workload.progress(tail[: tail.rfind(b"\n") + 1])) is None:
         return None
     (case,) = (trial.case for trial in running.plan.trials if trial.name == attempt.trial)
     (iteration, rate), last = step, workload.last_iteration(running.plan.method.iterations)

@@ -202,8 +202,10 @@ def test_the_gravest_error_is_raised_with_the_others_named(
     assert {before, last} == others
 
 
-def test_a_fault_of_ours_counts_more_than_what_a_node_says() -> None:
-    """It is shown with its traceback."""
+def test_a_fault_of_ours_counts_more_than_what_a_node_says(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """It is shown with its traceback, and what else failed is printed before."""
     together = threading.Barrier(2)
 
     def work(item: int) -> None:
@@ -214,6 +216,7 @@ def test_a_fault_of_ours_counts_more_than_what_a_node_says() -> None:
 
     with pytest.raises(KeyError):
         run(2, work, side_by_side=2)
+    assert capfd.readouterr().err.endswith("ERROR SSH-LOST node=c: it is silent.\n")
 
 
 def test_a_lane_that_stalls_holds_up_no_other() -> None:
