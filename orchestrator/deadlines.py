@@ -58,29 +58,17 @@ DATA_SILENT_S = 60.0  # without an answer of the node while it prepares
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Limits on the time that a Docker engine may take.
+    """Limits on the time that a Docker engine may take."""
 
-    Args:
-        answer_s: for the answer to a short question.
-        create_s: until a container is made, whose image may lie on a cold disk.
-        start_s: until it is started: hooks of GPU runtimes take their time.
-        untag_s: until an image is removed, which may be tens of GB.
-        registry_s: for what a registry says of an image, asked by the engine.
-        stall_s: without a byte of an image that is being carried.
-        work_s: without a word while it builds an image or packs one.
-        end_s: until a container that is being removed is gone.
-        pause_s: before a failed pull is tried again, twice as long each time.
-    """
-
-    answer_s: float = 10.0
-    create_s: float = 120.0
-    start_s: float = 120.0
-    untag_s: float = 300.0
-    registry_s: float = 60.0
-    stall_s: float = 120.0
-    work_s: float = 1800.0
-    end_s: float = 60.0
-    pause_s: float = 5.0
+    answer_s: float = 10.0  # for the answer to a short question
+    create_s: float = 120.0  # until a container is made, whose image may lie on a cold disk
+    start_s: float = 120.0  # until it is started: hooks of GPU runtimes take their time
+    untag_s: float = 300.0  # until an image is removed, which may be tens of GB
+    registry_s: float = 60.0  # for what a registry says of an image, asked by the engine
+    stall_s: float = 120.0  # without a byte of an image that is being carried
+    work_s: float = 1800.0  # without a word while it builds an image or packs one
+    end_s: float = 60.0  # until a container that is being removed is gone
+    pause_s: float = 5.0  # before a failed pull is tried again, twice as long each time
 
 
 PATIENCE = Patience()

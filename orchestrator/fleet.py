@@ -1,5 +1,6 @@
 """The nodes of a cluster, reached: their transports, engines and runtimes, and their answers."""
 
+import contextlib
 import os
 import queue
 import threading
@@ -70,23 +71,15 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """One node's answer, or the error in its place.
-
-    Args:
-        at_s: when it came, by this machine's clock, in seconds since the epoch.
-    """
+    """One node's answer, or the error in its place."""
 
     node: str
     value: T | None
     error: errors.DlperfError | None
-    at_s: float
+    at_s: float  # when it came, by this machine's clock, in seconds since the epoch
 
     def checked(self) -> T:
-        """Return the answer's value.
-
-        Raises:
-            DlperfError: the error in its place.
-        """
+        """Return the answer's value, or raise the error in its place."""
         if self.error is not None or self.value is None:
             raise self.error or AssertionError("an answer without a value has an error")
         return self.value
@@ -131,10 +124,9 @@ class Fleet:
 
             return {it.name: Engine(transports[it.name], sudo=it.sudo) for it in contained}
 
-        pool = Pool(1)  # Docker's library is loaded while nodes are asked what needs none
-        loading = pool.submit(load)
-        pool.close()
-        return cls(cluster, transports, loading.result)
+        # Docker's library is loaded while nodes are asked what needs none.
+        with contextlib.closing(Pool(1)) as pool:
+            return cls(cluster, transports, pool.submit(load).result)
 
     @property
     def engines(self) -> "Mapping[str, Engine]":
@@ -196,11 +188,7 @@ def ask_all(
     at_once: int = MOST_AT_ONCE,
     again: bool = False,
 ) -> list[Answer[T]]:
-    """Call ``ask`` for all nodes, so many at a time; their answers or errors, in order.
-
-    Args:
-        again: whether a node is asked again after a lost connection.
-    """
+    """Return every node's answer or error, in order; ask ``again`` after a lost connection."""
 
     def answer(node: str) -> Answer[T]:
         try:
@@ -210,12 +198,9 @@ def ask_all(
             return Answer(node, None, error, time.time())
         return Answer(node, value, None, time.time())
 
-    pool = Pool(min(at_once, len(nodes)))
-    try:
+    with contextlib.closing(Pool(min(at_once, len(nodes)))) as pool:
         futures = [pool.submit(partial(answer, node)) for node in nodes]
         return [future.result() for future in futures]
-    finally:
-        pool.close()
 
 
 def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
@@ -232,11 +217,7 @@ def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:
 
 
 def settled(answers: Sequence[Answer[T]]) -> None:
-    """Raise what kept nodes from answering.
-
-    Raises:
-        DlperfError: the gravest of the answers' errors; its cause names other nodes that failed.
-    """
+    """Raise the gravest of the answers' errors; its cause names other nodes that failed."""
     failed = folded(answer.error for answer in answers if answer.error is not None)
     if not failed:
         return

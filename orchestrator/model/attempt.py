@@ -10,27 +10,15 @@ from orchestrator.model.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The resources that one attempt needs.
-
-    Args:
-        gpus_per_node: of each node; 0 where ranks compute on CPUs.
-        data: names of the data sets that every node must have.
-        ports: candidates for the port at which ranks meet, the best first.
-        time_s: how long the attempt may take, from its start to the end of its program.
-        prefer: names of nodes, those to take first at the beginning; others come after them.
-    """
+    """The resources that one attempt needs."""
 
     trial: str
     nodes: int
-    gpus_per_node: int
-    data: tuple[str, ...]
-    ports: tuple[int, ...]
-    time_s: float
-    prefer: tuple[str, ...] = ()
-
-    def fits(self, seat: Seat) -> bool:
-        """Return True if a node has the GPUs and data sets that each node of the gang needs."""
-        return len(seat.gpus) >= self.gpus_per_node and {*self.data} <= {*seat.data}
+    gpus_per_node: int  # 0 where ranks compute on CPUs
+    data: tuple[str, ...]  # names of the data sets that every node must have
+    ports: tuple[int, ...]  # candidates for the port at which ranks meet, the best first
+    time_s: float  # that the attempt may take, from its start to the end of its program
+    prefer: tuple[str, ...] = ()  # names of nodes to take before others, the first ones first
 
     def seated(self, seats: Iterable[Seat]) -> tuple[Seat, ...]:
         """Return the first seats that fit, each with the GPUs to use; too few if not enough fit.
@@ -38,7 +26,9 @@ class Request:
         The preferred ones are taken first; they stand in the order of ``seats`` all the same.
         """
         fitting = [
-            replace(seat, gpus=seat.gpus[: self.gpus_per_node]) for seat in seats if self.fits(seat)
+            replace(seat, gpus=seat.gpus[: self.gpus_per_node])
+            for seat in seats
+            if len(seat.gpus) >= self.gpus_per_node and {*self.data} <= {*seat.data}
         ]
         place = {node: index for index, node in enumerate(self.prefer)}
         by_preference = sorted(fitting, key=lambda seat: place.get(seat.node, len(place)))
@@ -48,15 +38,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Nodes in rank order, and a port that is free on all of them.
-
-    Args:
-        handle: the scheduler's own id of it, such as a job id; empty where it has none.
-    """
+    """Nodes in rank order, and a port that is free on all of them."""
 
     seats: tuple[Seat, ...]
     port: int
-    handle: str = ""
+    handle: str = ""  # the scheduler's own id of it, such as a job id
 
 
 # Signals that a program's own fault raises. ABORT alone may also follow from a lost peer: NCCL's
@@ -70,28 +56,20 @@ ABORT = 6
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A trial bound to an allocation: exactly what a gang is started from.
-
-    Args:
-        folders: by node name, the folder there that holds the raw logs of its tasks.
-        log_rank: the node_rank whose task prints what is measured.
-        log_bytes: at which size a task's raw log is cut; never more of one is copied here.
-        image: what containers are started from: the id of an image, or its file.
-        images: by node name, its id where the node's engine calls it otherwise.
-    """
+    """A trial bound to an allocation: exactly what a gang is started from."""
 
     sweep: str
     trial: str
     number: int
-    folders: Mapping[str, str]
+    folders: Mapping[str, str]  # by node name, the one there with the raw logs of its tasks
     port: int
     tasks: tuple[Task, ...]
-    log_rank: int = 0
-    log_bytes: int = LOG_BYTES
+    log_rank: int = 0  # the node_rank whose task prints what is measured
+    log_bytes: int = LOG_BYTES  # where a task's raw log is cut; no more of one is copied here
     seats: tuple[Seat, ...] = ()
     handle: str = ""
-    image: str = ""
-    images: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""  # what containers are started from: the id of an image, or its file
+    images: Mapping[str, str] = field(default_factory=dict)  # ids by node, where they differ
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -111,19 +89,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on the time and the log size of an attempt.
+    """Limits on the time and the log size of an attempt."""
 
-    Args:
-        time_s: from the opened gate to the end of the program.
-        stall_s: without a new byte of any task's log.
-        grace_s: between asking a program to end and insisting on it.
-        create_s: until every task waits at its gate.
-    """
-
-    time_s: float
-    stall_s: float
-    grace_s: float
-    create_s: float
+    time_s: float  # from the opened gate to the end of the program
+    stall_s: float  # without a new byte of any task's log
+    grace_s: float  # between asking a program to end and insisting on it
+    create_s: float  # until every task waits at its gate
     log_bytes: int = LOG_BYTES
 
 
@@ -151,16 +122,11 @@ class TaskEnd:
 
 @dataclass(frozen=True, slots=True)
 class GangEnd:
-    """The ends of all tasks of an attempt, leader first.
+    """The ends of all tasks of an attempt, leader first."""
 
-    Args:
-        reason: done, failed, stalled, stopped; else why the task ended that ended the others.
-        first: the end that ended all others; None where they ended well or were told to.
-    """
-
-    reason: str
+    reason: str  # done, failed, stalled, stopped; else why the task ended that ended the others
     ends: tuple[TaskEnd, ...]
-    first: TaskEnd | None = None
+    first: TaskEnd | None = None  # it ended all others; None where they ended well or were told to
 
     @property
     def start_skew_s(self) -> float | None:
@@ -174,34 +140,24 @@ class Outcome:
     """The outcome of an attempt; the fields of its measurement are None where none was made.
 
     Args:
-        state: valid, invalid, failed, infra-lost or interrupted.
-        throughput: samples per second of the gang.
-        sha256: of the log that was measured.
-        lines: the first and the last one of it that the throughput stands on, counted from 1.
-        transport: what the gang ran over, such as ``IB mlx5_0``.
-        provenance: must agree within a case before its trials share a median.
-        tasks: how each ended, with the sha256 of its raw log.
+        lines: the first and the last one of its log that the throughput stands on, from 1.
         observed: by file, the sha256 of what was seen of the nodes meanwhile: r0.state, r0.gpus.
-        marks: of the state of its nodes; they do not keep it from being valid.
-        beside: names of the trials that ran on other nodes meanwhile.
-        attempt_sha256: of the bytes of attempt.json, which says what was started; empty if unknown.
-        code: sha256 over the files of the program that judged it; empty if unknown.
     """
 
     trial: str
     attempt: int
-    state: str
+    state: str  # valid, invalid, failed, infra-lost or interrupted
     problems: tuple[Problem, ...]
-    throughput: float | None
-    sha256: str | None
+    throughput: float | None  # samples per second of the gang
+    sha256: str | None  # of the log that was measured
     lines: tuple[int, int] | None
-    transport: str | None
-    provenance: Mapping[str, str]
+    transport: str | None  # what the gang ran over, such as ``IB mlx5_0``
+    provenance: Mapping[str, str]  # must agree within a case before its trials share a median
     port: int
     start_skew_s: float | None
-    tasks: tuple[TaskEnd, ...]
+    tasks: tuple[TaskEnd, ...]  # how each ended, with the sha256 of its raw log
     observed: Mapping[str, str] = field(default_factory=dict)
-    marks: tuple[Problem, ...] = ()
-    beside: tuple[str, ...] = ()
-    attempt_sha256: str = ""
-    code: str = ""
+    marks: tuple[Problem, ...] = ()  # of the state of its nodes; it may be valid all the same
+    beside: tuple[str, ...] = ()  # names of the trials that ran on other nodes meanwhile
+    attempt_sha256: str = ""  # of the bytes of attempt.json; empty if unknown
+    code: str = ""  # sha256 over the files of the program that judged it; empty if unknown

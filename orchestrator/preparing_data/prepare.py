@@ -284,15 +284,8 @@ class NodeWork:
                 file.write(piece)
             self.progress = find_progress(piece.decode(errors="replace")) or self.progress
 
-        watched = gang.wait(
-            attempt,
-            LIMITS,
-            lambda _: self._runtime,
-            self._stopping,
-            take,
-            lost_s=DATA_SILENT_S,
-        )
-        (end,) = watched.ends
+        work = gang.Gang(attempt, LIMITS, lambda _: self._runtime, lost_s=DATA_SILENT_S)
+        (end,) = work.run(take, self._stopping).ends
         if end.why == "unreachable":
             raise errors.NodeError(
                 "the node gives no answer any more",

@@ -17,9 +17,6 @@ def seats(cluster: Cluster, state: Path) -> tuple[Seat, ...]:
     """Return the nodes of a cluster as seats, with the folder that sweeps have there.
 
     No connection is opened. Outside of a job the nodes of Slurm are stand-ins without addresses.
-
-    Args:
-        state: the state folder, which all nodes of Slurm see.
     """
     here, slurm = str((state / "sweeps").resolve()), cluster.slurm is not None
     at = {} if slurm and not slurm_queue.job_id() else numbers(cluster.members)
@@ -36,8 +33,6 @@ def numbers(nodes: Sequence[Node]) -> dict[str, str]:
     """
     found = {node.name: node.address for node in nodes}
     named = [node.name for node in nodes if not node.is_here and ip(node.address) is None]
-    if not named:
-        return found
     found |= {
         answer.node: answer.checked()
         for answer in ask_all(named, lambda name: look_up(found[name]))

@@ -23,15 +23,7 @@ _QUOTED, _ASKING = f"'--user={_ASKED}'", f'--user="{_ASKED}"'
 
 
 def reach(cluster: Cluster, state: Path, stopping: Callable[[], bool]) -> Scheduler:
-    """Return the scheduler of a cluster; no packet is sent before its first use.
-
-    Args:
-        state: the state folder.
-        stopping: polled while a gang runs; once true, the gang is ended.
-
-    Raises:
-        LocalError: OPEN-FILES; this process may open too few files for so many nodes.
-    """
+    """Return the scheduler of a cluster; no packet is sent before its first use."""
     if cluster.slurm is not None:
         return Slurm(cluster, state, stopping)
     return Fanout(Fleet.of(cluster), state, stopping)
@@ -42,8 +34,8 @@ def quote_lines(
 ) -> dict[str, list[str]]:
     """Return by node the words of a line that runs its task, each quoted, for --dry-run.
 
-    What runs is the program without its supervisor, and what it runs in is made of the request
-    that Docker is sent, or of the words that srun is started with.
+    The program runs without its supervisor, in a container by the request that Docker is sent, or
+    by the words that srun is started with.
 
     Args:
         facts: by node, as far as nodes were provisioned.

@@ -21,12 +21,7 @@ ATTEMPTS = (
 
 
 class Fanout(Scheduler):
-    """Nodes in the inventory's order; a node runs one attempt at a time.
-
-    Args:
-        state: the state folder.
-        stopping: polled while a gang runs; once true, the gang is ended.
-    """
+    """Nodes in the inventory's order; a node runs one attempt at a time."""
 
     def __init__(self, fleet: Fleet, state: Path, stopping: Callable[[], bool]) -> None:
         owner = lock.own(state).record()
@@ -39,8 +34,7 @@ class Fanout(Scheduler):
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        with locks.held(self._fleet, self._state) as held:
-            self._intrusions = held.lost
+        with locks.held(self._fleet, self._state) as self._intrusions:
             yield
 
     def is_ending(self) -> bool:
@@ -54,10 +48,9 @@ class Fanout(Scheduler):
 
     def allocate(self, request: Request) -> Allocation | None:
         """Take the first free nodes that fit, and a port that is free on all of them."""
-        if len(request.seated(self._seats)) < request.nodes:
+        if (fit := len(request.seated(self._seats))) < request.nodes:
             raise errors.UnfitError(
-                f"{request.nodes} nodes with {request.gpus_per_node} GPUs are needed;"
-                f" {len(request.seated(self._seats))} fit",
+                f"{request.nodes} nodes with {request.gpus_per_node} GPUs are needed; {fit} fit",
                 code="NO-NODES",
                 trial=request.trial,
                 fix="leave out fewer nodes with --nodes",

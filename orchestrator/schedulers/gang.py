@@ -3,6 +3,7 @@
 All nodes are polled, and a silent one delays no other.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +18,6 @@ from orchestrator.fleet import MOST_AT_ONCE, Answer, Pool, ask_all, settled
 from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import Runtime, TaskState
-from orchestrator.schedulers import Watch
 
 # Between two looks at tasks that come to their gates: at first, and at most; in between a share of
 # what they have taken so far.
@@ -30,6 +30,8 @@ YOUNG_S = 2.0
 PEERS_S = 2.0  # from the first failure seen until the others are ended: its cause may yet be said
 BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
 T = TypeVar("T")
+Watch = Callable[[bytes], None]
+"""Called with every new piece of the raw log that is measured."""
 
 
 def ask_tasks(
@@ -50,14 +52,9 @@ def launch(
     runtime: Callable[[str], Runtime],
     stopping: Callable[[], bool],
 ) -> bool:
-    """Bring every task to its gate, then open all gates.
+    """Bring every task to its gate, then open all gates; return False if one did not come there.
 
-    Returns:
-        False if some task did not come to its gate or was stopped there; others may wait at
-        theirs or run until they are removed.
-
-    Raises:
-        NodeError, UnfitError, LocalError: tasks may wait at their gates.
+    Then, and after an error, tasks may wait at their gates or run until they are removed.
     """
     tasks: Sequence[Task] = attempt.tasks
     settled(ask_tasks(runtime, tasks, lambda at, task: at.create(attempt, task, limits)))
@@ -80,53 +77,28 @@ def launch(
     return all(answer.value for answer in opened)
 
 
-def wait(
-    attempt: Attempt,
-    limits: Limits,
-    runtime: Callable[[str], Runtime],
-    stopping: Callable[[], bool],
-    watch: Watch,
-    *,
-    lost_s: float = NODE_LOST_S,
-) -> GangEnd:
-    """Watch the gang until all of it has ended; the first task that fails ends the others.
-
-    A node without an answer for so long is given up, for 12 s once the gang is to end, and after
-    10 s one whose engine alone is silent; what it runs is not known then.
-    """
-    # Two more than nodes, so that stopping tasks need not wait for a silent node.
-    pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
-    try:
-        return Gang(attempt, limits, runtime, pool, lost_s).run(watch, stopping)
-    finally:
-        pool.close()
-
-
 @dataclass(slots=True)
 class _Watched:
-    """One task while its gang runs.
-
-    Args:
-        unheard_since: the beginning of the first look since its node answered; None between two.
-        silence: how the task ends if its engine alone stays silent; empty while that is not so.
-        rests_until: its node is not polled before.
-        pending: the poll that is under way.
-    """
+    """One task while its gang runs."""
 
     task: Task
-    unheard_since: float | None = None
-    silence: str = ""
-    rests_until: float = 0.0
+    unheard_since: float | None = None  # when its node was first polled without an answer
+    silence: str = ""  # how the task ends if its engine alone stays silent
+    rests_until: float = 0.0  # its node is not polled before
     read: int = 0
     pending: "Future[tuple[bytes, TaskState]] | None" = None
     end: TaskEnd | None = None
 
+    def unknown_end(self, why: str) -> TaskEnd:
+        return TaskEnd(self.task.node, self.task.node_rank, None, why, 0, "", None)
+
 
 class Gang:
-    """Watches one gang to its end, and ends what must be ended.
+    """Watches one gang until all of it has ended; the first task that fails ends the others.
 
     Args:
-        runtime: what runs the tasks of a node.
+        lost_s: without an answer until a node is given up; 12 s once the gang is to end, and 10 s
+            if its engine alone is silent. What such a node runs is not known.
     """
 
     def __init__(
@@ -134,11 +106,12 @@ class Gang:
         attempt: Attempt,
         limits: Limits,
         runtime: Callable[[str], Runtime],
-        pool: Pool,
         lost_s: float = NODE_LOST_S,
     ) -> None:
         self._attempt, self._limits, self._lost_s = attempt, limits, lost_s
-        self._runtime, self._pool = runtime, pool
+        self._runtime = runtime
+        # Two more than nodes, so that stopping tasks need not wait for a silent node.
+        self.pool = Pool(min(MOST_AT_ONCE, len(attempt.tasks) + 2))
         self._began = self._grew = self._turned = time.monotonic()
         self._watched = [_Watched(task) for task in attempt.tasks]
         self._answered = threading.Event()
@@ -149,28 +122,25 @@ class Gang:
         self._asks_at: float | None = None  # when to ask what still runs to end
 
     def run(self, watch: Watch, stopping: Callable[[], bool]) -> GangEnd:
-        """Poll every task until all have ended."""
-        while any(watched.end is None for watched in self._watched):
-            self._leave_out_pause()
-            young = time.monotonic() - self._began < YOUNG_S
-            pause_s = max(CALM_S, SHARE_S * len(self._watched))
-            if pause_s == CALM_S and (young or self._reason or self._served):
-                pause_s = LOOK_S
-            for watched in self._watched:
-                if watched.end is None:
-                    self._look(watched, watch, pause_s)
-            self._judge(stopping)
-            if self._answered.wait(pause_s):
-                time.sleep(GATHER_S * len(self._watched))
-            self._answered.clear()
+        with contextlib.closing(self.pool):
+            while any(watched.end is None for watched in self._watched):
+                self._leave_out_pause()
+                young = time.monotonic() - self._began < YOUNG_S
+                pause_s = max(CALM_S, SHARE_S * len(self._watched))
+                if pause_s == CALM_S and (young or self._reason or self._served):
+                    pause_s = LOOK_S
+                for watched in self._watched:
+                    if watched.end is None:
+                        self._look(watched, watch, pause_s)
+                self._judge(stopping)
+                if self._answered.wait(pause_s):
+                    time.sleep(GATHER_S * len(self._watched))
+                self._answered.clear()
         ends = tuple(watched.end for watched in self._watched if watched.end is not None)
         # A rank that is ended for that takes others with it, whose ends may be seen before.
         flooded = next((end for end in ends if end.why == "log-too-large"), None)
-        return GangEnd(
-            reason=flooded.why if flooded else self._reason or "done",
-            ends=ends,
-            first=flooded or self._first,
-        )
+        reason = flooded.why if flooded else self._reason or "done"
+        return GangEnd(reason, ends, first=flooded or self._first)
 
     def _leave_out_pause(self) -> None:
         """Count no time in which this process stood still, such as after Ctrl-Z, as silence."""
@@ -182,10 +152,10 @@ class Gang:
                     watched.unheard_since = self._turned
 
     def _look(self, watched: _Watched, watch: Watch, pause_s: float) -> None:
-        """Take an answer that has come, or poll; never blocks."""
+        """Take an answer that has come, or poll; do not block."""
         now = time.monotonic()
         if watched.pending is None and now > watched.rests_until:
-            watched.pending = self._pool.submit(partial(self._ask, watched))
+            watched.pending = self.pool.submit(partial(self._ask, watched))
             watched.pending.add_done_callback(lambda _: self._answered.set())
         elif watched.pending is not None and watched.pending.done():
             answer, watched.pending = watched.pending, None
@@ -204,7 +174,7 @@ class Gang:
         lost_s = NODE_LOST_S if self._reason else self._lost_s
         patience_s = ENGINE_LOST_S if watched.silence else lost_s
         if watched.end is None and since is not None and now - since > patience_s:
-            self._end(watched, _unknown(watched.task, watched.silence or "unreachable"))
+            self._end(watched, watched.unknown_end(watched.silence or "unreachable"))
 
     def _ask(self, watched: _Watched) -> tuple[bytes, TaskState]:
         """Read the state before the log, so that the log of an ended task is complete."""
@@ -222,7 +192,7 @@ class Gang:
             if watched.task.node_rank == self._attempt.log_rank:
                 watch(piece)
         if state.phase == "absent":
-            self._end(watched, _unknown(watched.task, "lost"))
+            self._end(watched, watched.unknown_end("lost"))
         elif state.end is not None:
             left = state.end.size_bytes - watched.read  # by the size that its supervisor gave
             if not piece or (state.end.sha256 and (left <= 0 or left > BEHIND_BYTES)):
@@ -271,8 +241,4 @@ class Gang:
         """Call ``say`` for every task that runs, in the background; polling shows its effect."""
         for watched in self._watched:
             if watched.end is None:
-                self._pool.submit(partial(say, watched.task))
-
-
-def _unknown(task: Task, why: str) -> TaskEnd:
-    return TaskEnd(task.node, task.node_rank, None, why, 0, "", None)
+                self.pool.submit(partial(say, watched.task))

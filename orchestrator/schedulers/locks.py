@@ -4,16 +4,15 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from orchestrator import errors
 from orchestrator.deadlines import BEAT_S, LOCK_S, LOCK_SILENCE_S
 from orchestrator.fleet import Fleet, ask_all, settled
-from orchestrator.model.cluster import Cluster
 from orchestrator.model.process import Holder
 from orchestrator.state import lock
-from orchestrator.transports import Stream, Transport
+from orchestrator.transports import Stream
 
 LONGEST_ANSWER = 4096
 
@@ -41,45 +40,25 @@ while [ -n "$(timeout "$3" head -n 1)" ]; do :; done
 """
 
 
-class Locks:
-    """The locks of all nodes but this machine; one that is lost is taken again.
+class _Locks:
+    """The locks of all nodes but this machine; one that is lost is taken again."""
 
-    Attributes:
-        lost: why a lock was lost for good. LOCKED: another controller has taken it meanwhile.
-            LOCK: what was measured since may be disturbed.
-    """
-
-    def __init__(self, cluster: Cluster, transports: Mapping[str, Transport], me: Holder) -> None:
-        self._transports = transports
-        self._folders = {n.name: n.folder for n in cluster.members if not n.shares_files}
-        self._me = me
-        self._left = threading.Event()
-        self._streams: dict[str, Stream] = {}
+    def __init__(self, fleet: Fleet, me: Holder) -> None:
+        self._transports, self._me = fleet.transports, me
+        self.folders = {it.name: it.folder for it in fleet.cluster.members if not it.shares_files}
+        self.left = threading.Event()
+        self.streams: dict[str, Stream] = {}
         self.lost: list[errors.DlperfError] = []
 
-    def take(self) -> None:
-        """Lock every node, and keep it so; raises what ``held`` raises."""
-        answers = ask_all(list(self._folders), self._lock)
-        self._streams = {answer.node: answer.value for answer in answers if answer.value}
-        settled(answers)
-        for name in self._streams:
-            threading.Thread(target=self._keep, args=(name,), daemon=True).start()
-
-    def leave(self) -> None:
-        """Release every lock."""
-        self._left.set()
-        for stream in list(self._streams.values()):
-            stream.close()
-
-    def _keep(self, name: str) -> None:
+    def keep(self, name: str) -> None:
         held_at = time.monotonic()
-        while not self._left.is_set():
-            if _beats(self._streams[name]) or self._left.is_set():
+        while not self.left.is_set():
+            if _beats(self.streams[name]) or self.left.is_set():
                 held_at = time.monotonic()
                 continue
-            self._streams[name].close()
+            self.streams[name].close()
             try:
-                self._streams[name] = self._lock(name)
+                self.streams[name] = self.lock(name)
             except errors.DlperfError as error:
                 # The lock we lost ends by itself; until then its holder is ourselves.
                 if isinstance(error, errors.StoreError) and str(self._me) not in error.cause:
@@ -90,13 +69,12 @@ class Locks:
                     fix = error.fix or "look at the node, then run the same command again"
                     self.lost.append(errors.UnfitError(cause, code="LOCK", node=name, fix=fix))
                     return
-                self._left.wait(BEAT_S)
-        self._streams[name].close()
+                self.left.wait(BEAT_S)
+        self.streams[name].close()
 
-    def _lock(self, name: str) -> Stream:
-        transport, folder = self._transports[name], self._folders[name]
-        words = ("sh", "-c", HOLD, "sh", folder, self._me.record(), f"{LOCK_SILENCE_S:g}", MACHINE)
-        stream = transport.open(words)
+    def lock(self, name: str) -> Stream:
+        given = (self.folders[name], self._me.record(), f"{LOCK_SILENCE_S:g}", MACHINE)
+        stream = self._transports[name].open(("sh", "-c", HOLD, "sh", *given))
         stream.settimeout(LOCK_S)
         answered = b""
         with contextlib.suppress(TimeoutError):
@@ -107,7 +85,7 @@ class Locks:
             return stream
         stream.close()
         holder = Holder.read(answer.removeprefix("taken "))
-        if holder == self._me and name not in self._streams:
+        if holder == self._me and name not in self.streams:
             raise errors.UnfitError(
                 "another node of this inventory is the same machine",
                 code="SAME-MACHINE",
@@ -125,11 +103,12 @@ class Locks:
 
 
 @contextlib.contextmanager
-def held(fleet: Fleet, folder: Path) -> Iterator[Locks]:
+def held(fleet: Fleet, state: Path) -> Iterator[Sequence[errors.DlperfError]]:
     """Hold the lock of every node; nodes that are this machine share one.
 
-    Args:
-        folder: the state folder.
+    Yields:
+        Why a lock was lost for good, as soon as one is. LOCKED: another controller has taken it
+        meanwhile. LOCK: what was measured since may be disturbed.
 
     Raises:
         StoreError: LOCKED, by whom and since when; nothing is held.
@@ -137,14 +116,20 @@ def held(fleet: Fleet, folder: Path) -> Iterator[Locks]:
     """
     path = Path(os.environ.get("DLPERF_LOCK", MACHINE))
     local = any(node.is_here for node in fleet.cluster.members)
-    here = lock.MachineLock(path, "this machine", folder) if local else contextlib.nullcontext()
+    here = lock.MachineLock(path, "this machine", state) if local else contextlib.nullcontext()
+    locks = _Locks(fleet, lock.own(state))
     with here:
-        locks = Locks(fleet.cluster, fleet.transports, lock.own(folder))
         try:
-            locks.take()
-            yield locks
+            answers = ask_all(list(locks.folders), locks.lock)
+            locks.streams = {answer.node: answer.value for answer in answers if answer.value}
+            settled(answers)
+            for name in locks.streams:
+                threading.Thread(target=locks.keep, args=(name,), daemon=True).start()
+            yield locks.lost
         finally:
-            locks.leave()
+            locks.left.set()
+            for stream in list(locks.streams.values()):
+                stream.close()
 
 
 def _beats(stream: Stream) -> bool:

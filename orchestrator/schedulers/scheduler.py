@@ -5,6 +5,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from orchestrator import errors, nodeset
@@ -16,7 +17,8 @@ from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
 from orchestrator.retries import REPEATABLE
 from orchestrator.runtimes import Runtime
-from orchestrator.schedulers import Seen, Watch, gang, strays
+from orchestrator.schedulers import gang, strays
+from orchestrator.schedulers.gang import Watch
 from orchestrator.transports import Completed, Transport
 
 T = TypeVar("T")
@@ -30,6 +32,15 @@ FORGET = """
 rm -rf -- "$2" && rmdir -- "$3" "$4" "$5" 2>/dev/null
 true
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A task as its node shows it now."""
+
+    phase: str  # absent, waiting, running, ended or lost
+    log_bytes: int  # the size of its raw log
+    refusal: errors.DlperfError | None = None  # why it never came into its container
 
 
 class Scheduler(ABC):
@@ -125,7 +136,6 @@ class Scheduler(ABC):
 
         Raises:
             ImageError: a node does not have that image.
-            UnfitError: a node's engine does not answer.
         """
 
         def look(node: str) -> HeldImage | None:
@@ -151,11 +161,7 @@ class Scheduler(ABC):
         return strays.others(self._fleet, ours, inventory)
 
     def strays(self, sweeps: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-        """End what runs for these sweeps, found by name; by node, the tasks that were ended.
-
-        Raises:
-            LeftoverError: some processes could not be ended.
-        """
+        """End what runs for these sweeps, found by name; by node, the tasks that were ended."""
         return strays.end(self._fleet, self._seats, sweeps) if sweeps else {}
 
     def launch(self, attempt: Attempt, limits: Limits) -> bool:
@@ -163,8 +169,8 @@ class Scheduler(ABC):
         return gang.launch(attempt, limits, self._runtime, self._stopping)
 
     def wait(self, attempt: Attempt, limits: Limits, watch: Watch) -> GangEnd:
-        """Watch the gang to its end as ``gang.wait`` does."""
-        return gang.wait(attempt, limits, self._runtime, self._stopping, watch)
+        """Watch the gang to its end as ``gang.Gang`` does."""
+        return gang.Gang(attempt, limits, self._runtime).run(watch, self._stopping)
 
     def adoptable(self, attempt: Attempt) -> bool:
         """Return whether every task passed its gate, so that the gang is running or has ended."""
@@ -212,11 +218,7 @@ class Scheduler(ABC):
         return REPEATABLE.call(lambda: transport.get(path, offset, own=True))
 
     def write(self, attempt: Attempt, files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """Put files into the folders of tasks: by node_rank, the contents by name.
-
-        Raises:
-            NodeError, LocalError: some files may be written; they are removed with the folders.
-        """
+        """Put files into the folders of tasks: by node_rank, the contents by name."""
         tasks = [task for task in attempt.tasks if task.node_rank in files]
 
         def put(_: Runtime, task: Task) -> None:
@@ -260,11 +262,7 @@ class Scheduler(ABC):
         return self._fleet.ask(argv, timeout_s)
 
     def push(self, files: Mapping[str, bytes], folder: str) -> None:
-        """Write files, by path below ``folder``, on nodes that do not share this machine's disk.
-
-        Raises:
-            NodeError, LocalError: some nodes may have them.
-        """
+        """Write files, by path below ``folder``, on nodes that do not share this machine's disk."""
 
         def send(node: str) -> None:
             for name, content in files.items():
@@ -282,13 +280,11 @@ class Scheduler(ABC):
         return gang.ask_tasks(self._runtime, tasks, ask, again=again)
 
     def _way(self, task: Task) -> Transport:
-        """Return the way to the files of a task whose node can be reached."""
         transport = self._files(task.node)
         assert transport is not None, f"no way to {task.node}"
         return transport
 
     def _reachable(self, attempt: Attempt) -> list[Task]:
-        """List the tasks whose files can be reached."""
         return [task for task in attempt.tasks if self._files(task.node) is not None]
 
     def _inspect(self, attempt: Attempt, task: Task) -> Seen:
@@ -313,13 +309,9 @@ class Scheduler(ABC):
 def choose_port(
     request: Request, ports: Sequence[int], listening: Mapping[str, Collection[int]]
 ) -> int:
-    """Return the first port that nobody listens at on any node; raise PORT-BUSY without one.
+    """Return the first of the ports that nobody listens at on any node, or raise PORT-BUSY.
 
     Every node counts, since OneFlow and the sshd of mpirun listen at it on all of them.
-
-    Args:
-        ports: candidates.
-        listening: ports that are taken, by node.
     """
     busy: list[str] = []
     for port in ports:

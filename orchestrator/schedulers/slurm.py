@@ -16,8 +16,9 @@ from orchestrator.model.findings import found
 from orchestrator.model.plan import Seat, Task
 from orchestrator.model.site import Finding
 from orchestrator.model.slurm import END_S, seconds
-from orchestrator.schedulers import Seen, Watch, addresses, slurm_queue, strays
-from orchestrator.schedulers.scheduler import Scheduler, choose_port
+from orchestrator.schedulers import addresses, slurm_queue, strays
+from orchestrator.schedulers.gang import Watch
+from orchestrator.schedulers.scheduler import Scheduler, Seen, choose_port
 from orchestrator.schedulers.slurm_queue import GO_ON
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.state import lock

@@ -39,21 +39,18 @@ class MarkedTask:
     """A task on a node: processes that carry its mark, or a container that carries its label.
 
     Args:
-        name: of its container, or the mark of its processes.
-        sweep: its id, or ``DATA``; empty if the name is in no form of ours.
         marks: what is known of it: owner (the record of who started it), deadline (when it ends by
             itself, in seconds since the epoch), job (of Slurm's), and of processes lock, where its
             controller has this machine's lock, if not at its usual place.
-        state: of its container, such as ``exited``; empty without one.
     """
 
     name: str
-    sweep: str
+    sweep: str  # its id, or ``DATA``; empty if the name is in no form of ours
     marks: Mapping[str, str]
-    state: str = ""
+    state: str = ""  # of its container, such as ``exited``; empty without one
 
 
-def _find(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]:
+def find_tasks(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]:
     """Find the tasks on a node, of any sweep and state folder; containers by a label.
 
     A silent engine hides only containers that have ended: processes in the others have their marks.
@@ -74,11 +71,6 @@ def _find(fleet: Fleet, node: str, label: str = LABEL) -> tuple[MarkedTask, ...]
     return tuple(found[name] for name in sorted(found, key=lambda it: (not _TASK.match(it), it)))
 
 
-def find_names(fleet: Fleet, node: str, sweep_ids: Collection[str]) -> tuple[str, ...]:
-    """Return the names of these sweeps' tasks on a node, also of containers that have ended."""
-    return tuple(task.name for task in _find(fleet, node) if task.sweep in sweep_ids)
-
-
 def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding, ...]:
     """Return a finding per sweep of another state folder that runs on nodes, and per preparation.
 
@@ -87,9 +79,8 @@ def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding
 
     Args:
         ours: ids of this state folder's sweeps.
-        inventory: as the user names it.
     """
-    answers = ask_all(list(fleet.transports), lambda node: _find(fleet, node))
+    answers = ask_all(list(fleet.transports), lambda node: find_tasks(fleet, node))
     settled(answers)
     lock, by_sweep = os.environ.get("DLPERF_LOCK", ""), dict[str, dict[str, MarkedTask]]()
     for answer in answers:
@@ -102,11 +93,7 @@ def others(fleet: Fleet, ours: Collection[str], inventory: str) -> tuple[Finding
 
 
 def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Finding:
-    """Describe what runs of a sweep.
-
-    Args:
-        tasks: one per node.
-    """
+    """Describe what runs of a sweep by one of its tasks on each node."""
     where, task = nodeset.fold(tasks), next(iter(tasks.values()))
     owner = Holder.read(task.marks.get("owner", ""))
     if sweep == DATA:
@@ -140,10 +127,9 @@ def _finding(sweep: str, tasks: Mapping[str, MarkedTask], inventory: str) -> Fin
 def end(
     fleet: Fleet, seats: Iterable[Seat], sweep_ids: Collection[str]
 ) -> Mapping[str, tuple[str, ...]]:
-    """End what runs for these sweeps, and remove its private keys and gates. Logs stay.
+    """End what runs for these sweeps, and remove its private keys and gates; logs stay.
 
-    Returns:
-        By node, the names of the tasks that were ended or removed.
+    Return the names of the tasks that were ended or removed, by node.
     """
     folders = {seat.node: [f"{seat.root}/{sweep_id}" for sweep_id in sweep_ids] for seat in seats}
     return _end(fleet, folders, lambda _, task: task.sweep in sweep_ids)
@@ -180,13 +166,10 @@ def _end(
     """End tasks of which ``is_left`` is true, on all nodes at once; return their names by node.
 
     A silent engine keeps the containers, in which nothing runs then; another call removes them.
-
-    Args:
-        folders: by node, those of sweeps whose keys and gates go, too.
     """
 
     def end_on(node: str) -> tuple[str, ...]:
-        names = tuple(task.name for task in _find(fleet, node, label) if is_left(node, task))
+        names = tuple(task.name for task in find_tasks(fleet, node, label) if is_left(node, task))
         for name in names:
             with contextlib.suppress(errors.UnfitError):
                 if node in fleet.engines:

@@ -1,26 +1,32 @@
-"""Run the trials of a sweep, attempt by attempt; settle what an earlier run left behind."""
+"""Run the attempts at a trial, or adopt them from an earlier run; judge how each ended."""
 
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from orchestrator import errors, nodeset
+from orchestrator.collecting import causes, evidence, nodes_seen, package
+from orchestrator.collecting.sweep import measure_trial
 from orchestrator.console.view import Row, View
 from orchestrator.deadlines import COMMAND_S
+from orchestrator.inputs import user_files
 from orchestrator.launchers import mpirun
 from orchestrator.launchers.mpirun import Keys
-from orchestrator.measuring.endings import LOST
+from orchestrator.measuring import endings
 from orchestrator.model.attempt import Allocation, Attempt, GangEnd, Outcome
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.sweep import Adopted, Ended, Intent
 from orchestrator.model.text import Endpoint
-from orchestrator.planning import bind
+from orchestrator.planning import bind, environment
 from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS
 from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.state import contents
 from orchestrator.state.files import now
-from orchestrator.sweeping import closing, lanes, outcomes
+from orchestrator.sweeping import closing
 from orchestrator.sweeping.campaign import Campaign
 from orchestrator.transports import keys
 
@@ -28,39 +34,31 @@ LONGEST_LINE = 64 << 10
 AGAIN_S = 0.2  # between two requests for nodes that are taken
 
 
-def settle(campaign: Campaign, view: View) -> None:
-    """Settle attempts that an earlier run left open: adopt what runs, close the others.
+def settle(campaign: Campaign, view: View, trial: Trial) -> None:
+    """Settle attempts at a trial that an earlier run left open: adopt what runs, close the others.
 
     Raises:
-        LeftoverError: a process or container of theirs could not be ended.
         UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
-    sweep, scheduler, say = campaign.sweep, campaign.scheduler, campaign.voice.line
-    trials = sweep.record().plan.trials  # not only those that this command requests
-
-    def deal(trial: Trial) -> None:
-        for number in campaign.history(trial).open:
-            attempt = sweep.attempt(trial.name, number)
-            reached = scheduler.reclaim(attempt)
-            is_latest = campaign.history(trial).attempts == number
-            if is_latest and len(reached.tasks) == len(attempt.tasks):
-                _settle(campaign, trial, attempt, view)
-                scheduler.release(attempt.allocation)  # after an error it may still run
-                continue
-            closing.close_left(sweep, scheduler, attempt)
-            if not is_latest:  # the outcome that counts is a later attempt's
-                campaign.histories[trial.name] = sweep.histories()[trial.name]
-            if out := nodeset.fold(node for node in attempt.nodes if node not in reached.nodes):
-                say(f"{trial.name} a{number} was ended, except on {out}, left out this time")
-
-    # A signal does not stop this: each gang that is adopted ends by itself then.
-    left = iter([trial for trial in trials if campaign.history(trial).open])
-    lanes.run(lambda: next(left, None), deal, lanes=scheduler.lanes, say=say)
-    if not any(history.open for history in campaign.histories.values()):
-        sweep.keep_record(replace(sweep.record(), inventory=campaign.recipe.cluster))
+    sweep, scheduler = campaign.sweep, campaign.scheduler
+    for number in campaign.history(trial).open:
+        attempt = sweep.attempt(trial.name, number)
+        reached = scheduler.reclaim(attempt)
+        is_latest = campaign.history(trial).attempts == number
+        if is_latest and len(reached.tasks) == len(attempt.tasks):
+            _settle_latest(campaign, trial, attempt, view)
+            scheduler.release(attempt.allocation)  # after an error it may still run
+            continue
+        closing.close_left(sweep, scheduler, attempt)
+        if not is_latest:  # the outcome that counts is a later attempt's
+            campaign.histories[trial.name] = sweep.histories()[trial.name]
+        if out := nodeset.fold(node for node in attempt.nodes if node not in reached.nodes):
+            campaign.voice.line(
+                f"{trial.name} a{number} was ended, except on {out}, left out this time"
+            )
 
 
-def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
+def _settle_latest(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
     name = f"{trial.name} a{attempt.number}"
     if attempt.number in campaign.history(trial).found:
         campaign.voice.line(f"{name}: its folder exists, but events.jsonl has no entry for it")
@@ -77,14 +75,7 @@ def _settle(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> N
 
 
 def run(campaign: Campaign, trial: Trial, view: View) -> str:
-    """Run a trial until it has an outcome or no retry is left; return the last attempt's state.
-
-    Returns:
-        valid, invalid, failed, infra-lost or interrupted.
-
-    Raises:
-        LeftoverError: a process or container of an attempt could not be ended.
-    """
+    """Run a trial until it has an outcome or no retry is left; return the last attempt's state."""
     retries: Counter[str] = Counter()
     try:
         with view.trial(trial.name, campaign.iterations, campaign.sweep.id) as row:
@@ -175,7 +166,7 @@ def _watch(campaign: Campaign, trial: Trial, attempt: Attempt, row: Row) -> tupl
     for why in ("unreachable", "docker-down", "docker-hung"):
         # Before it is closed, which asks these nodes once more and takes a while.
         if silent := nodeset.fold(end.node for end in gang.ends if end.why == why):
-            code, words = LOST[why]
+            code, words = endings.LOST[why]
             campaign.voice.line(f"{code} {silent}: {words}; other tasks were ended")
     return _close(campaign, trial, attempt, gang)
 
@@ -199,7 +190,7 @@ def _close(
     missing = closing.end_and_copy(sweep, scheduler, attempt, gang)
     if gang is not None:
         scheduler.check()
-    outcome = outcomes.judge(campaign, trial, attempt, ended, missing)
+    outcome = _judge(campaign, trial, attempt, ended, missing)
     full = None
     if outcome.state not in ("valid", "interrupted"):
         full = _find_full_node(campaign, attempt, outcome)
@@ -227,13 +218,147 @@ def _close(
     return outcome.state, first.code
 
 
+def _judge(
+    campaign: Campaign,
+    trial: Trial,
+    attempt: Attempt,
+    ended: GangEnd | tuple[str, Problem],
+    missing: tuple[Problem, ...],
+) -> Outcome:
+    """Return the outcome of an attempt whose files are here, except those that ``missing`` names.
+
+    Keep its log if its gang ended well.
+    """
+    folder = campaign.sweep.attempt_folder(trial.name, attempt.number)
+    gang = ended if isinstance(ended, GangEnd) else None
+    state, problems = "infra-lost" if missing else "valid", missing
+    if not isinstance(ended, GangEnd):
+        state, problem = ended
+        if state == "infra-lost":
+            problem = Problem(problem.code, problem.message + _supervisor_errors(folder, attempt))
+        problems = (problem, *missing)
+    elif ended.reason != "done":
+        state, problem = _failure(campaign, folder, attempt, ended)
+        problems = (problem, *missing)
+    outcome = Outcome(
+        trial=trial.name,
+        attempt=attempt.number,
+        state=state,
+        problems=problems,
+        throughput=None,
+        sha256=None,
+        lines=None,
+        transport=None,
+        provenance=_provenance(campaign, trial, attempt),
+        port=attempt.port,
+        start_skew_s=gang.start_skew_s if gang else None,
+        tasks=evidence.add_checksums(folder, gang.ends) if gang else (),
+        observed=nodes_seen.digests(folder, gang.ends) if gang else {},
+        beside=_beside(campaign, attempt),
+        attempt_sha256=contents.sha256(folder / "attempt.json"),
+        code=package.digest(campaign.recipe.workload.name),
+    )
+    if state != "valid":
+        return outcome
+    campaign.sweep.keep_log(trial.log, folder / f"r{trial.log_rank}.log")
+    workload, method = campaign.recipe.workload, campaign.recipe.experiment.method
+    changed = (*evidence.changed_logs(folder, outcome.tasks), *_check_code(campaign))
+    kept = evidence.KeptOutcome(outcome, changed)
+    measurement = measure_trial(campaign.sweep, method, trial, workload, kept)
+    if campaign.request.options.strict:
+        measurement = nodes_seen.strict(measurement)
+    return replace(
+        outcome,
+        state=measurement.state,
+        problems=measurement.problems,
+        throughput=measurement.throughput,
+        sha256=measurement.evidence.sha256 if measurement.evidence else None,
+        lines=measurement.evidence.lines if measurement.evidence else None,
+        transport=measurement.transport,
+        marks=nodes_seen.list_marks(measurement),
+    )
+
+
+def _supervisor_errors(folder: Path, attempt: Attempt) -> str:
+    """Return the last 500 characters of each supervisor's standard error, for a message."""
+    words = []
+    for task in attempt.tasks:
+        path = folder / f"r{task.node_rank}.err"
+        if path.exists() and path.stat().st_size:
+            words.append(f"{task.node}: {path.read_text(errors='replace').strip()[-500:]}")
+    return f" ({'; '.join(words)})" if words else ""
+
+
+def _failure(
+    campaign: Campaign, folder: Path, attempt: Attempt, gang: GangEnd
+) -> tuple[str, Problem]:
+    by_others = endings.by_others(gang, campaign.recipe.experiment.method)
+    if by_others is not None:
+        return by_others
+    failed = [end for end in gang.ends if end.why == "exited" and end.status]
+    logs = {end.node_rank: folder / f"r{end.node_rank}.log" for end in failed}
+    last_lines = {rank: causes.words(path) for rank, path in logs.items()}
+    transports = nodes_seen.read_transports(folder, attempt.tasks, campaign.recipe.workload)
+    return endings.of_program(failed, last_lines, attempt.port, transports)
+
+
+def _beside(campaign: Campaign, attempt: Attempt) -> tuple[str, ...]:
+    """Return the trials with an attempt that was open at the same time, by their events."""
+    if campaign.recipe.experiment.method.pack == "none":
+        return ()
+    began = campaign.histories[attempt.trial].begun.get(attempt.number, "")
+    return tuple(
+        name
+        for name, history in [*campaign.histories.items()]
+        if name != attempt.trial and any(end == "" or end > began for _, end in history.spans())
+    )
+
+
+def _check_code(campaign: Campaign) -> Iterable[Problem]:
+    """Yield CODE-CHANGED if the program's folder on this machine was edited since the sweep began.
+
+    An image cannot change, and code on other nodes is in a folder named by its digest.
+    """
+    program, cluster = campaign.recipe.program, campaign.recipe.cluster
+    if cluster.in_containers or not cluster.shares_files:
+        return
+    digest = user_files.folder_digest(Path(program.code))
+    if digest != program.digest:
+        words = f"the program's folder has digest {digest} now; the sweep uses {program.digest}"
+        yield Problem("CODE-CHANGED", words)
+
+
+def _provenance(campaign: Campaign, trial: Trial, attempt: Attempt) -> dict[str, str]:
+    """Return what trials of one median must share: hardware and commands, not node names."""
+    recipe = campaign.recipe
+    observed = [facts for node in attempt.nodes if (facts := campaign.site.nodes.get(node))]
+    gpus = [facts.gpu for facts in observed if facts.gpu]
+    added = environment.added(recipe.cluster, recipe.experiment)
+
+    def alike(values: Iterable[str]) -> str:
+        return ",".join(sorted({*values} - {""}))
+
+    return {
+        "image": recipe.program.digest,
+        "tasks": bind.fingerprint(bind.anonymize(recipe, trial, attempt.allocation)),
+        "cpus": alike(str(facts.host.cpus) for facts in observed),
+        "gpu": alike(" + ".join(dict.fromkeys(gpu.models)) for gpu in gpus),
+        "library_path": campaign.inherited_env.get("LD_LIBRARY_PATH", ""),
+        "kernel": alike(facts.host.kernel for facts in observed),
+        "torch": alike(facts.host.torch for facts in observed),
+        "driver": alike(str(gpu.driver) for gpu in gpus),
+        # Only where there are some: outcomes of versions before had no such key.
+        **({"env": " ".join(f"{name}={added[name]}" for name in sorted(added))} if added else {}),
+    }
+
+
 def _find_full_node(
     campaign: Campaign, attempt: Attempt, outcome: Outcome
 ) -> errors.UnfitError | None:
     """Return the error for the first node of an attempt that has no room, if one has none."""
     silent = {end.node for end in outcome.tasks if end.why == "unreachable"}
     cluster = campaign.recipe.cluster
-    there = {node.name for node in cluster.members} - silent  # not a node of an earlier job
+    there = {node.name for node in cluster.members} - silent  # no node of an earlier job
     asked = {
         seat.node: room.argv(seat.root, in_container=cluster.in_containers)
         for seat in attempt.seats
@@ -249,9 +374,7 @@ def _find_full_node(
 def write_service_files(scheduler: Scheduler, attempt: Attempt) -> None:
     """Write fresh keys and settings into the folders of the attempt's tasks, where any needs them.
 
-    Raises:
-        UnfitError: FOLDERS; the nodes keep attempts in different folders.
-        NodeError, LocalError: some files may be written; they are removed with the folders.
+    After an error some files may be written; they are removed with the folders.
     """
     if not any(task.files for task in attempt.tasks):
         return

@@ -2,11 +2,12 @@
 
 import contextlib
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator import errors, nodeset, words
+from orchestrator.collecting import evidence
 from orchestrator.console import Voice
 from orchestrator.deadlines import GATES_S, GRACE_S
 from orchestrator.fleet import folded
@@ -30,20 +31,16 @@ from orchestrator.sweeping import observed_sweep, resume
 from orchestrator.sweeping.requested import Requested
 
 
+@dataclass(slots=True)
 class Rotation:
     """Count the attempts of each case on each node; used by one lane at a time."""
 
-    def __init__(self) -> None:
-        self._nodes: tuple[str, ...] = ()
-        self._used: Counter[tuple[Case, str]] = Counter()
-
-    def begin(self, nodes: Iterable[str]) -> None:
-        """Have these nodes take turns; before that, none is preferred to another."""
-        self._nodes = tuple(nodes)
+    nodes: Sequence[str] = ()  # that take turns; while there are none, no node is preferred
+    used: Counter[tuple[Case, str]] = field(default_factory=Counter)
 
     def add(self, trial: Trial, nodes: Iterable[str]) -> None:
         """Record that an attempt of the trial was given these nodes."""
-        self._used.update((trial.case, node) for node in nodes)
+        self.used.update((trial.case, node) for node in nodes)
 
     def order(self, trial: Trial) -> tuple[str, ...]:
         """Return the nodes in the order in which to take them; empty for a canary, which stays.
@@ -52,9 +49,9 @@ class Rotation:
         """
         if trial.canary:
             return ()
-        own = pair(self._nodes, trial.repeat) if trial.case.nodes == 2 else ()
-        used = {node: self._used[trial.case, node] for node in self._nodes}
-        return tuple(sorted(self._nodes, key=lambda node: (node not in own, used[node])))
+        own = pair(self.nodes, trial.repeat) if trial.case.nodes == 2 else ()
+        used = {node: self.used[trial.case, node] for node in self.nodes}
+        return tuple(sorted(self.nodes, key=lambda node: (node not in own, used[node])))
 
 
 def pair(nodes: Sequence[str], repeat: int) -> tuple[str, ...]:
@@ -83,7 +80,6 @@ class Campaign:
         histories: by trial; a trial's own is touched by the lane alone that runs it.
         next: held by the lane that requests nodes, so that wide trials do not starve.
         failed: set once a lane has failed; no attempt begins after that.
-        rotation: on which nodes each case ran so far.
     """
 
     store: Store
@@ -111,10 +107,28 @@ class Campaign:
         """Return the attempts of a trial so far; the history is empty if it never ran."""
         return self.histories.setdefault(trial.name, History())
 
+    def outcome(self, trial: Trial) -> evidence.KeptOutcome:
+        """Return a trial's recorded outcome; marks of its nodes are problems of a strict sweep."""
+        kept = evidence.check_outcome(self.sweep, trial, self.history(trial))
+        marks = kept.outcome.marks if self.request.options.strict and kept.outcome else ()
+        return replace(kept, problems=(*kept.problems, *marks))
+
+    def value(self, trial: Trial) -> float | None:
+        """Return the throughput of a trial that need not be run again, else None."""
+        kept = self.outcome(trial)
+        return kept.outcome.throughput if kept.valid and kept.outcome else None
+
+    def rotate(self) -> None:
+        """Let the repeats of a case go round the nodes from now on."""
+        self.rotation.nodes = [node.name for node in self.request.cluster.members]
+        for trial in self.request.plan.trials:
+            kept = self.outcome(trial)
+            if kept.outcome and kept.valid:
+                self.rotation.add(trial, (end.node for end in kept.outcome.tasks))
+
     @property
     def limits(self) -> Limits:
-        method = self.recipe.experiment.method
-        most = self.recipe.cluster.log_bytes
+        method, most = self.recipe.experiment.method, self.recipe.cluster.log_bytes
         return Limits(method.time_limit_s, method.stall_limit_s, GRACE_S, GATES_S, most)
 
     @property
@@ -148,8 +162,6 @@ class HeldNodes(contextlib.ExitStack):
         """Return the scheduler that holds the nodes of a request, and the site as observed.
 
         Raises:
-            StoreError: LOCKED; another controller holds them.
-            NodeError: a node does not answer.
             UnfitError: some finding is an error; nothing was started.
         """
         cluster, program = request.cluster, request.recipe.program
@@ -208,15 +220,9 @@ class HeldNodes(contextlib.ExitStack):
 def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voice: Voice) -> Site:
     """Observe the site in one round trip; return it with the images that provisioning prepared."""
     cluster, image, known = requested.cluster, requested.playbook.image, requested.known
+    inventory, digest = requested.inventory, sites.digest(requested.recipe.cluster)
     site, failures = observe.observe(
-        cluster,
-        scheduler.ask,
-        store,
-        requested.inventory,
-        sites.digest(requested.recipe.cluster),
-        known,
-        (image,),
-        is_certain=True,
+        cluster, scheduler.ask, store, inventory, digest, known, (image,), is_certain=True
     )
     if failed := folded(failures):
         gravest = voice.gravest(failed)
@@ -224,19 +230,18 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
         raise gravest
     names = {"all", *(node.name for node in cluster.members)}
     before = known.provisioned if known else ()
-    unchecked = [  # by a sweep
+    unchecked = (  # by a sweep
         replace(finding, fix=f"{finding.fix}; then provision again")
         for finding in before
         if finding.node in names
-    ]
+    )
     site = replace(site, findings=(*site.findings, *unchecked), provisioned=before)
     scheduler.preflight(image.name, requested.recipe.program)
     if not cluster.in_containers:
         store.keep_site(cluster.name, shape(Site).dump_json(site, indent=1))
         files = user_files.folder_files(requested.playbook.image_folder)
         scheduler.push(files, requested.recipe.program.code)
-    inventory = str(requested.options.inventory or requested.inventory)
-    busy = scheduler.others(store.sweep_ids(), inventory)
+    busy = scheduler.others(store.sweep_ids(), str(requested.options.inventory or inventory))
     site = replace(site, findings=(*busy, *site.findings))
     _say_findings(site.findings, known.findings if known else (), voice)
     wrong = [finding for finding in site.findings if finding.severity == "error"]
@@ -258,13 +263,12 @@ def _observe_site(store: Store, requested: Requested, scheduler: Scheduler, voic
 def _say_findings(findings: Sequence[Finding], earlier: Sequence[Finding], voice: Voice) -> None:
     """Print new findings in a line each, and the codes of earlier warnings in one line."""
     before = {(finding.code, finding.node) for finding in earlier}
-    fresh: dict[Finding, list[str]] = {}
-    unchanged: dict[str, list[str]] = {}
+    fresh, unchanged = defaultdict[Finding, list[str]](list), defaultdict[str, list[str]](list)
     for finding in findings:
         if finding.severity != "error" and (finding.code, finding.node) in before:
-            unchanged.setdefault(finding.code, []).append(finding.node)
+            unchanged[finding.code].append(finding.node)
         else:
-            fresh.setdefault(replace(finding, node=""), []).append(finding.node)
+            fresh[replace(finding, node="")].append(finding.node)
     for new, nodes in fresh.items():
         seen = f"{new.severity} {new.code} {nodeset.fold(nodes)}: {new.seen}"
         voice.line(f"{seen}; needed {new.expected}. Fix: {new.fix}.")

@@ -35,11 +35,8 @@ def end_and_copy(
     """End an attempt on all of its nodes and copy its files here, before its outcome is kept.
 
     Private keys and gates are removed even if something fails. The sha256 that a supervisor
-    recorded on its node decides whether a log is whole. When this returns, the copies are synced to
-    disk, and the nodes' files may be removed.
-
-    Args:
-        gang: how its tasks ended; None if nobody watched it, and then no sha256 is compared.
+    recorded on its node decides whether a log is whole; if nobody watched the gang, none is
+    compared. When this returns, the copies are synced to disk, and the nodes' files may be removed.
 
     Returns:
         A LOG-COPY problem per task whose files are not whole.
@@ -91,14 +88,10 @@ def end_attempt(scheduler: Scheduler, attempt: Attempt, *, with_gates: bool = Tr
     try:
         scheduler.clear(attempt)
     finally:
-        gates = GATES if with_gates else ()
-        names = {
-            task.node_rank: [
-                *mpirun.private(task.files),
-                *(f"r{task.node_rank}.{name}" for name in gates),
-            ]
-            for task in attempt.tasks
-        }
+        names = {}
+        for task in attempt.tasks:
+            gates = (f"r{task.node_rank}.{name}" for name in (GATES if with_gates else ()))
+            names[task.node_rank] = [*mpirun.private(task.files), *gates]
         scheduler.remove(attempt, names)
 
 
@@ -112,10 +105,6 @@ def close_left(
     """Close an attempt that a dead controller left open; return its part that could be reached.
 
     It stays open if that is not the whole.
-
-    Raises:
-        LeftoverError: a process or container of it could not be ended.
-        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
     reached = scheduler.reclaim(attempt)
     end_and_copy(sweep, scheduler, reached)
@@ -135,8 +124,6 @@ def clear_others(campaigns: Sequence["Campaign"]) -> None:
 
     Raises:
         LeftoverError: a process or container could not be ended, and would disturb measuring.
-        NodeError: a node does not answer.
-        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
     """
     first, ours = campaigns[0], {campaign.sweep.id for campaign in campaigns}
     voice, scheduler, dead = first.voice, first.scheduler, list[str]()
@@ -161,9 +148,6 @@ def forget_closed(campaign: "Campaign") -> None:
     """Remove what ended attempts left on nodes.
 
     A killed controller leaves their keys and folders, an engine that was down their containers.
-
-    Raises:
-        LeftoverError: a container cannot be removed.
     """
     if not any(history.closed for history in campaign.histories.values()):
         return

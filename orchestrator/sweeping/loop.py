@@ -1,23 +1,31 @@
-"""Run the requested trials of sweeps in the scheduler's lanes."""
+"""Run the requested trials of sweeps in lanes: threads, while the main thread hears signals."""
 
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from dataclasses import replace
 from functools import partial
 from statistics import fmean
+from typing import TypeVar
 
 from orchestrator import errors, words
 from orchestrator.collecting import evidence
+from orchestrator.console import Voice
 from orchestrator.console.view import View
+from orchestrator.fleet import Pool, folded
 from orchestrator.measuring import settling
 from orchestrator.measuring.settling import Series
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
 from orchestrator.planning.packing import Packing
 from orchestrator.signals import SIGNALS, Abandoned
-from orchestrator.sweeping import attempts, closing, lanes, outcomes
+from orchestrator.sweeping import attempts, closing
 from orchestrator.sweeping.campaign import Campaign
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def run_trials(campaign: Campaign) -> None:
@@ -32,7 +40,7 @@ def run_trials(campaign: Campaign) -> None:
     chosen, most = request.plan, request.options.max_fail
     done = 0
     for trial in chosen.trials:
-        kept = outcomes.load(campaign, trial)
+        kept = campaign.outcome(trial)
         done += kept.valid
         for problem in kept.problems:
             voice.line(f"{trial.name}: measured again: {problem.code}: {problem.message}")
@@ -46,19 +54,18 @@ def run_trials(campaign: Campaign) -> None:
         return not campaign.stopping and (most is None or len(failed) < most)
 
     with _view([campaign], campaign.sweep.id, len(chosen.trials), done) as view:
-        width = count_lanes(campaign)
 
         def say(line: str, fewer: int) -> None:
             view.fewer(fewer)
             voice.line(f"{line}; {words.count(fewer, 'trial')} not needed")
 
-        def packing(lasted_s: Mapping[Case, float]) -> Packing:
-            return Packing(chosen.method.pack, campaign.scheduler.nodes, lasted_s)
+        def count_nodes() -> int:
+            return campaign.scheduler.nodes
 
-        feed = Feed(whole, chosen.trials, partial(outcomes.value, campaign), packing, say)
+        feed = Feed(whole, chosen.trials, campaign.value, count_nodes, say)
 
         def measure(trial: Trial) -> tuple[str, float | None]:
-            return attempts.run(campaign, trial, view), outcomes.value(campaign, trial)
+            return attempts.run(campaign, trial, view), campaign.value(trial)
 
         def note(trial: Trial, result: tuple[str, float | None]) -> None:
             state, throughput = result
@@ -66,24 +73,13 @@ def run_trials(campaign: Campaign) -> None:
                 failed.append(trial.name)
             feed.end(trial, throughput)
 
-        lanes.run(feed.next, measure, lanes=width, say=voice.line, may_begin=may_begin, ended=note)
+        lanes = 1 if whole.method.pack == "none" else campaign.scheduler.lanes
+        run_lanes(feed.next, measure, lanes=lanes, voice=voice, may_begin=may_begin, ended=note)
     if most is not None and len(failed) >= most:
         voice.line(
             f"{words.count(len(failed), 'trial')} without a valid outcome; no further one was"
             f" started (--max-fail {most})"
         )
-
-
-def count_lanes(campaign: Campaign) -> int:
-    """Return how many trials may run at once; if several, let repeats rotate over the nodes."""
-    if campaign.request.plan.method.pack == "none":
-        return 1
-    campaign.rotation.begin([node.name for node in campaign.request.cluster.members])
-    for trial in campaign.request.plan.trials:
-        kept = outcomes.load(campaign, trial)
-        if kept.outcome and kept.valid:
-            campaign.rotation.add(trial, (end.node for end in kept.outcome.tasks))
-    return campaign.scheduler.lanes
 
 
 def take_turns(
@@ -93,7 +89,6 @@ def take_turns(
 
     Args:
         turns: the place of a campaign, and a trial of it; trials that need no run are skipped.
-        names: of the campaigns, for messages.
 
     Raises:
         Interrupted, LeftoverError, DlperfError: as ``run_trials``.
@@ -103,18 +98,18 @@ def take_turns(
         campaign = campaigns[side]
         plan = campaign.sweep.record().plan
         rests = evidence.not_needed(campaign.sweep, plan, campaign.histories)
-        return outcomes.value(campaign, trial) is None and trial.name not in rests
+        return campaign.value(trial) is None and trial.name not in rests
 
     def measure(numbered: tuple[int, tuple[int, Trial]]) -> None:
         number, (side, trial) = numbered
         if is_needed(side, trial):
-            say(f"turn {number} of {len(turns)}: {names[side]}, {trial.name}")
+            voice.line(f"turn {number} of {len(turns)}: {names[side]}, {trial.name}")
             attempts.run(campaigns[side], trial, view)
 
-    done, say = sum(not is_needed(*turn) for turn in turns), campaigns[0].voice.line
+    done, voice = sum(not is_needed(*turn) for turn in turns), campaigns[0].voice
     with _view(campaigns, " and ".join(names), len(turns), done) as view:
         give = partial(next, enumerate(turns, 1), None)
-        lanes.run(give, measure, lanes=1, say=say, may_begin=lambda: not campaigns[0].stopping)
+        run_lanes(give, measure, lanes=1, voice=voice, may_begin=lambda: not campaigns[0].stopping)
 
 
 @contextlib.contextmanager
@@ -125,8 +120,10 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
             closing.clear_others(campaigns)
             with campaigns[0].voice.view(title, trials, done) as view:
                 for campaign in campaigns:
-                    attempts.settle(campaign, view)
+                    _settle(campaign, view)
                     closing.forget_closed(campaign)
+                    if campaign.request.plan.method.pack != "none":
+                        campaign.rotate()
                 yield view
     except Abandoned:
         # Lanes, whose threads go on, must not write once the locks are released.
@@ -138,6 +135,81 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
         raise errors.Interrupted(SIGNALS.received, less=less)
 
 
+def _settle(campaign: Campaign, view: View) -> None:
+    """Settle attempts that an earlier run left open, also of trials that are not requested now.
+
+    A signal does not stop this: each gang that is adopted ends by itself then.
+    """
+    sweep, voice = campaign.sweep, campaign.voice
+    left = iter([it for it in sweep.record().plan.trials if campaign.history(it).open])
+    settle = partial(attempts.settle, campaign, view)
+    run_lanes(partial(next, left, None), settle, lanes=campaign.scheduler.lanes, voice=voice)
+    if not any(history.open for history in campaign.histories.values()):
+        sweep.keep_record(replace(sweep.record(), inventory=campaign.recipe.cluster))
+
+
+def run_lanes(
+    give: Callable[[], T | None],
+    do: Callable[[T], R],
+    *,
+    lanes: int,
+    voice: Voice,
+    may_begin: Callable[[], bool] = lambda: True,
+    ended: Callable[[T, R], object] = lambda _item, _result: None,
+) -> None:
+    """Call ``do`` for every item, in that many threads; return once all have ended.
+
+    After an error no item is begun, and the other lanes finish theirs. An exception from a signal
+    handler is raised at once, without waiting for the lanes: they are daemon threads.
+
+    Args:
+        give: returns the next item; None if none can begin until another has ended.
+        may_begin: called before each item; once false, none begins.
+        ended: given an item and its result; no two at a time, and before the next item begins.
+
+    Raises:
+        DlperfError: the gravest of the lanes' errors, after the others were printed.
+    """
+    running = dict[futures.Future[R], T]()
+    failures, is_open = list[BaseException](), True
+    with contextlib.closing(Pool(lanes)) as pool:
+        try:
+            while True:
+                while is_open and len(running) < lanes:
+                    is_open = may_begin()
+                    item = give() if is_open else None
+                    if item is None:
+                        break
+                    running[pool.submit(partial(do, item))] = item
+                if not running:
+                    break
+                for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
+                    item, error = running.pop(future), future.exception()
+                    if error is None:
+                        ended(item, future.result())
+                        continue
+                    failures.append(error)
+                    is_open = False
+                    if not all(other.done() for other in running):
+                        voice.line(f"{error}\nwhat runs is finished, nothing new is started")
+        except Exception:  # of give or ended: what runs is finished all the same
+            futures.wait(running)
+            raise
+    if failures:
+        raise _find_gravest(failures, voice)
+
+
+def _find_gravest(failures: Sequence[BaseException], voice: Voice) -> BaseException:
+    """Return a bug of this program, else the gravest error, to be raised; print other errors."""
+    ours = folded(failure for failure in failures if isinstance(failure, errors.DlperfError))
+    bug = next((it for it in failures if not isinstance(it, errors.DlperfError)), None)
+    if bug is None:
+        return voice.gravest(ours)
+    for failure in ours:
+        voice.line(str(failure))
+    return bug
+
+
 class Feed:
     """Choose the requested trial that begins next, each once, by those that ended.
 
@@ -145,7 +217,7 @@ class Feed:
         whole: every trial requested of the sweep so far; the first trials of a case decide over
             later ones, whichever command ran them.
         value: the throughput of a trial's valid outcome; None without one.
-        packing: what may run beside what, and in which order, by how long a trial of a case lasts.
+        nodes: counts those that may run a trial.
         say: given a line per case that has settled, and how many trials it needs no more.
     """
 
@@ -154,10 +226,11 @@ class Feed:
         whole: Plan,
         trials: Sequence[Trial],
         value: Callable[[Trial], float | None],
-        packing: Callable[[Mapping[Case, float]], Packing],
+        nodes: Callable[[], int],
         say: Callable[[str, int], None],
     ) -> None:
-        self._series, self._packing, self._say = Series(whole), packing, say
+        self._series, self._pack, self._nodes = Series(whole), whole.method.pack, nodes
+        self._say = say
         deciding = trials if isinstance(whole.method.repeats, int) else whole.trials
         self._values = {trial.name: value(trial) for trial in deciding}
         self._pending = [trial for trial in trials if self._values[trial.name] is None]
@@ -171,7 +244,7 @@ class Feed:
         running = {trial: now - began for trial, began in self._running.items()}
         ready = self._series.ready(self._pending, running, self._values)
         lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
-        trial = self._packing(lasted_s).next(ready, running)
+        trial = Packing(self._pack, self._nodes(), lasted_s).next(ready, running)
         if trial is not None:
             self._pending.remove(trial)
             self._running[trial] = now

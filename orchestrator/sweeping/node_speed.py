@@ -1,6 +1,6 @@
 """Measure the speed of nodes: on each alone, in pairs, and on all of them together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from orchestrator import errors, nodeset, words
@@ -52,7 +52,6 @@ def measure(
 
     Raises:
         UsageError: NO-PACK, NO-CASE; the playbook cannot measure these nodes side by side.
-        DlperfError: as of any sweep.
     """
     cluster = sites.narrow(user_files.cluster(inventory)[0], nodes)
     found = user_files.playbook(playbook)
@@ -86,9 +85,17 @@ def measure(
             todo += [(half, group.nodes) for group in new if group.is_slow and half > 2]
     for report in reports:
         _show_nodes(report, voice)
+    cells = [
+        (nodeset.fold(it.nodes), f"{it.busbw:.3g}", f"{it.share:.0%}", "slow" if it.is_slow else "")
+        for it in groups
+    ]
+    head = ("nodes together", "GB/s", "of the median of pairs", "")
+    voice.table(f"Nodes together, by {playbook}", head, cells)
     whole = [*reports, *together]
-    is_slow = any(it.is_slow for report in reports for it in report.node_speeds)
-    is_slow |= _show_groups(groups, whole, playbook, voice)
+    slow = [*_describe_slow(groups, whole)]
+    for line in slow:
+        voice.line(line)
+    is_slow = bool(slow) or any(it.is_slow for report in reports for it in report.node_speeds)
     are_valid = all(trial.state == "valid" for report in whole for trial in report.trials)
     return [0 if are_valid else 3, 5 if is_slow else 0], {
         "nodes": [document(report) for report in reports],
@@ -129,11 +136,10 @@ def _gpus(cluster: Cluster) -> int:
 
 
 def _show_nodes(found: Report, voice: Voice) -> None:
-    """Print a table of nodes, and their problems."""
     result, statistics = found.results[0], found.results[0].statistics
     reached = f", median {statistics.median:.4g} {found.unit}" if statistics else ""
-    head = ("node", "trials", "speed over the median node", "")
     title = f"Speed of every node, by {found.source}: {result.case.placement}{reached}"
+    head = ("node", "trials", "speed over the median node", "")
     rows = [
         (it.node, str(it.trials), f"{it.speed:.3f}", "slow" if it.is_slow else "")
         for it in found.node_speeds
@@ -144,33 +150,20 @@ def _show_nodes(found: Report, voice: Voice) -> None:
     report_files.say_reasons(found, voice)
 
 
-def _show_groups(
-    groups: Sequence[Group], reports: Sequence[Report], playbook: str, voice: Voice
-) -> bool:
-    """Print a table of groups, and what is too slow; return True if a group or a bandwidth is."""
-    cells = [
-        (nodeset.fold(it.nodes), f"{it.busbw:.3g}", f"{it.share:.0%}", "slow" if it.is_slow else "")
-        for it in groups
-    ]
-    head = ("nodes together", "GB/s", "of the median of pairs", "")
-    voice.table(f"Nodes together, by {playbook}", head, cells)
-    is_slow = False
+def _describe_slow(groups: Sequence[Group], reports: Sequence[Report]) -> Iterator[str]:
+    """Yield a line for each group and each bandwidth that is too slow."""
     for group in node_speeds.find_smallest_slow(groups):
-        is_slow = True
         share, least = words.apart(group.share, node_speeds.LEAST_SHARE, "%", 0)
-        voice.line(
+        yield (
             f"FABRIC-SLOW: {nodeset.fold(group.nodes)} together reach {group.busbw:.3g} GB/s,"
             f" {share} of what pairs reach; needed {least}"
         )
     for found in reports:
         published = node_speeds.find_better_published(found)
-        if published is None or found.unit != BANDWIDTH:
-            continue
-        is_slow = True
-        (result,) = found.results
-        voice.line(
-            f"BUSBW-LOW: {result.case.placement} reaches {result.median or 0.0:.4g} GB/s; needed"
-            f" {node_speeds.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the lowest"
-            f" published ({published.source})"
-        )
-    return is_slow
+        if published is not None and found.unit == BANDWIDTH:
+            (result,) = found.results
+            yield (
+                f"BUSBW-LOW: {result.case.placement} reaches {result.median or 0.0:.4g} GB/s;"
+                f" needed {node_speeds.LEAST_OF_PUBLISHED:.0%} of {published.throughput:g}, the"
+                f" lowest published ({published.source})"
+            )

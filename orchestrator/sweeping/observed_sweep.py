@@ -62,11 +62,8 @@ def list_left(
     """Yield this state folder's sweeps, newest first, each with its attempts without an outcome.
 
     If its files cannot be read, the error is there instead of the attempts; a sweep without a
-    readable record is yielded too, since it may be of this cluster.
-
-    Args:
-        cluster: of sweeps on this cluster only; None for all.
-        held: also those whose lock is held.
+    readable record is yielded too, since it may be of this cluster. With ``held``, sweeps whose
+    lock is held are yielded too.
     """
     for sweep in store.sweeps():
         # The lock first: a sweep may end between both looks.
@@ -83,11 +80,7 @@ def list_left(
 
 
 def refuse_left(store: Store, cluster: str | None = None) -> None:
-    """Raise if earlier sweeps may have left tasks running without a controller.
-
-    Raises:
-        LeftoverError: names the tasks.
-    """
+    """Raise LeftoverError if earlier sweeps may have left tasks running without a controller."""
     if left := orphaned_tasks(store, cluster):
         raise errors.LeftoverError(
             f"exited at once; {', '.join(left)} may still run",
@@ -98,11 +91,7 @@ def refuse_left(store: Store, cluster: str | None = None) -> None:
 
 
 def orphaned_tasks(store: Store, cluster: str | None) -> list[str]:
-    """Return tasks that may run without a controller, such as ``dlp-SWEEP-TRIAL-a1-r0 on vs001``.
-
-    Args:
-        cluster: look at sweeps on this cluster only; None for all sweeps.
-    """
+    """Return tasks that may run without a controller: ``dlp-SWEEP-TRIAL-a1-r0 on vs001``."""
     return [
         f"{attempt.token(task)} on {task.node}"
         for _, attempts, _ in list_left(store, cluster)

@@ -63,8 +63,6 @@ def take(
     ):
         sweeps = [campaign.sweep for campaign in campaigns]
         write(path, dumps([sweep.id for sweep in sweeps]).encode())
-        for campaign in campaigns:
-            loop.count_lanes(campaign)  # repeats go round the nodes
         loop.take_turns(campaigns, [*_order(pairs)], sides)
         for sweep in sweeps:
             resume.note_end(sweep)

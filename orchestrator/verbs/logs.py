@@ -1,5 +1,6 @@
 """logs: a trial's raw log, from here or from the node where it is being written."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterator
@@ -82,29 +83,27 @@ def _find_attempt(running: Running, name: str | None, number: int | None, rank: 
 
 def _read_pieces(running: Running, attempt: Attempt, rank: int, follow: bool) -> Iterator[bytes]:
     """Read the log in pieces: from its node, and from the copy here once the attempt has ended."""
+
+    def is_open() -> bool:
+        history = running.sweep.histories().get(attempt.trial, History())
+        return attempt.number in history.open
+
     offset = 0
-    while _is_open(running, attempt):
+    if is_open():
+        (task,) = (task for task in attempt.tasks if task.node_rank == rank)
         with running.scheduler() as scheduler:
-            task = next(task for task in attempt.tasks if task.node_rank == rank)
             while True:
                 piece = scheduler.read(attempt, task, f"r{rank}.log", offset) or b""
                 offset += len(piece)
                 yield piece
-                if not piece and not (follow and _is_open(running, attempt)):
+                if not piece and not (follow and is_open()):
                     break
                 if not piece:
                     time.sleep(AGAIN_S)
-        if not follow and _is_open(running, attempt):
+        if not follow and is_open():
             return
     path = running.sweep.attempt_folder(attempt.trial, attempt.number) / f"r{rank}.log"
-    if not path.exists():
-        return
-    with open(path, "rb") as file:
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         file.seek(offset)
         while piece := file.read(PIECE_BYTES):
             yield piece
-
-
-def _is_open(running: Running, attempt: Attempt) -> bool:
-    history = running.sweep.histories().get(attempt.trial, History())
-    return attempt.number in history.open

@@ -2,28 +2,29 @@
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
 import typer
 
-from orchestrator import errors, nodeset, report, words
+from orchestrator import errors, nodeset, report, words, workloads
 from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import Which
 from orchestrator.collecting import report_files
+from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.process import Holder
 from orchestrator.model.result import NOT_NEEDED
-from orchestrator.schedulers import Seen
-from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.schedulers.scheduler import Scheduler, Seen
 from orchestrator.state.store import Store
 from orchestrator.submitting import jobs
-from orchestrator.sweeping import progress
 from orchestrator.sweeping.observed_sweep import Running
 
 OVER = ("absent", "ended", "lost")  # phases of tasks that do not go on
+TAIL_BYTES = 64 << 10  # of a log, in which its last iteration is
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,18 @@ class _TaskRow:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """The last step in the log of a running trial."""
+
+    trial: str
+    attempt: int
+    iteration: int
+    iterations: int  # the last one that its log will show
+    rate: float  # in samples per second, as its program prints it
+    left_s: float | None  # until its last iteration at that rate; None where the rate says nothing
+
+
 @dataclass(slots=True)
 class _Look:
     """A sweep at one moment: its trials, and what its nodes say of those that are open."""
@@ -47,7 +60,7 @@ class _Look:
     holder: Holder | None
     states: Mapping[str, str] = field(default_factory=dict)
     rows: list[_TaskRow] = field(default_factory=list)
-    going: list[progress.Progress] = field(default_factory=list)
+    going: list[_Progress] = field(default_factory=list)
     failures: list[errors.DlperfError] = field(default_factory=list)
 
     @property
@@ -69,95 +82,21 @@ def status(
     ] = 5.0,
 ) -> int:
     store, voice = face.store, face.voice
-    if watch:
-        face.is_look = True
-        return _watch(store, sweep_id, voice, every)
-    queued = jobs.list_waiting(store) if sweep_id is None and not store.sweeps() else []
-    for job in queued:  # which are to make the first sweep, and of which Slurm has begun none
-        voice.result(job.summary)
-    if queued:
+    face.is_look = watch
+    is_first = not watch and sweep_id is None and not store.sweeps()
+    if queued := jobs.list_waiting(store) if is_first else []:  # which are to make the first sweep
+        for job in queued:
+            voice.result(job.summary)
         return voice.finish({"jobs": [asdict(job) for job in queued]})
-    return _print(store, _look(Running.of(store, sweep_id)), voice)
-
-
-def _watch(store: Store, sweep_id: str | None, voice: Voice, every_s: float) -> int:
-    """Show the same again and again until no controller and no task is left; exit code.
-
-    With ``as_json`` nothing is shown before the last look, which is the document.
-    """
-    sweep_id = Running.of(store, sweep_id).sweep.id  # a newer sweep is another one
-    while True:
-        look = _look(Running.of(store, sweep_id))
-        if look.over:
-            return _print(store, look, voice)
-        if not voice.as_json:
+    look = _look(Running.of(store, sweep_id))
+    sweep_id = look.running.sweep.id  # a newer sweep is another one
+    while watch and not look.over:
+        if not voice.as_json:  # the last look alone is the document
             voice.clear()
             _print(store, look, voice)
-        time.sleep(every_s)
-
-
-def _print(store: Store, look: _Look, voice: Voice) -> int:
-    running, states = look.running, look.states
-    so_far = progress.results(running)
-    queued = jobs.list_alive(store, running.cluster)
-    counts = {state: list(states.values()).count(state) for state in dict.fromkeys(states.values())}
-    summary = ", ".join(f"{count} {state}" for state, count in counts.items())
-    voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
-    voice.result(f"controller: {look.holder}" if look.holder else _describe_rest(running, states))
-    for job in queued:
-        voice.result(job.summary)
-    for progress_now in look.going:
-        voice.result(progress_now.words())
-    _show_tasks(voice, look.rows)
-    medians = [it for it in so_far.results if it.statistics] if so_far else []
-    if so_far and medians:
-        (title, head, rows), _ = report.terminal_tables(so_far)
-        voice.table(title.replace(so_far.source, "Medians so far"), head, rows, report_files.SPARE)
-    document = {
-        "sweep": running.sweep.id,
-        "cluster": running.cluster.name,
-        "controller": str(look.holder) if look.holder else None,
-        "continue": None if look.holder or _are_valid(states) else _build_command(running),
-        "trials": dict(states),
-        "tasks": [asdict(row) for row in look.rows],
-        "running": [progress_now.document() for progress_now in look.going],
-        "medians": [progress.document(median) for median in medians],
-        **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
-    }
-    return voice.finish(document, look.failures)
-
-
-def _show_tasks(voice: Voice, rows: Sequence[_TaskRow]) -> None:
-    """Show a line for the tasks of an attempt that are equally far; --json has each."""
-    alike: dict[tuple[str, str, str], list[_TaskRow]] = {}
-    for row in rows:
-        alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row)
-    folded = [
-        (*key, nodeset.fold(it.node for it in tasks), words.size(sum(it.log_bytes for it in tasks)))
-        for key, tasks in alike.items()
-    ]
-    voice.table("Tasks", ("trial", "attempt", "phase", "nodes", "logs"), folded)
-
-
-def _describe_rest(running: Running, states: Mapping[str, str]) -> str:
-    if _are_valid(states):
-        needed = " that is needed" if NOT_NEEDED in states.values() else ""
-        return f"not running; every trial{needed} is valid"
-    unfinished = [trial for trial, state in states.items() if state == "open"]
-    names = unfinished[0] if len(unfinished) == 1 else words.count(len(unfinished), "trial")
-    seen = f"its controller ended before {names} had an outcome"
-    return f"{seen if unfinished else 'not running'}; continue with: {_build_command(running)}"
-
-
-def _are_valid(states: Mapping[str, str]) -> bool:
-    return set(states.values()) <= {"valid", NOT_NEEDED}
-
-
-def _build_command(running: Running) -> str:
-    """Return the sweep's last command line without ``--new``, which would start another sweep."""
-    *_, last = ("", *running.sweep.record().commands)
-    words_again = [word for word in shlex.split(last) if word != "--new"]
-    return shlex.join(words_again) or f"dlperf-orch sweep {running.plan.experiment}"
+        time.sleep(every)
+        look = _look(Running.of(store, sweep_id))
+    return _print(store, look, voice)
 
 
 def _look(running: Running) -> _Look:
@@ -179,21 +118,107 @@ def _look(running: Running) -> _Look:
 
 def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
     """Add the tasks of an open attempt, and how far it is, to what was found."""
-    answers = scheduler.seen(attempt)
-    for answer in answers:
-        error = answer.error or (answer.value and answer.value.refusal)
-        found.failures += [error] if error else []
-    tasks = {task.node: task for task in attempt.tasks}
-    own = []
-    for answer in answers:
-        task, seen = tasks[answer.node], answer.value or Seen("unknown", 0)  # its error says why
-        at = (attempt.trial, attempt.number, task.node, task.node_rank)
-        own.append(_TaskRow(*at, seen.phase, seen.log_bytes, attempt.token(task)))
-    found.rows += own
-    sizes = {row.node_rank: row.log_bytes for row in own if row.phase == "running"}
-    if attempt.log_rank in sizes:
-        try:
-            going = progress.of(found.running, scheduler, attempt, sizes[attempt.log_rank])
-            found.going += [going] if going else []
-        except errors.NodeError as error:  # it answered just before
+    for task, answer in zip(attempt.tasks, scheduler.seen(attempt), strict=True):
+        seen = answer.value or Seen("unknown", 0)  # its error says why
+        if error := answer.error or seen.refusal:
             found.failures.append(error)
+        at = (attempt.trial, attempt.number, task.node, task.node_rank)
+        found.rows.append(_TaskRow(*at, seen.phase, seen.log_bytes, attempt.token(task)))
+        if task.node_rank == attempt.log_rank and seen.phase == "running":
+            try:
+                going = _find_progress(found.running, scheduler, attempt, seen.log_bytes)
+                found.going += [going] if going else []
+            except errors.NodeError as error:  # it answered just before
+                found.failures.append(error)
+
+
+def _find_progress(
+    running: Running, scheduler: Scheduler, attempt: Attempt, log_bytes: int
+) -> _Progress | None:
+    """Return the progress of an attempt by the end of its log; None before its first iteration.
+
+    Raises:
+        NodeError: its node does not answer.
+    """
+    if (workload := workloads.find(running.plan.workload)) is None:
+        return None
+    task, begin = attempt.tasks[attempt.log_rank], max(0, log_bytes - TAIL_BYTES)
+    tail = scheduler.read(attempt, task, f"r{task.node_rank}.log", begin) or b""
+    if (step := workload.progress(tail[: tail.rfind(b"\n") + 1])) is None:
+        return None
+    (case,) = (trial.case for trial in running.plan.trials if trial.name == attempt.trial)
+    (iteration, rate), last = step, workload.last_iteration(running.plan.method.iterations)
+    left = (last - iteration) * case.global_batch_size / rate if rate > 0 else None
+    return _Progress(attempt.trial, attempt.number, iteration, last, rate, left)
+
+
+def _print(store: Store, look: _Look, voice: Voice) -> int:
+    running, states = look.running, look.states
+    try:
+        so_far = measured(running.sweep)
+    except errors.StoreError:  # `collect` reports it; `status` still shows what runs
+        so_far = None
+    queued = jobs.list_alive(store, running.cluster)
+    summary = ", ".join(f"{count} {state}" for state, count in Counter(states.values()).items())
+    voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
+    is_complete = {*states.values()} <= {"valid", NOT_NEEDED}
+    rest = None if look.holder or is_complete else _build_command(running)
+    voice.result(f"controller: {look.holder}" if look.holder else _describe_rest(states, rest))
+    for job in queued:
+        voice.result(job.summary)
+    for it in look.going:
+        left = "" if it.left_s is None else f", about {words.duration(it.left_s)} left"
+        at = f"iteration {it.iteration} of {it.iterations}, {it.rate:.2f} samples/s"
+        voice.result(f"{it.trial} a{it.attempt}: {at}{left}")
+    # Tasks of an attempt that are equally far have one line; --json has each.
+    alike: dict[tuple[str, str, str], list[_TaskRow]] = {}
+    for row in look.rows:
+        alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row)
+    folded = [
+        (*key, nodeset.fold(it.node for it in tasks), words.size(sum(it.log_bytes for it in tasks)))
+        for key, tasks in alike.items()
+    ]
+    voice.table("Tasks", ("trial", "attempt", "phase", "nodes", "logs"), folded)
+    medians = [it for it in so_far.results if it.statistics] if so_far else []
+    if so_far and medians:
+        (title, head, rows), _ = report.terminal_tables(so_far)
+        voice.table(title.replace(so_far.source, "Medians so far"), head, rows, report_files.SPARE)
+    document = {
+        "sweep": running.sweep.id,
+        "cluster": running.cluster.name,
+        "controller": str(look.holder) if look.holder else None,
+        "continue": rest,
+        "trials": dict(states),
+        "tasks": [asdict(row) for row in look.rows],
+        "running": [asdict(it) for it in look.going],
+        "medians": [
+            {
+                "case": dict(it.case.document()),
+                "median": it.median,
+                "trials_valid": len(it.valid),
+                "trials_planned": sum(trial.state != NOT_NEEDED for trial in it.trials),
+                "settled": it.settled,
+            }
+            for it in medians
+        ],
+        **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
+    }
+    return voice.finish(document, look.failures)
+
+
+def _describe_rest(states: Mapping[str, str], rest: str | None) -> str:
+    """Say that no controller runs, and by which command line the sweep goes on, if it has to."""
+    if rest is None:
+        needed = " that is needed" if NOT_NEEDED in states.values() else ""
+        return f"not running; every trial{needed} is valid"
+    unfinished = [trial for trial, state in states.items() if state == "open"]
+    names = unfinished[0] if len(unfinished) == 1 else words.count(len(unfinished), "trial")
+    seen = f"its controller ended before {names} had an outcome"
+    return f"{seen if unfinished else 'not running'}; continue with: {rest}"
+
+
+def _build_command(running: Running) -> str:
+    """Return the sweep's last command line without ``--new``, which would start another sweep."""
+    *_, last = ("", *running.sweep.record().commands)
+    words_again = [word for word in shlex.split(last) if word != "--new"]
+    return shlex.join(words_again) or f"dlperf-orch sweep {running.plan.experiment}"

@@ -50,35 +50,27 @@ def stop(
             break
         time.sleep(jobs.AGAIN_S)
     running = Running.of(store, sweep_id)
-    sweep = running.sweep
+    sweep, left = running.sweep, list[Attempt]()
     pid = _end_controller(sweep)
     job = jobs.end(store, running.cluster, sweep.lock().holder(), voice)
-    left: list[Attempt] = []
     # Taken only to end something, or to see whether a controller of another machine lives.
-    if running.sweep.open_attempts() or sweep.lock().holder():
+    if sweep.open_attempts() or sweep.lock().holder():
         with sweep.lock():
             sweep.remove_unfinished()
-            left = running.sweep.open_attempts()
-            if left:
+            if left := sweep.open_attempts():
                 _end_attempts(running, left, voice)
     if job:
         voice.result(f"job {job} has ended, and with it the controller of sweep {sweep.id}")
-    ended = [f"{attempt.trial} a{attempt.number}" for attempt in left]
     if pid:
         voice.result(f"controller {pid} of sweep {sweep.id} has ended")
+    ended = [f"{attempt.trial} a{attempt.number}" for attempt in left]
     voice.result(f"ended: {', '.join(ended)}" if ended else "nothing of it was left running")
     more = {key: value for key, value in (("job", job), ("cancelled", cancelled)) if value}
     return voice.finish({"sweep": sweep.id, "controller": pid, "ended": ended, **more})
 
 
 def _stop_lost(store: Store, sweep_id: str | None, inventory: str, voice: Voice) -> int:
-    """End what runs on nodes of a sweep whose state folder is lost, found by marks; exit code.
-
-    Raises:
-        UsageError: the sweep is in this state folder, not named in full, or of a Slurm cluster.
-        StoreError: LOCKED; a controller works on the nodes.
-        LeftoverError: a process could not be ended.
-    """
+    """End what runs on nodes of a sweep whose state folder is lost, found by marks; exit code."""
     cluster, _ = user_files.cluster(inventory)
     whole = sweep_id is not None and SWEEP_ID.fullmatch(sweep_id)
     if sweep_id is None or not whole or sweep_id in store.sweep_ids() or cluster.slurm:
@@ -94,8 +86,7 @@ def _stop_lost(store: Store, sweep_id: str | None, inventory: str, voice: Voice)
         voice.result(f"ended on {node}: {', '.join(names)}")
     if not ended:
         voice.result(f"nothing of sweep {sweep_id} runs on {nodeset.fold(fleet.transports)}")
-    roots = {node.folder for node in cluster.members if not node.is_here}
-    for root in sorted(roots):
+    for root in sorted({node.folder for node in cluster.members if not node.is_here}):
         voice.line(f"its logs stay on the nodes, in {root}/{sweep_id}")
     return voice.finish({"sweep": sweep_id, "ended": [*chain(*ended.values())]})
 
@@ -104,12 +95,12 @@ def _list_begun(store: Store) -> list[str]:
     """List controllers that have begun and hold no sweep yet."""
     sweeping = [holder.process for sweep in store.sweeps() if (holder := sweep.lock().holder())]
     here = [
-        holder
+        str(holder)
         for holder in store.cluster_holders()
         if processes.is_here(holder.process) and holder.process not in sweeping
     ]
-    found = jobs.list_begun(store, {process.host for process in sweeping})
-    return [*(f"{holder}" for holder in here), *(job.summary for job in found)]
+    begun = jobs.list_begun(store, {process.host for process in sweeping})
+    return [*here, *(job.summary for job in begun)]
 
 
 def _end_controller(sweep: Sweep) -> int | None:

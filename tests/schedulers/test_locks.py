@@ -13,7 +13,6 @@ from orchestrator.fleet import Fleet
 from orchestrator.model.cluster import Cluster
 from orchestrator.schedulers import locks
 from orchestrator.schedulers.fanout import Fanout
-from orchestrator.state import lock
 from orchestrator.transports.local import LocalTransport
 from tests.waiting import wait_for
 
@@ -36,13 +35,6 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
     transport = LocalTransport("left")
     yield Fleet(Cluster.model_validate_json(json.dumps(said)), {"left": transport})
     transport.close()
-
-
-def held(fleet: Fleet, folder: Path) -> locks.Locks:
-    """The lock of the node, taken."""
-    taken = locks.Locks(fleet.cluster, fleet.transports, lock.own(folder))
-    taken.take()
-    return taken
 
 
 def test_a_lock_that_cannot_be_had_again_ends_what_runs(
@@ -77,8 +69,9 @@ def test_a_planted_file_is_not_written(
         os.mkfifo(machine)
     else:
         machine.mkdir()
-    with pytest.raises(errors.UnfitError, match="cannot be opened") as raised:
-        held(fleet, tmp_path)
+    refused = pytest.raises(errors.UnfitError, match="cannot be opened")
+    with refused as raised, locks.held(fleet, tmp_path):
+        pass
     assert raised.value.code == "LOCK"
     assert precious.read_text() == "precious"
 
@@ -99,10 +92,9 @@ def test_a_file_that_is_exchanged_while_it_is_opened_is_not_written(tmp_path: Pa
 
 def test_a_lock_is_held_by_one(machine: Path, fleet: Fleet, tmp_path: Path) -> None:
     """The second is told whose it is, in words that a shell takes as one."""
-    first = held(fleet, tmp_path / "a; touch harm")
-    assert json.loads(machine.read_text())["folder"].endswith("harm")
-    with pytest.raises(errors.StoreError) as raised:
-        held(fleet, tmp_path)
-    first.leave()
+    with locks.held(fleet, tmp_path / "a; touch harm"):
+        assert json.loads(machine.read_text())["folder"].endswith("harm")
+        with pytest.raises(errors.StoreError) as raised, locks.held(fleet, tmp_path):
+            pass
     assert raised.value.code == "LOCKED"
     assert f"--state '{tmp_path}/a; touch harm'" in raised.value.fix

@@ -121,7 +121,8 @@ def test_containers_are_found_by_their_labels(dockerd: Dockerd, engine: Engine) 
         dockerd.docker("create", "--name=ended", *label, "--label=dlperf.attempt=x", IMAGE, "true")
         assert Fanout(fleet, Path("state"), lambda: False).attempts(SWEEP) == set()
         assert [SWEEP in one.seen for one in strays.others(fleet, (), "two")].count(True) == 1
-        assert strays.find_names(fleet, "left", [SWEEP]) == (name, "ended")
+        found = [it.name for it in strays.find_tasks(fleet, "left") if it.sweep == SWEEP]
+        assert found == [name, "ended"]
         assert strays.end(fleet, [SEAT], [SWEEP]) == {"left": (name, "ended")}
         assert not any(SWEEP in one.seen for one in strays.others(fleet, (), "two"))
     finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.deadlines import NODE_LOST_S
-from orchestrator.fleet import Fleet, Pool
+from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
@@ -32,17 +32,17 @@ def test_a_node_that_waits_for_its_turn_to_be_asked_is_not_silent(tmp_path: Path
     """All threads ask others for longer than a silent node is given: its program's end counts."""
     task = Task("n1", 0, ("sh", "-c", "echo done"), {}, (), ())
     attempt = Attempt(f"s{os.getpid()}", "turn", 1, {"n1": str(tmp_path)}, 29500, (task,))
-    pool = Pool(1)
     runtime, gangs = Fleet(CLUSTER, {"n1": LocalTransport("n1")}).runtime("n1", ""), node()
     try:
         assert gangs.launch(attempt, LIMITS)
-        pool.submit(lambda: time.sleep(NODE_LOST_S + 1))
+        gang = Gang(attempt, LIMITS, lambda _: runtime)
+        for _ in range(3):
+            gang.pool.submit(lambda: time.sleep(NODE_LOST_S + 1))
         began = time.monotonic()
-        end = Gang(attempt, LIMITS, lambda _: runtime, pool).run(lambda _: None, lambda: False)
+        end = gang.run(lambda _: None, lambda: False)
         lasted_s = time.monotonic() - began
     finally:
         gangs.clear(attempt)
-        pool.close()
     assert lasted_s > NODE_LOST_S
     assert (end.reason, [task_end.why for task_end in end.ends]) == ("done", ["exited"])
 
@@ -59,12 +59,10 @@ def test_time_in_which_the_controller_stood_still_is_no_silence(tmp_path: Path) 
         time.sleep(pauses.pop() if pauses else 0)
         return False
 
-    pool = Pool(2)
     runtime, gangs = Fleet(CLUSTER, {"n1": LocalTransport("n1")}).runtime("n1", ""), node()
     try:
         assert gangs.launch(attempt, limits)
-        end = Gang(attempt, limits, lambda _: runtime, pool).run(lambda _: None, stand_still)
+        end = Gang(attempt, limits, lambda _: runtime).run(lambda _: None, stand_still)
     finally:
         gangs.clear(attempt)
-        pool.close()
     assert (end.reason, [task_end.why for task_end in end.ends]) == ("done", ["exited"])

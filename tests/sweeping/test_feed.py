@@ -1,20 +1,16 @@
 """The feed of lanes: each trial once, in an order that outcomes decide."""
 
 import threading
-from functools import partial
 
+from orchestrator.console import Voice
 from orchestrator.model.plan import Trial
-from orchestrator.planning.packing import Packing
-from orchestrator.sweeping import lanes
-from orchestrator.sweeping.loop import Feed
+from orchestrator.sweeping.loop import Feed, run_lanes
 from tests.measuring.test_settling import built, first_case, truth
-
-ALONE = partial(Packing, "none", 1)
 
 
 def test_lanes_run_what_is_needed_and_hear_what_is_not() -> None:
     """Three lanes: nine trials of two cases, the quiet one's last three are dropped once."""
-    whole = built()
+    whole = built(pack="disjoint")
     gives, outcomes = truth(whole), dict[str, float]()
     said: list[tuple[str, int]] = []
     together: list[int] = []
@@ -23,7 +19,7 @@ def test_lanes_run_what_is_needed_and_hear_what_is_not() -> None:
         whole,
         whole.trials,
         lambda trial: outcomes.get(trial.name),
-        partial(Packing, "disjoint", 3),
+        lambda: 3,
         lambda line, count: said.append((line, count)),
     )
 
@@ -36,7 +32,7 @@ def test_lanes_run_what_is_needed_and_hear_what_is_not() -> None:
             busy[0] -= 1
         return gives[trial.name]
 
-    lanes.run(feed.next, measure, lanes=3, say=print, ended=feed.end)
+    run_lanes(feed.next, measure, lanes=3, voice=Voice(as_json=False), ended=feed.end)
     quiet = first_case(whole)
     assert set(outcomes) == {one.name for one in whole.trials} - {one.name for one in quiet[3:]}
     ((line, count),) = said
@@ -55,7 +51,7 @@ def test_what_waits_for_a_running_trial_is_given_once_that_has_ended() -> None:
         whole,
         quiet[2:],
         lambda trial: known.get(trial.name),
-        ALONE,
+        lambda: 1,
         lambda _line, count: said.append(count),
     )
     assert [feed.next(), feed.next()] == [quiet[2], None]
@@ -73,7 +69,7 @@ def test_what_has_settled_before_is_not_given() -> None:
         whole,
         first_case(whole),
         lambda trial: gives.get(trial.name),
-        ALONE,
+        lambda: 1,
         lambda _line, count: said.append(count),
     )
     assert feed.next() is None

@@ -13,15 +13,17 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.sweeping import lanes
+from orchestrator.console import Voice
+from orchestrator.sweeping.loop import run_lanes
 from orchestrator.transports.cached import Cached
 from tests.waiting import wait_for
 
 # $1: lanes. The first of three items never ends; the program says what a second Ctrl-C leaves.
 ABANDONED = """
 import sys, threading
-from orchestrator.sweeping import lanes
+from orchestrator.console import Voice
 from orchestrator.signals import Abandoned, Signals
+from orchestrator.sweeping.loop import run_lanes
 
 signals = Signals()
 signals.take()
@@ -40,8 +42,8 @@ def work(item):
 
 try:
     with signals:
-        lanes.run(
-            give, work, lanes=int(sys.argv[1]), say=print,
+        run_lanes(
+            give, work, lanes=int(sys.argv[1]), voice=Voice(as_json=False),
             may_begin=lambda: len(given) < 3 and not signals.stopping(),
         )
 except Abandoned:
@@ -90,16 +92,14 @@ def run(
     *,
     side_by_side: int = 3,
     may_begin: Callable[[], bool] = lambda: True,
-) -> list[str]:
-    """Have so many items done; what was said on the way."""
-    said: list[str] = []
+) -> None:
+    """Have so many items done."""
 
     def do(item: int) -> None:
         work(item)
 
     give = partial(next, iter(range(items)), None)
-    lanes.run(give, do, lanes=side_by_side, may_begin=may_begin, say=said.append)
-    return said
+    run_lanes(give, do, lanes=side_by_side, may_begin=may_begin, voice=Voice(as_json=False))
 
 
 @pytest.mark.parametrize("side_by_side", [1, 2, 3, 8])
@@ -116,7 +116,7 @@ def test_every_item_is_done_once_and_begun_in_order(side_by_side: int) -> None:
         time.sleep(random.SystemRandom().uniform(0, 0.005))
         now.remove(item)
 
-    assert run(200, work, side_by_side=side_by_side) == []
+    run(200, work, side_by_side=side_by_side)
     assert sorted(begun) == list(range(200))
     assert max(most) <= side_by_side
     # Two lanes may write down what they began the other way round, and no more.
@@ -132,7 +132,9 @@ def test_one_lane_is_a_thread_too() -> None:
     assert seen[0].daemon
 
 
-def test_after_an_error_the_others_finish_and_nothing_begins() -> None:
+def test_after_an_error_the_others_finish_and_nothing_begins(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     """Hours of a cluster are kept; that a lane failed is said at once, and raised at the end."""
     failed, together = threading.Event(), threading.Barrier(3)
     finished: list[int] = []
@@ -146,12 +148,11 @@ def test_after_an_error_the_others_finish_and_nothing_begins() -> None:
         time.sleep(0.3)
         finished.append(item)
 
-    said: list[str] = []
     with pytest.raises(errors.StoreError, match=r"no space left\.$"):
-        lanes.run(partial(next, iter(range(9)), None), work, lanes=3, say=said.append)
+        run(9, work)
     assert sorted(finished) == [0, 2]
-    words = "STORE-FULL: no space left; what runs is finished, nothing new is started"
-    assert said == [words]
+    words = "what runs is finished, nothing new is started"
+    assert capfd.readouterr().err == f"ERROR STORE-FULL: no space left.\n{words}\n"
 
 
 @pytest.mark.parametrize("fault", ["give", "ended"])
@@ -174,12 +175,14 @@ def test_a_fault_in_giving_out_waits_for_the_other_lanes(fault: str) -> None:
         return 1 / item if fault == "ended" else 1.0
 
     with pytest.raises(ZeroDivisionError):
-        lanes.run(give, work, lanes=2, say=print, ended=ended)
+        run_lanes(give, work, lanes=2, voice=Voice(as_json=False), ended=ended)
     assert done == [0, 1]
 
 
-def test_the_gravest_error_is_raised_with_the_others_named() -> None:
-    """What may still run counts more than a full disk; the same words are not said twice."""
+def test_the_gravest_error_is_raised_with_the_others_named(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """What may still run counts more than a full disk; at the end every other is printed once."""
     together = threading.Barrier(4)
     failures = [
         errors.StoreError("no space left", code="STORE-FULL"),
@@ -192,15 +195,17 @@ def test_the_gravest_error_is_raised_with_the_others_named() -> None:
         together.wait(10)
         raise failures[item]
 
-    with pytest.raises(errors.LeftoverError) as caught:
+    with pytest.raises(errors.LeftoverError, match="it would not go"):
         run(4, work, side_by_side=4)
-    assert caught.value.cause.startswith("it would not go (also failed: ")
-    assert caught.value.cause.count("STORE-FULL: no space left") == 1
-    assert "SSH-LOST node=c: it is silent" in caught.value.cause
+    *_, before, last = capfd.readouterr().err.splitlines()
+    others = {"ERROR STORE-FULL: no space left.", "ERROR SSH-LOST node=c: it is silent."}
+    assert {before, last} == others
 
 
-def test_a_fault_of_ours_counts_more_than_what_a_node_says() -> None:
-    """It is shown with its traceback, and what else failed is beside it."""
+def test_a_fault_of_ours_counts_more_than_what_a_node_says(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """It is shown with its traceback, and what else failed is printed before."""
     together = threading.Barrier(2)
 
     def work(item: int) -> None:
@@ -209,9 +214,9 @@ def test_a_fault_of_ours_counts_more_than_what_a_node_says() -> None:
             raise KeyError("trial")
         raise errors.NodeError("it is silent", code="SSH-LOST", node="c")
 
-    with pytest.raises(KeyError) as caught:
+    with pytest.raises(KeyError):
         run(2, work, side_by_side=2)
-    assert caught.value.__notes__ == ["also failed: SSH-LOST node=c: it is silent"]
+    assert capfd.readouterr().err.endswith("ERROR SSH-LOST node=c: it is silent.\n")
 
 
 def test_a_lane_that_stalls_holds_up_no_other() -> None:

@@ -15,7 +15,8 @@ from orchestrator import errors
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Trial
 from orchestrator.state.store import Store
-from orchestrator.sweeping import leftovers, observed_sweep
+from orchestrator.sweeping import observed_sweep
+from orchestrator.verbs import clean
 from tests import proc
 from tests.conftest import Place
 from tests.state.test_store import ENDED, INTENT, RECORD
@@ -54,13 +55,13 @@ def test_what_is_left_is_listed_by_cluster_and_lock_and_damage_is_no_absence(
         every = {sweep.id for sweep, *_ in observed_sweep.list_left(store, None, held=True)}
         assert every == {sweep.id for sweep in sweeps.values()}
         assert observed_sweep.orphaned_tasks(store, "two") == [token]
-        settled, why = leftovers.split(store, RECORD.inventory)
-    assert settled == (sweeps["settled"].id,)
+        settled, why = clean.split(store, RECORD.inventory)
+    assert settled == [sweeps["settled"].id]
     assert set(why) == {sweeps["left"].id, sweeps["damaged"].id}
     with pytest.raises(errors.LeftoverError, match=re.escape(token)):
         observed_sweep.refuse_left(store, "two")
     (sweeps["left"].folder / "sweep.json").write_text("{}")  # whose cluster nobody knows then
-    _, why = leftovers.split(store, RECORD.inventory)
+    _, why = clean.split(store, RECORD.inventory)
     assert sweeps["left"].id in why
 
 

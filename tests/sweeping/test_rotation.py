@@ -20,7 +20,7 @@ def test_nodes_on_which_a_case_ran_least_come_first() -> None:
     rotation, one, other = Rotation(), trial(1), trial(2)
     rotation.add(one, ["a"])
     assert rotation.order(one) == ()
-    rotation.begin(["a", "b", "c"])
+    rotation.nodes = ["a", "b", "c"]
     assert rotation.order(one) == ("b", "c", "a")
     rotation.add(one, ["c", "b"])
     assert rotation.order(one) == rotation.order(other) == ("a", "b", "c")
@@ -44,7 +44,7 @@ def test_repeats_of_two_nodes_go_round_the_pairs(count: int) -> None:
 def test_a_pair_comes_before_nodes_that_were_used_less() -> None:
     """The pair of its repeat, in the order of nodes; of one node there is none."""
     rotation, two = Rotation(), replace(trial(1), case=replace(trial(1).case, nodes=2))
-    rotation.begin(["a", "b", "c", "d"])
+    rotation.nodes = ["a", "b", "c", "d"]
     rotation.add(two, ["a", "d"])
     assert rotation.order(two) == ("a", "d", "b", "c")
     assert pair(["a"], 1) == ()
