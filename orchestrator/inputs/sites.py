@@ -22,10 +22,7 @@ OF_JOBS = {"account", "nodes", "time"}  # of ``slurm:``, which say nothing of th
 
 
 def read(content: bytes, fix: str) -> Site:
-    """Return the site in a site file's bytes.
-
-    Args:
-        fix: what the user should do about a bad file.
+    """Return the site in a site file's bytes; ``fix`` says what to do about a bad one.
 
     Raises:
         StoreError: STORE-DAMAGED or STORE-VERSION.
@@ -50,8 +47,12 @@ def read(content: bytes, fix: str) -> Site:
 def of(store: Store, cluster: Cluster) -> Site | None:
     """Return a cluster's site; None if it was never provisioned or its file cannot be read."""
     content = store.site(cluster.name)
+    return _read_or_skip(content) if content else None
+
+
+def _read_or_skip(content: bytes) -> Site | None:
     try:
-        return read(content, "provision again") if content else None
+        return read(content, "provision again")
     except errors.StoreError:
         return None  # provisioning writes it again; it holds no measurement
 
@@ -80,7 +81,6 @@ def inventory(
 
     Raises:
         UsageError: NO-INVENTORY, or there is no such file.
-        ConfigError: it is not valid.
     """
     if named is not None:
         return user_files.cluster(named)
@@ -89,9 +89,7 @@ def inventory(
         return user_files.cluster(own)
     unfit: list[str] = []
     for content in store.sites():  # the newest first
-        try:
-            site = read(content, "provision again")
-        except errors.StoreError:  # damaged, or of another version
+        if (site := _read_or_skip(content)) is None:
             continue
         if all(found.severity != "error" for found in (*site.findings, *site.provisioned)):
             voice.line(f"inventory {site.inventory}: the last one found fit in {store.root}")
@@ -130,10 +128,10 @@ def leaving_out(
     """Return this command line as it leaves these nodes out; empty where that is no way out.
 
     Args:
-        names: such as ``vs[003-004]``.
         least: how many nodes must be left.
         omitted: words of it that are left out, too.
     """
+    # Errors of many nodes name them folded, such as vs[003-004].
     named = {name for text in names for name in nodeset.unfold_all(text, MOST)}
     out = [node.name for node in cluster.members if node.name in named]
     if not out or cluster.slurm is not None or len(cluster.members) - len(out) < least:
