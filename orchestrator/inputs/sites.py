@@ -67,11 +67,6 @@ def digest(cluster: Cluster) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def to_prepare(cluster: Cluster) -> frozenset[str]:
-    """Return the names of the images that an inventory has prepared."""
-    return frozenset(user_files.image(choice)[0].name for choice in cluster.images)
-
-
 def inventory(
     store: Store, named: str | None, own: str | None, voice: Voice
 ) -> tuple[Cluster, Path]:
@@ -110,16 +105,12 @@ def narrow(cluster: Cluster, pattern: str | None) -> Cluster:
 
     Args:
         pattern: names or globs with commas; with ``!`` before it, one leaves nodes out.
-
-    Raises:
-        UsageError: NO-NODE; a pattern fits no node, or none is left.
     """
     if pattern is None:
         return cluster
     names = match_names([entry.name for entry in cluster.nodes], pattern)
-    return cluster.model_copy(
-        update={"nodes": tuple(entry for entry in cluster.nodes if entry.name in names)}
-    )
+    nodes = tuple(entry for entry in cluster.nodes if entry.name in names)
+    return cluster.model_copy(update={"nodes": nodes})
 
 
 def leaving_out(
@@ -167,12 +158,10 @@ def match_names(names: Sequence[str], pattern: str) -> Set[str]:
     """Return those of the names that a pattern of ``narrow`` fits.
 
     Raises:
-        UsageError: NO-NODE.
+        UsageError: NO-NODE; a part of the pattern fits no node, or no node is left.
     """
-    found: set[str] = set()
     words = [word.strip() for word in pattern.split(",")]
-    if all(word.startswith("!") for word in words):
-        found = set(names)
+    found = set(names) if all(word.startswith("!") for word in words) else set[str]()
     for word in words:
         fitting = [name for name in names if nodeset.fits(name, word.removeprefix("!"))]
         if not fitting:

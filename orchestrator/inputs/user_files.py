@@ -139,21 +139,21 @@ def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | N
     trials = [trial for trial in plan.build(plan.repeated(recipe, 1)).trials if not trial.canary]
     pairs = zip(matrix.places(recipe.experiment), trials, strict=True)
     running = [pair for pair in pairs if chosen is None or pair[0].case in chosen]
-    conflicts = []
+    missing = list[Conflict]()
     for point, trial in {point.case.placement: (point, trial) for point, trial in running}.values():
         try:
             (leader, *_) = bind.first(recipe, trial, seats).tasks
         except errors.UsageError as error:
             text = f"{point.case.placement}: {error.cause}; needed: {error.fix}"
-            conflicts.append(Conflict(point.path, text))
+            missing.append(Conflict(point.path, text))
             continue
         script = next((Path(word) for word in leader.argv if word.endswith(".py")), None)
         is_known = script and (script.is_relative_to(program.code) or cluster.members[0].is_here)
         if script and is_known and not cluster.in_containers and not script.exists():
             text = f"there is no {script}, and inventory {cluster.name} runs plain processes"
             needed = "needed the program there, or runtime: docker"
-            conflicts.append(Conflict(("image",), f"{text}; {needed}"))
-    refuse(playbook.document, conflicts)
+            missing.append(Conflict(("image",), f"{text}; {needed}"))
+    refuse(playbook.document, missing)
 
 
 def judged_image(document: Document) -> Image:

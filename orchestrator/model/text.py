@@ -240,11 +240,6 @@ def is_name(text: str) -> bool:
     return re.fullmatch(_NAME, text) is not None
 
 
-def nodes_and_gpus(placement: str) -> tuple[int, int]:
-    nodes, _, gpus = placement.partition("x")
-    return int(nodes), int(gpus)
-
-
 T = TypeVar("T")
 # Making that of a large noun takes 5 to 15 ms, which commands that read none do not wait for.
 _make_adapter: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)

@@ -13,7 +13,7 @@ from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Axes, Canary, CaseEntry, Exclusion, Experiment, Method
-from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
+from orchestrator.model.text import Conflict, Scalar
 from orchestrator.planning import environment
 from orchestrator.workloads import Workload
 
@@ -133,7 +133,7 @@ def _matches(exclusion: Exclusion, case: Case) -> bool:
 
 
 def _case(entry: CaseEntry, experiment: Experiment) -> Case:
-    nodes, gpus = nodes_and_gpus(entry.placement)
+    nodes, gpus = map(int, entry.placement.split("x"))
     return Case(
         nodes=nodes,
         gpus_per_node=gpus,
