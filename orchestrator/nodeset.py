@@ -20,9 +20,8 @@ def fits(name: str, pattern: str) -> bool:
 def fold(names: Iterable[str]) -> str:
     """Return the names, each once, those that differ in their last number only as ranges.
 
-    Groups stand in the order in which they first appear; leading zeros are kept.
-
-    Source: the notation of ClusterShell's nodeset command.
+    Groups are in the order in which they first appear; leading zeros are kept. The notation is that
+    of ClusterShell's nodeset command.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in dict.fromkeys(names):
@@ -43,12 +42,9 @@ def fold(names: Iterable[str]) -> str:
 
 
 def unfold(text: str, most: int) -> Sequence[str]:
-    """Return the names of a text with ranges, such as ``vs[001-128]`` or ``r[1-2]n[1-4,8]``.
+    """Return at most ``most`` names of a text with ranges: ``vs[001-128]``, ``r[1-2]n[1-4,8]``.
 
-    Of several ranges the last varies first. A text without ranges stands for itself.
-
-    Args:
-        most: names.
+    Of several ranges the last varies first. A text without ranges means itself.
 
     Raises:
         ValueError: why it is no such text; what was needed.
@@ -113,13 +109,10 @@ def _numbers(text: str, most: int) -> list[str]:
     found: list[str] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
-        if match is None:
+        first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
+        in_two_widths = len(first) != len(last) and "0" in (first[0], last[0]) and first != "0"
+        if int(first) > int(last) or in_two_widths:
             raise ValueError(f"[{text}] is no range; needed numbers such as [1-8] or [001-003,007]")
-        first, last = match[1], match[2] or match[1]
-        if len(first) != len(last) and "0" in (first[0], last[0]) and first != "0":
-            raise ValueError(f"{part} is written in two widths; needed leading zeros in both")
-        if int(first) > int(last):
-            raise ValueError(f"{part} goes backwards; needed the smaller number first")
         if int(last) - int(first) >= most:
             raise ValueError(f"{part} is {int(last) - int(first) + 1} names; needed at most {most}")
         width = len(first) if first.startswith("0") else 0

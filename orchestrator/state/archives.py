@@ -41,16 +41,12 @@ def pack(sweep: Sweep, target: Path) -> contents.Survey:
     their own.
 
     Raises:
-        UsageError: ``target`` lies in the sweep's folder.
-        StoreError, LocalError: what was at ``target`` is still there. ARCHIVE-INCOMPLETE: evidence
-            would be missing, or changed while it was read.
+        LocalError: ARCHIVE-INCOMPLETE; evidence would be missing, or changed while it was read.
     """
     found = contents.survey(sweep)
     if found.missing:
-        missing = (f"{words.printable(path)}: {why}" for path, why in found.missing.items())
-        raise _incomplete(
-            f"sweep {sweep.id} has evidence that cannot be read: {'; '.join(missing)}"
-        )
+        missing = [f"{words.printable(path)}: {why}" for path, why in found.missing.items()]
+        raise _incomplete(f"evidence of sweep {sweep.id} cannot be read: {'; '.join(missing)}")
     if target.parent.resolve().is_relative_to(sweep.folder.resolve()):
         raise errors.UsageError(
             f"{words.printable(str(target))} lies in the sweep's own folder, whose files it holds",
@@ -73,7 +69,7 @@ def pack(sweep: Sweep, target: Path) -> contents.Survey:
 
 
 def is_one(path: Path) -> bool:
-    """Return whether a file is an archive, by its name or its first bytes."""
+    """Return True if a file is an archive, by its name or its first bytes."""
     try:
         if not path.is_file():
             return False
@@ -88,7 +84,6 @@ def unpack(path: Path, into: Path) -> Sweep:
 
     Raises:
         UsageError: ARCHIVE-DAMAGED, ARCHIVE-UNSAFE; some files may be written.
-        StoreError, LocalError: no space, or no rights.
     """
     names: set[str] = set()
     with on_disk(path, "LOCAL-FILE", "make it readable for this user"), open(path, "rb") as file:
@@ -134,10 +129,6 @@ def opened(store: Store, name: str | None) -> Iterator[OpenedSweep]:
     """Open a sweep by id, its beginning, folder, playbook or archive; the newest for None.
 
     An archive is unpacked into a folder that is removed when the block ends.
-
-    Raises:
-        UsageError: NO-SWEEP, SWEEP-AMBIGUOUS; or ARCHIVE-DAMAGED, ARCHIVE-UNSAFE.
-        StoreError: its record cannot be read.
     """
     if name and name.endswith((SUFFIX, ".json")) and not Path(name).exists():
         raise errors.UsageError(
@@ -169,11 +160,7 @@ class _Stream(io.RawIOBase):
         self._more = size
 
     def read(self, size: int = -1) -> bytes:
-        """Read the next bytes, fewer only at the end.
-
-        Raises:
-            UsageError: ARCHIVE-UNSAFE; more than was allowed.
-        """
+        """Read the next bytes, fewer only at the end; refuse to read more than was allowed."""
         self._more, self._left = self._more - size, self._left - size
         if self._more < 0 or self._left < 0:
             raise _unsafe(self._path, "it", "has more bytes or larger headers than any of ours")
@@ -186,11 +173,7 @@ class _Stream(io.RawIOBase):
         return content[:size]
 
     def finish(self) -> None:
-        """Read to the end, where the checksum of the whole is.
-
-        Raises:
-            UsageError: the archive was cut, or goes on after its end.
-        """
+        """Read to the end, where the checksum of the whole is; refuse an archive that was cut."""
         while not self._frame.eof and (piece := self._file.read(_IN_BYTES)):
             self._frame.decompress(piece)
         if not self._frame.eof:

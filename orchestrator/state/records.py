@@ -74,11 +74,7 @@ def attempt_document(attempt: Attempt, inherited_env: Mapping[str, str]) -> dict
 
 
 def attempt(content: bytes) -> Attempt:
-    """Parse the attempt in an attempt.json of this version.
-
-    Raises:
-        ValueError: why it is damaged.
-    """
+    """Parse the attempt in an attempt.json of this version; ValueError says why it is damaged."""
     record = document(content)
     if (version := _version(record)) != VERSION:
         raise ValueError(f"it has version {version}")
@@ -93,11 +89,7 @@ def _version(record: Mapping[str, JSON]) -> int:
 
 
 def event(line: bytes) -> Event | None:
-    """Parse a line of events.jsonl; return None for a kind of event that a later version writes.
-
-    Raises:
-        ValueError: it is not an event, or lacks what its kind must have.
-    """
+    """Parse a line of events.jsonl; return None for a kind of event that a later version writes."""
     fields = document(line)
     kind = fields.pop("event", None)
     if not isinstance(kind, str):

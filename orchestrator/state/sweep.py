@@ -50,11 +50,7 @@ class Sweep:
         disk.remove_unfinished(self.folder.rglob("*.new"))
 
     def record(self) -> SweepRecord:
-        """Read the sweep's record, sweep.json.
-
-        Raises:
-            StoreError: it is damaged or gone, of another sweep, or of another version.
-        """
+        """Read sweep.json; a StoreError if it is damaged, gone, or of another sweep or version."""
         path = self.folder / "sweep.json"
         with _refusing_damage(path):
             if (content := read(path)) is None:
@@ -88,11 +84,7 @@ class Sweep:
                 disk.sync_folder(self.folder)
 
     def events(self) -> tuple[Event, ...]:
-        """Read all events so far, without a last line that a crash cut short.
-
-        Raises:
-            StoreError: another line is damaged; the file is left as it is.
-        """
+        """Read all events so far, without a last line that a crash cut short."""
         path = self.folder / "events.jsonl"
         content = read(path) or b""
         lines = content[: content.rfind(b"\n") + 1].splitlines()
@@ -105,9 +97,6 @@ class Sweep:
 
         An attempt with a folder here but without an event counts as begun and open: its number is
         not used again, and its tasks are adopted or ended.
-
-        Raises:
-            StoreError: the events are damaged.
         """
         histories = by_trial(self.events())
         place = self.folder / "attempts"
@@ -128,11 +117,7 @@ class Sweep:
         self._gate.acquire()
 
     def open_attempts(self) -> list[Attempt]:
-        """Return the attempts that were begun and have no outcome, in the order of the plan.
-
-        Raises:
-            StoreError: sweep.json, the events or attempt.json of one of them is damaged or gone.
-        """
+        """Return the attempts that were begun and have no outcome, in the order of the plan."""
         histories = self.histories()
         return [
             self.attempt(trial.name, number)
@@ -141,11 +126,7 @@ class Sweep:
         ]
 
     def attempt(self, trial: str, number: int) -> Attempt:
-        """Read an attempt as it was bound.
-
-        Raises:
-            StoreError: attempt.json is damaged, or gone.
-        """
+        """Read an attempt as it was bound; a StoreError if its record is damaged or gone."""
         path = self._description(trial, number)
         with _refusing_damage(path):
             attempt = records.attempt(read(path) or b"")
@@ -192,11 +173,7 @@ class Sweep:
             disk.sync_folder(target.parent)
 
     def outcome(self, name: str) -> tuple[Outcome, str] | None:
-        """Read the outcome beside a log, and the sha256 of its bytes; None if there is no outcome.
-
-        Raises:
-            StoreError: it is damaged.
-        """
+        """Read the outcome beside a log, with the sha256 of its bytes; None without an outcome."""
         path = self.log(name).with_suffix(".json")
         content = read(path)
         if content is None:
