@@ -69,10 +69,9 @@ def expand_ranges(document: Document) -> Document:
     """Return the inventory with an entry per name of a range such as ``vs[001-128]``.
 
     Raises:
-        ConfigError: every range that cannot be expanded.
+        ConfigError: the first range that cannot be expanded.
     """
     written: dict[Where, Where] = {}
-    problems: list[errors.Mistake] = []
 
     def expand(value: Tree, at: Where, to: Where) -> Tree:
         if isinstance(value, dict):
@@ -88,16 +87,13 @@ def expand_ranges(document: Document) -> Document:
                     copies = [{**item, **names} for names in _unfold(item, keys)]
                 except ValueError as error:
                     key, text = error.args
-                    problems.append(document.mistake((*here, key), text))
+                    raise errors.ConfigError([document.mistake((*here, key), text)]) from error
             for copy in copies:
                 written[(*to, len(items))] = here
                 items.append(expand(copy, here, (*to, len(items))))
         return items
 
-    data = expand(document.data, (), ())
-    if problems:
-        raise errors.ConfigError(problems)
-    return replace(document, data=data, written=written)
+    return replace(document, data=expand(document.data, (), ()), written=written)
 
 
 def _unfold(item: Mapping[str, Tree], keys: Iterable[str]) -> list[dict[str, str]]:

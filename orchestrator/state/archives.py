@@ -94,9 +94,7 @@ def unpack(path: Path, into: Path) -> Sweep:
                     _refuse_unsafe(path, member, names)
                     stream.allow(member.size + _HEADER_BYTES)
                     target = into / member.name
-                    with on_disk(
-                        target, "LOCAL-FILE", "set TMPDIR to a folder with space and rights"
-                    ):
+                    with on_disk(target, fix="set TMPDIR to a folder with space and rights"):
                         make_folder(target.parent)
                         source = archive.extractfile(member)
                         with open(target, "xb") as written:
