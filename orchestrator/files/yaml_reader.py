@@ -98,7 +98,7 @@ def document(text: str, file: str, problems: Sequence[errors.Mistake] = ()) -> D
     try:
         data = composer.compose(yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
-        is_exact = not error.context or "block" in error.context
+        is_exact = not error.context or "block" in error.context or "tab" in str(error.problem)
         mark = error.problem_mark if is_exact else error.context_mark
         line = min(mark.line + 1, text.rstrip().count("\n") + 1) if mark else 1
         seen = " ".join(filter(None, (error.problem, error.context)))

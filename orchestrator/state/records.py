@@ -63,7 +63,7 @@ def sweep(content: bytes, sweep_id: str) -> SweepRecord:
             fix="read it with the dlperf-orch that wrote it; `dlperf-orch sweep` starts a new one",
         )
     if record.get("id") != sweep_id:
-        raise ValueError(f"it is the record of sweep {record.get('id')}")
+        raise ValueError(f"it has the id {record.get('id')}; needed {sweep_id}")
     return _unseal(SweepRecord, record)
 
 
