@@ -17,15 +17,7 @@ _ASIDE = re.compile(r".+\.([0-9]{1,7})\.new")
 
 @contextlib.contextmanager
 def on_disk(path: Path, code: str = "LOCAL-FILE", fix: str = "") -> Iterator[None]:
-    """Turn an OSError about ``path`` into one of ours.
-
-    Args:
-        code: of whatever is not a full disk.
-
-    Raises:
-        StoreError: STORE-FULL.
-        LocalError: anything else.
-    """
+    """Turn an OSError about ``path`` into STORE-FULL or, for any other cause, ``code``."""
     try:
         yield
     except OSError as error:
@@ -37,11 +29,7 @@ def on_disk(path: Path, code: str = "LOCAL-FILE", fix: str = "") -> Iterator[Non
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a file or folder exists; where pathlib may answer False, raise an error.
-
-    Raises:
-        OSError: the file system cannot answer.
-    """
+    """Return True if a file or folder exists; where pathlib may answer False, raise an OSError."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -50,11 +38,7 @@ def is_there(path: Path) -> bool:
 
 
 def listed(folder: Path) -> list[Path]:
-    """List a folder's entries, sorted by name; return an empty list if there is no folder.
-
-    Raises:
-        OSError: the file system cannot answer.
-    """
+    """List a folder's entries, sorted by name; return an empty list if there is no folder."""
     try:
         return sorted(Path(folder, name) for name in os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -69,12 +53,9 @@ def walk(
     Each comes with its path without links, and why it has no contents; empty where it has.
 
     Args:
-        code: of a folder that cannot be listed.
+        code: of the LocalError for a folder that cannot be listed.
         outside: whether links that lead out of the folder are followed.
         above: the folders, without links, that were entered on the way to it.
-
-    Raises:
-        LocalError: a folder cannot be listed.
     """
     above = above or (Path(os.path.realpath(folder)),)
     with on_disk(folder, code, "make it readable for this user"):
@@ -107,9 +88,6 @@ def replacing(
 
     Args:
         gate: held while the file takes its place.
-
-    Raises:
-        StoreError, LocalError: as of ``on_disk``; nothing was replaced.
     """
     # Two processes may write the same report, and two threads.
     own = f"{path.name}.{threading.get_native_id()}.{os.getpid()}"
@@ -133,11 +111,7 @@ def replacing(
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder of the user's alone, and those above it, so that they outlive a power cut.
-
-    Raises:
-        OSError: some of them may have been made.
-    """
+    """Make a folder of the user's alone, and those above it, so that they outlive a power cut."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -146,11 +120,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a folder's entries, as created, renamed or removed so far, survive a power cut.
-
-    Raises:
-        OSError: the file system cannot answer.
-    """
+    """Make a folder's entries, as created, renamed or removed so far, survive a power cut."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

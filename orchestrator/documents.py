@@ -49,13 +49,15 @@ class Document:
 
         A value that the file lacks is placed where the nearest thing around it starts.
         """
-        around = [path[:length] for length in range(len(path), -1, -1)]
-        if moved := next((step for step in around if step in self.written), None):
+        if moved := next((above for above in _around(path) if above in self.written), None):
             path = (*self.written[moved], *path[len(moved) :])
-            around = [path[:length] for length in range(len(path), -1, -1)]
-        nearest = next((self.starts[step] for step in around if step in self.starts), (1, 1))
+        nearest = next((self.starts[step] for step in _around(path) if step in self.starts), (1, 1))
         position = self.key_starts.get(path, nearest) if key else nearest
         return mistake(self.file, position, path, text)
+
+
+def _around(path: Where) -> Iterator[Where]:
+    return (path[:length] for length in range(len(path), -1, -1))
 
 
 def mistake(file: str, position: Position, path: Where, text: str) -> errors.Mistake:
@@ -67,10 +69,9 @@ def expand_ranges(document: Document) -> Document:
     """Return the inventory with an entry per name of a range such as ``vs[001-128]``.
 
     Raises:
-        ConfigError: every range that cannot be expanded.
+        ConfigError: the first range that cannot be expanded.
     """
     written: dict[Where, Where] = {}
-    problems: list[errors.Mistake] = []
 
     def expand(value: Tree, at: Where, to: Where) -> Tree:
         if isinstance(value, dict):
@@ -86,16 +87,13 @@ def expand_ranges(document: Document) -> Document:
                     copies = [{**item, **names} for names in _unfold(item, keys)]
                 except ValueError as error:
                     key, text = error.args
-                    problems.append(document.mistake((*here, key), text))
+                    raise errors.ConfigError([document.mistake((*here, key), text)]) from error
             for copy in copies:
                 written[(*to, len(items))] = here
                 items.append(expand(copy, here, (*to, len(items))))
         return items
 
-    data = expand(document.data, (), ())
-    if problems:
-        raise errors.ConfigError(problems)
-    return replace(document, data=data, written=written)
+    return replace(document, data=expand(document.data, (), ()), written=written)
 
 
 def _unfold(item: Mapping[str, Tree], keys: Iterable[str]) -> list[dict[str, str]]:
@@ -135,7 +133,7 @@ def misfits(
         if kind == "missing" and isinstance(last, str):
             yield path, f"key {words.shown(last)} is missing", False
         elif kind == "extra_forbidden":
-            yield path, _describe_unknown(str(last), _models_at(model, path[:-1])), True
+            yield path, _describe_unknown(str(last), _list_keys(model, path[:-1])), True
         # A list is too short only without the items that pydantic refused.
         elif not (
             kind == "too_short"
@@ -160,24 +158,23 @@ def _follow(location: Where, data: Tree) -> tuple[Where, Tree]:
     return path, data
 
 
-def _models_at(model: type[BaseModel], path: Where) -> Sequence[type[BaseModel]]:
-    """Return the models that the value at a path may be."""
+def _list_keys(model: type[BaseModel], path: Where) -> list[str]:
+    """Return the keys of the models that the value at a path may be."""
     models = [model]
     for step in path:
         fields = [one.model_fields[step] for one in models if step in one.model_fields]
         if fields:
-            models = [found for field in fields for found in _models(field.annotation)]
-    return models
+            models = [found for field in fields for found in _find_models(field.annotation)]
+    return [name for model in models for name in model.model_fields]
 
 
-def _models(annotation: Any) -> list[type[BaseModel]]:
+def _find_models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [found for inner in get_args(annotation) for found in _models(inner)]
+    return [found for inner in get_args(annotation) for found in _find_models(inner)]
 
 
-def _describe_unknown(key: str, models: Iterable[type[BaseModel]]) -> str:
-    names = [name for model in models for name in model.model_fields]
+def _describe_unknown(key: str, names: Sequence[str]) -> str:
     if words.is_secret([key]):
         # {token:abc} has its value in the key.
         return f"unknown key {words.shown(key.partition(':')[0])}; {words.NO_SECRETS}"

@@ -36,13 +36,10 @@ class DlperfError(Exception):
         code: what tests and scripts look for, such as ``LOCKED``.
         fix: one thing that the user can do.
         where: node, phase and trial, as far as they are known.
-
-    Attributes:
-        others: further nodes that failed, whose errors are not raised.
     """
 
     exit_code = 1
-    others: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  # further nodes that failed, whose errors are not raised
 
     def __init__(self, cause: str, *, code: str, fix: str = "", **where: str) -> None:
         super().__init__(cause)
@@ -79,7 +76,6 @@ class ConfigError(DlperfError):
         return "\n".join(str(mistake) for mistake in self.mistakes)
 
     def documents(self) -> list[dict[str, object]]:
-        """Return a document for each mistake."""
         return [
             {
                 "code": self.code,
@@ -178,9 +174,5 @@ class Interrupted(DlperfError):
 
 
 def gravest(failures: Sequence[DlperfError]) -> DlperfError:
-    """Return the error whose exit code counts, by ``PRECEDENCE``; the first of equals.
-
-    Args:
-        failures: at least one.
-    """
+    """Return the error whose exit code counts, by ``PRECEDENCE``; the first of equals."""
     return min(failures, key=lambda failure: PRECEDENCE.index(failure.exit_code))

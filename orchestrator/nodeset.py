@@ -20,24 +20,31 @@ def fits(name: str, pattern: str) -> bool:
 def fold(names: Iterable[str]) -> str:
     """Return the names, each once, those that differ in their last number only as ranges.
 
-    Groups stand in the order in which they first appear; leading zeros are kept.
-
-    Source: the notation of ClusterShell's nodeset command.
+    Groups are in the order in which they first appear; leading zeros are kept. The notation is that
+    of ClusterShell's nodeset command.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in dict.fromkeys(names):
         around, number = _split(name)
         groups.setdefault(around, []).extend([number] if number else [])
-    return ",".join(_group(around, numbers) for around, numbers in groups.items())
+    parts = []
+    for around, numbers in groups.items():
+        runs: list[tuple[str, str]] = []  # first and last of consecutive numbers
+        for number in sorted(numbers, key=lambda text: (int(text), len(text))):
+            first, last = runs[-1] if runs else ("", "")
+            if last and number == f"{int(last) + 1:0{len(last)}}":
+                runs[-1] = (first, number)
+            else:
+                runs.append((number, number))
+        shown = ",".join(first if first == last else f"{first}-{last}" for first, last in runs)
+        parts.append((f"[{shown}]" if len(numbers) > 1 else shown).join(around))
+    return ",".join(parts)
 
 
 def unfold(text: str, most: int) -> Sequence[str]:
-    """Return the names of a text with ranges, such as ``vs[001-128]`` or ``r[1-2]n[1-4,8]``.
+    """Return at most ``most`` names of a text with ranges: ``vs[001-128]``, ``r[1-2]n[1-4,8]``.
 
-    Of several ranges the last varies first. A text without ranges stands for itself.
-
-    Args:
-        most: names.
+    Of several ranges the last varies first. A text without ranges means itself.
 
     Raises:
         ValueError: why it is no such text; what was needed.
@@ -56,14 +63,7 @@ def unfold(text: str, most: int) -> Sequence[str]:
 
 
 def unfold_all(text: str, most: int) -> list[str]:
-    """Return the names of a list such as ``vs[001-002,004],gpu7``, as ``fold`` writes it.
-
-    Args:
-        most: names of one part.
-
-    Raises:
-        ValueError: see ``unfold``.
-    """
+    """Return the names of a list such as ``vs[001-002,004],gpu7``, as ``fold`` writes it."""
     return [name for part in _BETWEEN.split(text) for name in unfold(part, most)]
 
 
@@ -77,18 +77,13 @@ def fold_lines(lines: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
     Args:
         lines: words by node.
     """
-    kinds: dict[tuple[object, ...], list[list[tuple[str, ...]]]] = {}
-    for node, words in lines.items():
-        kind = tuple(_split(word)[0] for word in words)
-        runs = kinds.setdefault(kind, [])
-        if len(runs) > 1 and _continues(runs[-1], (node, *words)):
-            runs[-1].append((node, *words))
-        else:
-            runs.append([(node, *words)])
-    for first, *runs in kinds.values():
-        ((node, *words),) = first
+    kinds: dict[object, list[tuple[str, ...]]] = {}
+    for row in ((node, *words) for node, words in lines.items()):
+        kinds.setdefault(tuple(_split(word)[0] for word in row), []).append(row)
+    for (node, *words), *others in kinds.values():
         yield node, f":\n{' '.join(words)}"
-        for run in runs:
+        in_order = all(map(_is_constant_or_ascending, zip(*others, strict=True)))
+        for run in [others] if in_order and others else [[row] for row in others]:
             nodes, *columns = (fold(column) for column in zip(*run, strict=True))
             differing = [
                 f"{option} {word}" if option.startswith("-") and "=" not in word else word
@@ -98,22 +93,9 @@ def fold_lines(lines: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
             yield nodes, f" the same, but {' '.join(differing)}" if differing else " the same"
 
 
-def _continues(run: Sequence[Sequence[str]], further: Sequence[str]) -> bool:
-    """Return True if node and words of a further node continue the ranges of a run."""
-    steps = _steps(run[-1], further)
-    if min(steps) < 0 or steps[0] == 0:
-        return False
-    return len(run) == 1 or steps == _steps(run[-2], run[-1])
-
-
-def _steps(before: Sequence[str], after: Sequence[str]) -> list[int]:
-    """Return by how much each word's last number grows; -1 where words differ otherwise."""
-    steps = []
-    for old, new in zip(before, after, strict=True):
-        (old_around, old_number), (new_around, new_number) = _split(old), _split(new)
-        alike = old_around == new_around
-        steps.append(0 if old == new else int(new_number) - int(old_number) if alike else -1)
-    return steps
+def _is_constant_or_ascending(words: Sequence[str]) -> bool:
+    pairs = itertools.pairwise(int(_split(word)[1] or 0) for word in words)
+    return len({*words}) == 1 or all(before < after for before, after in pairs)
 
 
 def _split(word: str) -> tuple[tuple[str, ...], str]:
@@ -127,13 +109,10 @@ def _numbers(text: str, most: int) -> list[str]:
     found: list[str] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
-        if match is None:
+        first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
+        in_two_widths = len(first) != len(last) and "0" in (first[0], last[0]) and first != "0"
+        if int(first) > int(last) or in_two_widths:
             raise ValueError(f"[{text}] is no range; needed numbers such as [1-8] or [001-003,007]")
-        first, last = match[1], match[2] or match[1]
-        if len(first) != len(last) and "0" in (first[0], last[0]) and first != "0":
-            raise ValueError(f"{part} is written in two widths; needed leading zeros in both")
-        if int(first) > int(last):
-            raise ValueError(f"{part} goes backwards; needed the smaller number first")
         if int(last) - int(first) >= most:
             raise ValueError(f"{part} is {int(last) - int(first) + 1} names; needed at most {most}")
         width = len(first) if first.startswith("0") else 0
@@ -141,23 +120,3 @@ def _numbers(text: str, most: int) -> list[str]:
     if len(set(found)) < len(found):
         raise ValueError(f"[{text}] has a number twice; needed each once")
     return found
-
-
-def _group(around: tuple[str, ...], numbers: list[str]) -> str:
-    if len(numbers) < 2:
-        return "".join(numbers).join(around)
-    ranges = _ranges(sorted(numbers, key=lambda number: (int(number), len(number))))
-    shown = [first if first == last else f"{first}-{last}" for first, last in ranges]
-    return f"[{','.join(shown)}]".join(around)
-
-
-def _ranges(numbers: Iterable[str]) -> list[tuple[str, str]]:
-    """Return first and last of each run of consecutive numbers, as they are written."""
-    runs: list[tuple[str, str]] = []
-    for number in numbers:
-        first, last = runs[-1] if runs else ("", "")
-        if last and number == f"{int(last) + 1:0{len(last)}}":
-            runs[-1] = (first, number)
-        else:
-            runs.append((number, number))
-    return runs

@@ -1,5 +1,6 @@
 """Processes of this machine, told apart from others that have had the same pid."""
 
+import contextlib
 import getpass
 import os
 import signal
@@ -27,12 +28,12 @@ def user() -> str:
 
 
 def is_here(process: ProcessIdentity) -> bool:
-    """Return whether a process, running or ended, belongs to this machine, by host name."""
+    """Return True if a process, running or ended, belongs to this machine, by host name."""
     return process.host == socket.gethostname()
 
 
 def runs(process: ProcessIdentity) -> bool:
-    """Return whether a process runs on this machine; False for those of other machines."""
+    """Return True if a process runs on this machine; False for those of other machines."""
     return is_here(process) and process.is_shown_by(_stat(process.pid), _boot())
 
 
@@ -42,21 +43,16 @@ def terminate(process: ProcessIdentity) -> None:
     Raises:
         LocalError: it is another user's.
     """
-    try:
+    with contextlib.suppress(ProcessLookupError), contextlib.ExitStack() as stack:
         handle = os.pidfd_open(process.pid)
-    except ProcessLookupError:
-        return
-    try:
-        if runs(process):  # looked at while the handle keeps its pid from being used again
-            signal.pidfd_send_signal(handle, signal.SIGTERM)
-    except ProcessLookupError:
-        return
-    except PermissionError as error:
-        raise errors.LocalError(
-            f"process {process.pid} is another user's", code="RIGHTS", fix="ask that user"
-        ) from error
-    finally:
-        os.close(handle)
+        stack.callback(os.close, handle)
+        try:
+            if runs(process):  # looked at while the handle keeps its pid from being used again
+                signal.pidfd_send_signal(handle, signal.SIGTERM)
+        except PermissionError as error:
+            raise errors.LocalError(
+                f"process {process.pid} is another user's", code="RIGHTS", fix="ask that user"
+            ) from error
 
 
 def _stat(pid: int) -> bytes:

@@ -3,12 +3,9 @@
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from orchestrator import errors
-
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
 
 T = TypeVar("T")
 # No answer came, and whether anything was done is not known: only calls that may be made twice are
@@ -36,24 +33,20 @@ class Policy:
     within_s: float
 
     def call(self, work: Callable[[], T]) -> T:
-        """Call ``work`` until a try succeeds; return its result.
+        """Call ``work`` until a try succeeds; return its result, or raise the last error."""
+        from tenacity import RetryCallState, Retrying, stop_before_delay  # 35 ms: it loads asyncio
 
-        Raises:
-            DlperfError: of the last try.
-        """
-        from tenacity import Retrying, stop_before_delay  # 35 ms: it loads asyncio
+        def is_next(state: RetryCallState) -> bool:
+            error = state.outcome.exception() if state.outcome else None
+            most = self.tries.get(error.code, 1) if isinstance(error, errors.DlperfError) else 1
+            return state.attempt_number < most
+
+        def pause_s(state: RetryCallState) -> float:
+            growth = self.growth ** (state.attempt_number - 1)
+            return self.pause_s * growth * random.SystemRandom().uniform(0.5, 1.5)
 
         stop = stop_before_delay(self.within_s)
-        return Retrying(retry=self._again, stop=stop, wait=self._pause, reraise=True)(work)
-
-    def _again(self, state: "RetryCallState") -> bool:
-        error = state.outcome.exception() if state.outcome else None
-        most = self.tries.get(error.code, 1) if isinstance(error, errors.DlperfError) else 1
-        return state.attempt_number < most
-
-    def _pause(self, state: "RetryCallState") -> float:
-        pause_s = self.pause_s * self.growth ** (state.attempt_number - 1)
-        return pause_s * random.SystemRandom().uniform(0.5, 1.5)
+        return Retrying(retry=is_next, stop=stop, wait=pause_s, reraise=True)(work)
 
 
 # A machine that is only busy, or whose sshd is being started anew.

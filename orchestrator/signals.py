@@ -53,11 +53,7 @@ class Signals:
                 signal.signal(number, self._come)
 
     def begin(self) -> None:
-        """Note that a command begins.
-
-        Raises:
-            Stopped: a request came before.
-        """
+        """Note that a command begins; raise ``Stopped`` if a request came before."""
         self._begun = True
         if self.received and not self._leaving:
             self.leave()
@@ -71,7 +67,6 @@ class Signals:
         self._in_order = False
 
     def stopping(self) -> bool:
-        """Return whether a request to stop has been received."""
         return bool(self.received)
 
     def leave(self) -> None:
@@ -109,7 +104,10 @@ class Signals:
         if not self._begun:
             return
         if self._leaving:
-            self._cut_if_slow()
+            if time.monotonic() - self._at >= PATIENCE_S:  # too long for the rest of leaving
+                with contextlib.suppress(OSError):
+                    os.write(2, CUT)
+                os._exit(LEFTOVER if self._abandoned else Stopped(self.received).exit_code)
         elif self._in_order and first:
             self._at = time.monotonic()
         elif self._in_order:
@@ -119,14 +117,6 @@ class Signals:
         elif first:
             self.leave()
             raise Stopped(number)
-
-    def _cut_if_slow(self) -> None:
-        """End without the rest of leaving once that has taken too long."""
-        if time.monotonic() - self._at < PATIENCE_S:
-            return
-        with contextlib.suppress(OSError):
-            os.write(2, CUT)
-        os._exit(LEFTOVER if self._abandoned else Stopped(self.received).exit_code)
 
 
 SIGNALS = Signals()  # those of this process

@@ -17,22 +17,12 @@ Ask = Callable[[Mapping[str, tuple[str, ...]], float], list[Answer[Completed]]]
 
 
 def ask(transport: Transport, probe: Probe[T], timeout_s: float) -> T:
-    """Run a probe on a node; the fact in its answer.
-
-    Raises:
-        NodeError: no answer.
-        UnfitError: the answer cannot be parsed; the message has the command's standard error.
-    """
+    """Run a probe on a node; return the fact in its answer."""
     return parse_output(probe, transport.run(probe.argv, timeout_s=timeout_s), transport.node)
 
 
 def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mapping[str, Output]:
-    """Run commands on a node at once, in one round trip; return their outputs by name.
-
-    Raises:
-        NodeError: no answer.
-        UnfitError: the answer is not whole.
-    """
+    """Run commands on a node at once, in one round trip; return their outputs by name."""
     if not asked:
         return {}
     nonce = secrets.token_hex(8)
@@ -41,7 +31,7 @@ def outputs(transport: Transport, name: str, asked: Sequence[Section]) -> Mappin
 
 
 def ask_nodes(ask: Ask, probes: Mapping[str, Probe[T]], timeout_s: float) -> list[Answer[T]]:
-    """Run a probe on each node, by name, at once; the fact in each answer, or the error."""
+    """Run a probe on each node, by name, at once; return the fact in each answer, or the error."""
     facts: list[Answer[T]] = []
     for answer in ask({name: probe.argv for name, probe in probes.items()}, timeout_s):
         fact, error = None, answer.error
@@ -75,12 +65,7 @@ def parse_output(probe: Probe[T], done: Completed, node: str) -> T:
 def data_states(
     transport: Transport, paths: Mapping[str, str], *, contained: bool = False
 ) -> dict[str, DataState]:
-    """Look at paths of a node by their names; ``contained`` as in ``data.section``.
-
-    Raises:
-        NodeError: no answer.
-        UnfitError: the answer cannot be parsed.
-    """
+    """Look at paths of a node by their names; ``contained`` as in ``data.section``."""
     asked = [data.section(name, path, contained=contained) for name, path in paths.items()]
     found = outputs(transport, "first look", asked)
     return {name: data.state(output) for name, output in found.items()}

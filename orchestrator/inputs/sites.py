@@ -22,10 +22,7 @@ OF_JOBS = {"account", "nodes", "time"}  # of ``slurm:``, which say nothing of th
 
 
 def read(content: bytes, fix: str) -> Site:
-    """Return the site in a site file's bytes.
-
-    Args:
-        fix: what the user should do about a bad file.
+    """Return the site in a site file's bytes; ``fix`` says what to do about a bad one.
 
     Raises:
         StoreError: STORE-DAMAGED or STORE-VERSION.
@@ -50,8 +47,12 @@ def read(content: bytes, fix: str) -> Site:
 def of(store: Store, cluster: Cluster) -> Site | None:
     """Return a cluster's site; None if it was never provisioned or its file cannot be read."""
     content = store.site(cluster.name)
+    return _read_or_skip(content) if content else None
+
+
+def _read_or_skip(content: bytes) -> Site | None:
     try:
-        return read(content, "provision again") if content else None
+        return read(content, "provision again")
     except errors.StoreError:
         return None  # provisioning writes it again; it holds no measurement
 
@@ -66,11 +67,6 @@ def digest(cluster: Cluster) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def to_prepare(cluster: Cluster) -> frozenset[str]:
-    """Return the names of the images that an inventory has prepared."""
-    return frozenset(user_files.image(choice)[0].name for choice in cluster.images)
-
-
 def inventory(
     store: Store, named: str | None, own: str | None, voice: Voice
 ) -> tuple[Cluster, Path]:
@@ -80,7 +76,6 @@ def inventory(
 
     Raises:
         UsageError: NO-INVENTORY, or there is no such file.
-        ConfigError: it is not valid.
     """
     if named is not None:
         return user_files.cluster(named)
@@ -89,9 +84,7 @@ def inventory(
         return user_files.cluster(own)
     unfit: list[str] = []
     for content in store.sites():  # the newest first
-        try:
-            site = read(content, "provision again")
-        except errors.StoreError:  # damaged, or of another version
+        if (site := _read_or_skip(content)) is None:
             continue
         if all(found.severity != "error" for found in (*site.findings, *site.provisioned)):
             voice.line(f"inventory {site.inventory}: the last one found fit in {store.root}")
@@ -112,16 +105,12 @@ def narrow(cluster: Cluster, pattern: str | None) -> Cluster:
 
     Args:
         pattern: names or globs with commas; with ``!`` before it, one leaves nodes out.
-
-    Raises:
-        UsageError: NO-NODE; a pattern fits no node, or none is left.
     """
     if pattern is None:
         return cluster
     names = match_names([entry.name for entry in cluster.nodes], pattern)
-    return cluster.model_copy(
-        update={"nodes": tuple(entry for entry in cluster.nodes if entry.name in names)}
-    )
+    nodes = tuple(entry for entry in cluster.nodes if entry.name in names)
+    return cluster.model_copy(update={"nodes": nodes})
 
 
 def leaving_out(
@@ -130,10 +119,10 @@ def leaving_out(
     """Return this command line as it leaves these nodes out; empty where that is no way out.
 
     Args:
-        names: such as ``vs[003-004]``.
         least: how many nodes must be left.
         omitted: words of it that are left out, too.
     """
+    # Errors of many nodes name them folded, such as vs[003-004].
     named = {name for text in names for name in nodeset.unfold_all(text, MOST)}
     out = [node.name for node in cluster.members if node.name in named]
     if not out or cluster.slurm is not None or len(cluster.members) - len(out) < least:
@@ -169,12 +158,10 @@ def match_names(names: Sequence[str], pattern: str) -> Set[str]:
     """Return those of the names that a pattern of ``narrow`` fits.
 
     Raises:
-        UsageError: NO-NODE.
+        UsageError: NO-NODE; a part of the pattern fits no node, or no node is left.
     """
-    found: set[str] = set()
     words = [word.strip() for word in pattern.split(",")]
-    if all(word.startswith("!") for word in words):
-        found = set(names)
+    found = set(names) if all(word.startswith("!") for word in words) else set[str]()
     for word in words:
         fitting = [name for name in names if nodeset.fits(name, word.removeprefix("!"))]
         if not fitting:

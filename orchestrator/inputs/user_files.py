@@ -35,33 +35,18 @@ class Playbook:
 
 
 def cluster(name: str) -> tuple[Cluster, Path]:
-    """Return the inventory of that name or path, validated, and its file.
-
-    Raises:
-        ConfigError: all that is wrong with it.
-        UsageError: NO-FILE.
-    """
+    """Return the inventory of that name or path, validated, and its file."""
     path = _find("inventory", name)
     return slurm_queue.give_nodes(judged_cluster(yaml_reader.read(path))), path
 
 
 def judged_cluster(document: Document) -> Cluster:
-    """Return the inventory in a document.
-
-    Raises:
-        ConfigError: all that is wrong with it.
-    """
+    """Return the inventory in a document."""
     document = expand_ranges(document)
-    inventory = yaml_reader.validated(document, Cluster)
-    refuse(
-        document,
-        (
-            *inventory_conflicts(inventory),
-            *environment.refused(inventory.env),
-            *_list_open_keys(inventory),
-        ),
-    )
-    return inventory
+    found = yaml_reader.validated(document, Cluster)
+    wrong_env = environment.refused(found.env)
+    refuse(document, (*inventory_conflicts(found), *wrong_env, *_list_open_keys(found)))
+    return found
 
 
 def _list_open_keys(inventory: Cluster) -> Iterator[Conflict]:
@@ -84,21 +69,13 @@ def playbook(name: str, image: str | None = None) -> Playbook:
 
     Args:
         image: instead of its own.
-
-    Raises:
-        ConfigError: all that is wrong with it.
-        UsageError: NO-FILE.
     """
     path = _find("playbooks", name)
     return judged_playbook(yaml_reader.read(path), shipped.derive_name(path), image)
 
 
 def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:
-    """Return the playbook in a document.
-
-    Raises:
-        ConfigError: all that is wrong with it.
-    """
+    """Return the playbook in a document."""
     experiment = yaml_reader.validated(document, Experiment)
     conflicts: list[Conflict] = []
     if not is_name(name):  # it becomes part of folders, and of names on nodes
@@ -120,8 +97,7 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
     except errors.LocalError as error:  # PLUG-IN, which concerns no other file
         conflicts.append(Conflict(("workload",), error.cause))
     refuse(document, conflicts)
-    if workload is None:
-        raise AssertionError("an unknown workload is a mistake")
+    assert workload is not None  # else it is a conflict
     chosen, folder = image(other_image or experiment.image)
     experiment = experiment.model_copy(update={"image": chosen.name})
     refuse(document, _check_image(experiment, workload, chosen))
@@ -149,52 +125,39 @@ def _check_image(experiment: Experiment, workload: Workload, chosen: Image) -> I
 
 
 def refuse_on(playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | None = None) -> None:
-    """Refuse what the files tell of a playbook that cannot run on the cluster.
+    """Refuse a playbook with cases that the cluster cannot run, as far as the files say.
 
     Args:
         chosen: the cases that are to run; None for all.
-
-    Raises:
-        ConfigError: every case that the cluster cannot run.
     """
     conflicts = matrix.conflicts(playbook.experiment, playbook.workload, cluster, chosen)
     refuse(playbook.document, conflicts)
-    refuse(playbook.document, _check_starts(playbook, cluster, chosen))
-
-
-def _check_starts(
-    playbook: Playbook, cluster: Cluster, chosen: Collection[Case] | None
-) -> Iterator[Conflict]:
-    """Yield a case of each placement that no launcher starts there, or without its program."""
+    # A case of each placement may have no launcher that starts it, or no program.
     program = Program(str(playbook.image_folder), "python", "")
     recipe = Recipe(playbook.name, playbook.experiment, playbook.workload, cluster, program)
     seats = [node.seat("") for node in cluster.members]
     trials = [trial for trial in plan.build(plan.repeated(recipe, 1)).trials if not trial.canary]
     pairs = zip(matrix.places(recipe.experiment), trials, strict=True)
     running = [pair for pair in pairs if chosen is None or pair[0].case in chosen]
+    missing = list[Conflict]()
     for point, trial in {point.case.placement: (point, trial) for point, trial in running}.values():
         try:
             (leader, *_) = bind.first(recipe, trial, seats).tasks
         except errors.UsageError as error:
             text = f"{point.case.placement}: {error.cause}; needed: {error.fix}"
-            yield Conflict(point.path, text)
+            missing.append(Conflict(point.path, text))
             continue
         script = next((Path(word) for word in leader.argv if word.endswith(".py")), None)
         is_known = script and (script.is_relative_to(program.code) or cluster.members[0].is_here)
         if script and is_known and not cluster.in_containers and not script.exists():
-            yield Conflict(
-                ("image",),
-                f"there is no {script}, and inventory {cluster.name} runs plain processes; needed"
-                " the program there, or runtime: docker",
-            )
+            text = f"there is no {script}, and inventory {cluster.name} runs plain processes"
+            needed = "needed the program there, or runtime: docker"
+            missing.append(Conflict(("image",), f"{text}; {needed}"))
+    refuse(playbook.document, missing)
 
 
 def judged_image(document: Document) -> Image:
-    """Return the image definition in a document.
-
-    Raises:
-        ConfigError: all that is wrong with it.
-    """
+    """Return the image definition in a document."""
     definition = yaml_reader.validated(document, Image)
     installed = workloads.names()
     unknown = (
@@ -209,15 +172,27 @@ def judged_image(document: Document) -> Image:
 def image(choice: str) -> tuple[Image, Path]:
     """Return the image definition of NAME, validated, and its folder; NAME@TAG sets its base's tag.
 
-    A base itself, REGISTRY/REPOSITORY@TAG, means the image that puts its own program into it.
+    A base itself, REGISTRY/REPOSITORY@TAG, means the one image that puts a program of ours into it.
+    Images with a ``source`` are left out: a benchmark's code at one commit fits one base.
 
     Raises:
-        ConfigError: all that is wrong with it.
         UsageError: NO-FILE; or NO-TAG, its base is an archive; or NO-BASE.
     """
     name, _, tag = choice.partition("@")
     if "/" in name:
-        name = _find_by_base(name, tag)
+        fitting = [
+            other
+            for other, image in _read_images().items()
+            if image.source is None and image.base.rpartition(":")[0] == name
+        ]
+        if len(fitting) != 1:
+            raise errors.UsageError(
+                f"{len(fitting) or 'no'} images put their program into {name}; needed one",
+                code="NO-BASE",
+                fix=f"needed NAME@{tag} with one of"
+                f" {', '.join(fitting or shipped.names('images'))}",
+            )
+        (name,) = fitting
     path = _find("images", name)
     definition = judged_image(yaml_reader.read(path))
     if tag and definition.archive is not None:
@@ -230,28 +205,6 @@ def image(choice: str) -> tuple[Image, Path]:
         base = f"{definition.base.rpartition(':')[0]}:{tag}"
         definition = definition.model_copy(update={"name": f"{name}@{tag}", "base": base})
     return definition, path.parent.resolve()
-
-
-def _find_by_base(repository: str, tag: str) -> str:
-    """Return the one image that puts a program of ours into that base.
-
-    Images with a ``source`` are left out: a benchmark's code at one commit fits one base.
-
-    Raises:
-        UsageError: NO-BASE; there is none, or more than one.
-    """
-    fitting = [
-        name
-        for name, image in _read_images().items()
-        if image.source is None and image.base.rpartition(":")[0] == repository
-    ]
-    if len(fitting) != 1:
-        raise errors.UsageError(
-            f"{len(fitting) or 'no'} images put their program into {repository}; needed one",
-            code="NO-BASE",
-            fix=f"needed NAME@{tag} with one of {', '.join(fitting or shipped.names('images'))}",
-        )
-    return fitting[0]
 
 
 def plain_image() -> Image | None:
@@ -289,11 +242,7 @@ def _find(kind: shipped.Kind, name: str) -> Path:
 
 
 def refuse(document: Document, conflicts: Iterable[Conflict]) -> None:
-    """Raise all problems of a document at once, each with its line and column.
-
-    Raises:
-        ConfigError: there is at least one.
-    """
+    """Raise a ConfigError with all problems of a document, if there are any."""
     mistakes = [document.mistake(conflict.path, conflict.text) for conflict in conflicts]
     if mistakes:
         raise errors.ConfigError(mistakes)

@@ -144,18 +144,18 @@ def _find_needless(cluster: Cluster) -> Iterator[Conflict]:
 
 
 def _find_repeated(cluster: Cluster) -> Iterator[Conflict]:
-    for field, alike in (
-        ("name", [entry.name.casefold() for entry in cluster.nodes]),
-        ("address", [_way(node) for node in cluster.members]),
-    ):
-        first: dict[str, int] = {}
-        for index, key in enumerate(alike):
+    names = [(entry.name.casefold(), entry.name) for entry in cluster.nodes]
+    # One address may serve several nodes, by port; IPv6 has many spellings of one address.
+    ways = [
+        ((node.transport, _ip(node.address) or node.address.casefold(), node.port), node.address)
+        for node in cluster.members
+    ]
+    for field, keys in (("name", names), ("address", ways)):
+        first: dict[object, int] = {}
+        for index, (key, written) in enumerate(keys):
             if (before := first.setdefault(key, index)) != index:
-                yield Conflict(
-                    ("nodes", index, field),
-                    f"{getattr(cluster.nodes[index], field)!r} is also the {field} of"
-                    f" nodes[{before}]; needed one {field} for each node",
-                )
+                seen = f"{written!r} is also the {field} of nodes[{before}]"
+                yield Conflict(("nodes", index, field), f"{seen}; needed one {field} for each node")
 
 
 def _find_unreachable(cluster: Cluster) -> Iterator[Conflict]:
@@ -166,13 +166,11 @@ def _find_unreachable(cluster: Cluster) -> Iterator[Conflict]:
     if (other := next((at for at, own in versions.items() if own != first), None)) is not None:
         text = f"IPv{versions[other]} beside IPv{first}; needed one address family, or ranks"
         yield Conflict(("nodes", other, "address"), f"{text} cannot meet")
+    needed = "an address that the other nodes can reach, or transport: local for all of them"
     for index, node in enumerate(cluster.members):
         if here[index] and not all(here):
-            yield Conflict(
-                ("nodes", index, "address"),
-                f"{node.address} is this machine for every node; needed an address that the other"
-                " nodes can reach, or transport: local for all of them",
-            )
+            text = f"{node.address} is this machine for every node; needed {needed}"
+            yield Conflict(("nodes", index, "address"), text)
 
 
 def _find_differences(cluster: Cluster) -> Iterator[Conflict]:
@@ -208,9 +206,3 @@ def _find_unfit_devices(cluster: Cluster) -> Iterator[Conflict]:
 
 def _ip(address: str) -> IPv4Address | IPv6Address | None:
     return ip("127.0.0.1" if address.casefold() == "localhost" else address)
-
-
-def _way(node: Node) -> str:
-    """Return a key that is equal for the same node; one address may serve several, by port."""
-    # IPv6 has many spellings of one address: ``::1`` is also ``0:0:0:0:0:0:0:1``.
-    return f"{node.transport} {_ip(node.address) or node.address.casefold()} {node.port}"

@@ -153,7 +153,6 @@ class NodeFacts:
     Args:
         infiniband: port by port, in the order in which ``ibstat`` prints them.
         ofed: version of the InfiniBand user space, where one is installed.
-        data: by name of the data set.
     """
 
     host: HostFacts
@@ -221,7 +220,6 @@ class Site:
     Args:
         cluster_digest: of the inventory that was asked for.
         nodes: facts by node name; nodes that gave none are missing.
-        images: by name of the image.
         provisioned: of the findings, those over what provisioning alone looks at: the inside of
             containers, and what lies between nodes.
         data: digests by name of the data set, then by node name.
@@ -240,11 +238,8 @@ class Site:
 
     def with_provisioned(self, *findings: Finding) -> "Site":
         """Return the site with more findings of checks that only provisioning runs."""
-        return replace(
-            self,
-            findings=(*self.findings, *findings),
-            provisioned=(*self.provisioned, *findings),
-        )
+        provisioned = (*self.provisioned, *findings)
+        return replace(self, findings=(*self.findings, *findings), provisioned=provisioned)
 
     @property
     def shared_machine(self) -> bool:

@@ -105,11 +105,7 @@ class Slurm(Noun):
         return seconds(self.time) or 0
 
     def shortage(self, time_limit_s: float) -> tuple[str, str] | None:
-        """Return why no trial fits into a job's time, and what to write; None where one fits.
-
-        Args:
-            time_limit_s: the playbook's ``method.time_limit_s``.
-        """
+        """Return why no trial fits into a job's time, and what to write; None where one fits."""
         needed_s = time_limit_s + BEGIN_S + END_S
         if self.time_s >= needed_s:
             return None
@@ -147,7 +143,7 @@ class SlurmNode:
         return cls(
             name=name,
             address=record.get("nodeaddr", name),
-            gpus=gpus(record.get("gres", "")),
+            gpus=sum(map(int, _GPUS.findall(record.get("gres", "")))),  # of all types
             state=record.get("state", ""),
             partitions=tuple(record.get("partitions", "").split(",")),
         )
@@ -162,10 +158,9 @@ _PAIR = re.compile(r'(\w+)=("[^"]*"|\S*)')
 
 
 def records(output: str, first: str) -> list[dict[str, str]]:
-    """Return the records of ``scontrol show``, with or without ``-o``.
+    """Return the records of ``scontrol show``; ``first`` is the key that begins one.
 
-    Args:
-        first: the key that begins a record, in lower case, as all keys of the answer are.
+    Keys of the answer are in lower case.
     """
     found: list[dict[str, str]] = []
     for line in output.splitlines():
@@ -176,8 +171,3 @@ def records(output: str, first: str) -> list[dict[str, str]]:
             for key, value in pairs:  # the first of a key counts: a Reason is free text
                 found[-1].setdefault(key.casefold(), value.strip('"'))
     return found
-
-
-def gpus(gres: str) -> int:
-    """Return how many GPUs of all types a node has, by what Slurm says of its generic resources."""
-    return sum(map(int, _GPUS.findall(gres)))

@@ -3,8 +3,9 @@
 import ipaddress
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -40,11 +41,7 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Return the parts of ``[user@]host[:port]``; an IPv6 address with a port needs brackets.
-
-    Raises:
-        ValueError: what was seen; what was needed.
-    """
+    """Return the parts of ``[user@]host[:port]``; an IPv6 address with a port needs brackets."""
     user, at, place = text.rpartition("@")
     if at and not re.fullmatch(USER, user):
         raise ValueError(f"got {text!r}; needed [user@]host[:port]")
@@ -53,11 +50,7 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def split_port(place: str) -> tuple[str, int | None]:
-    """Return a host, unchecked, and the port behind it.
-
-    Raises:
-        ValueError: what was seen; what was needed.
-    """
+    """Return a host, unchecked, and the port behind it."""
     if ip(place):
         return place, None
     parts = _PLACE.fullmatch(place)
@@ -98,6 +91,7 @@ _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _TOO_MUCH = ("/", "/~", "/bin", "/dev", "/home", "/lib", "/opt", "/root", "/sbin", "/usr", "/var")
 _OF_THE_SYSTEM = ("/boot", "/etc", "/proc", "/run", "/sys", "/var/lib/docker", "/var/run")
 _PLACEMENT = r"([1-9][0-9]{0,4})x([1-9][0-9]{0,2})"
+_WORD = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 class Noun(BaseModel):
@@ -122,15 +116,11 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Text that matches a pattern as a whole; programs and editors say the same about it.
-
-    Args:
-        in_file: what editors take too, since it is expanded before the model sees it.
-    """
+    """Text that matches a pattern as a whole; programs and editors say the same about it."""
 
     pattern: str
     needed: str
-    in_file: str = ""
+    in_file: str = ""  # what editors take too, since it is expanded before the model sees it
 
     def __get_pydantic_core_schema__(
         self, source: type[str], handler: GetCoreSchemaHandler
@@ -172,17 +162,10 @@ def _address(text: str) -> str:
     return text
 
 
-Name = Annotated[
-    str,
-    Matching(_NAME, "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"),
-]
+_NAME_NEEDED = "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"
+Name = Annotated[str, Matching(_NAME, _NAME_NEEDED)]
 RangedName = Annotated[
-    str,
-    Matching(
-        _NAME,
-        "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit",
-        rf"[A-Za-z0-9_.-]*({_RANGE}[A-Za-z0-9_.-]*)+",
-    ),
+    str, Matching(_NAME, _NAME_NEEDED, rf"[A-Za-z0-9_.-]*({_RANGE}[A-Za-z0-9_.-]*)+")
 ]
 Address = Annotated[
     str,
@@ -209,11 +192,7 @@ ProgramName = Annotated[
     str, Matching(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*", "a program's name or path, without blanks")
 ]
 Module = Annotated[
-    str,
-    Matching(
-        r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*",
-        "a Python module, such as torch.distributed",
-    ),
+    str, Matching(rf"{_WORD}(\.{_WORD})*", "a Python module, such as torch.distributed")
 ]
 Jump = Annotated[
     str,
@@ -250,10 +229,7 @@ def size_bytes(size: Size) -> int:
     return int(size.rstrip("kmgt")) << 10 * power
 
 
-Words = Annotated[
-    str,
-    Matching(r"[^\x00-\x1f\x7f-\x9f]{1,200}", "one line of 1 to 200 characters"),
-]
+Words = Annotated[str, Matching(r"[^\x00-\x1f\x7f-\x9f]{1,200}", "one line of 1 to 200 characters")]
 PlacementText = Annotated[str, Matching(_PLACEMENT, "nodes x GPUs per node, such as 4x8")]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0, le=30 * 86400)]
@@ -264,36 +240,22 @@ def is_name(text: str) -> bool:
     return re.fullmatch(_NAME, text) is not None
 
 
-def nodes_and_gpus(placement: str) -> tuple[int, int]:
-    nodes, _, gpus = placement.partition("x")
-    return int(nodes), int(gpus)
-
-
 T = TypeVar("T")
-_MADE: dict[type, TypeAdapter[Any]] = {}
+# Making that of a large noun takes 5 to 15 ms, which commands that read none do not wait for.
+_make_adapter: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def shape(noun: type[T]) -> TypeAdapter[T]:
-    """Return the adapter that reads a noun from a document and writes it into one.
-
-    Making that of a large noun takes 5 to 15 ms, which commands that read none do not wait for.
-    """
-    if noun not in _MADE:
-        _MADE[noun] = TypeAdapter(noun)
-    made: TypeAdapter[T] = _MADE[noun]
-    return made
+    """Return the adapter that reads a noun from a document and writes it into one."""
+    return _make_adapter(noun)
 
 
 EnvName = Annotated[
     str,
-    Matching(
-        r"[A-Za-z_][A-Za-z0-9_]{0,99}",
-        "letters, digits and '_', not beginning with a digit",
-    ),
+    Matching(r"[A-Za-z_][A-Za-z0-9_]{0,99}", "letters, digits and '_', not beginning with a digit"),
 ]
 EnvText = Annotated[
-    str,
-    Matching(r"[^\x00-\x1f\x7f-\x9f]{0,1000}", "one line of at most 1000 characters"),
+    str, Matching(r"[^\x00-\x1f\x7f-\x9f]{0,1000}", "one line of at most 1000 characters")
 ]
 EnvValue = EnvText | int
 

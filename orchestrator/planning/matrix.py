@@ -13,7 +13,7 @@ from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.experiment import Axes, Canary, Exclusion, Experiment
-from orchestrator.model.text import Conflict, Scalar, nodes_and_gpus
+from orchestrator.model.text import Conflict, Scalar
 from orchestrator.planning import environment
 from orchestrator.workloads import Workload
 
@@ -104,7 +104,7 @@ def _list_points(experiment: Experiment) -> Iterator[Point]:
     """Yield written cases, then every combination of the grid, placements fastest."""
 
     def build(placement: str, settings: Iterable[Any], params: Mapping[str, Scalar]) -> Case:
-        nodes, gpus = nodes_and_gpus(placement)
+        nodes, gpus = map(int, placement.split("x"))
         return Case(
             nodes=nodes,
             gpus_per_node=gpus,

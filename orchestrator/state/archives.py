@@ -9,7 +9,7 @@ import os
 import re
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -41,47 +41,35 @@ def pack(sweep: Sweep, target: Path) -> contents.Survey:
     their own.
 
     Raises:
-        UsageError: ``target`` lies in the sweep's folder.
-        StoreError, LocalError: what was at ``target`` is still there. ARCHIVE-INCOMPLETE: evidence
-            would be missing, or changed while it was read.
+        LocalError: ARCHIVE-INCOMPLETE; evidence would be missing, or changed while it was read.
     """
     found = contents.survey(sweep)
     if found.missing:
-        raise incomplete(sweep, found.missing)
+        missing = [f"{words.printable(path)}: {why}" for path, why in found.missing.items()]
+        raise _incomplete(f"evidence of sweep {sweep.id} cannot be read: {'; '.join(missing)}")
     if target.parent.resolve().is_relative_to(sweep.folder.resolve()):
         raise errors.UsageError(
             f"{words.printable(str(target))} lies in the sweep's own folder, whose files it holds",
             code="USAGE",
             fix="give an --output elsewhere",
         )
-    listed = [*found.files]
-    if (sweep.folder / contents.SUMS).is_file():
-        listed.append(contents.SUMS)
+    sums = (contents.SUMS,) if (sweep.folder / contents.SUMS).is_file() else ()
+    listed = tuple(sorted((*found.files, *sums)))
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
     with (
         replacing(target, fix="choose another --output") as file,
         compressor.stream_writer(file, closefd=False) as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as archive,
     ):
-        for path in sorted(listed):
+        for path in listed:
             _add(archive, f"{sweep.id}/{path}", sweep.folder / path)
         if contents.survey(sweep) != found:
-            raise incomplete(sweep, {"its folder": "files came or went while they were read"})
-    return replace(found, files=tuple(sorted(listed)))
-
-
-def incomplete(sweep: Sweep, missing: Mapping[str, str]) -> errors.LocalError:
-    """Name everything whose contents an archive would lack."""
-    paths = "; ".join(f"{words.printable(path)}: {why}" for path, why in missing.items())
-    return errors.LocalError(
-        f"sweep {sweep.id} cannot be archived whole, and nothing was written: {paths}",
-        code="ARCHIVE-INCOMPLETE",
-        fix="put the files themselves there, or remove what is no evidence; then archive it again",
-    )
+            raise _incomplete(f"files of sweep {sweep.id} came or went while they were read")
+    return replace(found, files=listed)
 
 
 def is_one(path: Path) -> bool:
-    """Return whether a file is an archive, by its name or its first bytes."""
+    """Return True if a file is an archive, by its name or its first bytes."""
     try:
         if not path.is_file():
             return False
@@ -96,21 +84,22 @@ def unpack(path: Path, into: Path) -> Sweep:
 
     Raises:
         UsageError: ARCHIVE-DAMAGED, ARCHIVE-UNSAFE; some files may be written.
-        StoreError, LocalError: no space, or no rights.
     """
     names: set[str] = set()
     with on_disk(path, "LOCAL-FILE", "make it readable for this user"), open(path, "rb") as file:
         stream = _Stream(path, file)
         try:
             with tarfile.open(fileobj=stream, mode="r|", bufsize=_COPY_BYTES) as archive:
-                while True:
-                    stream.allow(_HEADER_BYTES)
-                    member = archive.next()
-                    if member is None:
-                        break
+                for member in archive:
                     _refuse_unsafe(path, member, names)
                     stream.allow(member.size + _HEADER_BYTES)
-                    _write(archive, member, into)
+                    target = into / member.name
+                    with on_disk(target, fix="set TMPDIR to a folder with space and rights"):
+                        make_folder(target.parent)
+                        source = archive.extractfile(member)
+                        with open(target, "xb") as written:
+                            while source and (piece := source.read(_COPY_BYTES)):
+                                written.write(piece)
             stream.finish()
         except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
             raise _damaged(path, str(error)) from error
@@ -122,12 +111,7 @@ def unpack(path: Path, into: Path) -> Sweep:
 
 @dataclass(frozen=True, slots=True)
 class OpenedSweep:
-    """A sweep and where it came from.
-
-    Args:
-        archive: the file that it lies in; None of a folder. What is written into the folder of
-            such a sweep is gone when it is closed.
-    """
+    """A sweep, and the archive that it was unpacked from, if any."""
 
     sweep: Sweep
     archive: Path | None
@@ -143,10 +127,6 @@ def opened(store: Store, name: str | None) -> Iterator[OpenedSweep]:
     """Open a sweep by id, its beginning, folder, playbook or archive; the newest for None.
 
     An archive is unpacked into a folder that is removed when the block ends.
-
-    Raises:
-        UsageError: NO-SWEEP, SWEEP-AMBIGUOUS; or ARCHIVE-DAMAGED, ARCHIVE-UNSAFE.
-        StoreError: its record cannot be read.
     """
     if name and name.endswith((SUFFIX, ".json")) and not Path(name).exists():
         raise errors.UsageError(
@@ -178,45 +158,31 @@ class _Stream(io.RawIOBase):
         self._more = size
 
     def read(self, size: int = -1) -> bytes:
-        """Read the next bytes, fewer only at the end.
-
-        Raises:
-            UsageError: ARCHIVE-UNSAFE; more than was allowed.
-        """
+        """Read the next bytes, fewer only at the end; refuse to read more than was allowed."""
         self._more, self._left = self._more - size, self._left - size
         if self._more < 0 or self._left < 0:
             raise _unsafe(self._path, "it", "has more bytes or larger headers than any of ours")
         pieces, missing = [self._held], size - len(self._held)
-        while missing > 0 and (piece := self._piece()) is not None:
-            pieces.append(piece)
-            missing -= len(piece)
+        while missing > 0 and not self._frame.eof and (piece := self._file.read(_IN_BYTES)):
+            pieces.append(self._frame.decompress(piece))
+            missing -= len(pieces[-1])
         content = b"".join(pieces)
         self._held = content[size:]
         return content[:size]
 
     def finish(self) -> None:
-        """Read to the end, where the checksum of the whole stands.
-
-        Raises:
-            UsageError: the archive was cut, or goes on after its end.
-        """
-        while self._piece() is not None:
-            pass
+        """Read to the end, where the checksum of the whole is; refuse an archive that was cut."""
+        while not self._frame.eof and (piece := self._file.read(_IN_BYTES)):
+            self._frame.decompress(piece)
         if not self._frame.eof:
             raise _damaged(self._path, "it was cut: its end is missing")
         if self._frame.unused_data or self._file.read(1):
             raise _damaged(self._path, "something follows after its end")
 
-    def _piece(self) -> bytes | None:
-        if self._frame.eof or not (piece := self._file.read(_IN_BYTES)):
-            return None
-        return self._frame.decompress(piece)
-
 
 def _add(archive: tarfile.TarFile, name: str, source: Path) -> None:
-    """Add a file whose bytes stay what they are meanwhile."""
+    """Add a file, and refuse one that changes meanwhile."""
     with on_disk(source, "STORE-RIGHTS", "make it readable for this user"):
-        is_shorter = False
         with open(source, "rb") as member:
             before = os.fstat(member.fileno())
             entry = tarfile.TarInfo(name)  # owner root, no time: as TarInfo begins
@@ -224,17 +190,22 @@ def _add(archive: tarfile.TarFile, name: str, source: Path) -> None:
             try:
                 archive.addfile(entry, member)
             except OSError as error:
-                if error.errno is not None:
-                    raise
-                is_shorter = True
+                if error.errno is None:  # of tarfile: the file has become shorter
+                    raise _incomplete(f"{source} changed while it was read") from error
+                raise
         after = os.stat(source)
     stamps = [(status.st_ino, status.st_size, status.st_mtime_ns) for status in (before, after)]
-    if is_shorter or stamps[0] != stamps[1]:
-        raise errors.LocalError(
-            f"{source} changed while it was read, and nothing was written",
-            code="ARCHIVE-INCOMPLETE",
-            fix="archive it again once nothing writes there",
-        )
+    if stamps[0] != stamps[1]:
+        raise _incomplete(f"{source} changed while it was read")
+
+
+def _incomplete(why: str) -> errors.LocalError:
+    return errors.LocalError(
+        f"{why}; nothing was written",
+        code="ARCHIVE-INCOMPLETE",
+        fix="put the files themselves there, or remove what is no evidence; then archive it again"
+        " while nothing writes there",
+    )
 
 
 def _refuse_unsafe(path: Path, member: tarfile.TarInfo, names: set[str]) -> None:
@@ -251,16 +222,6 @@ def _refuse_unsafe(path: Path, member: tarfile.TarInfo, names: set[str]) -> None
     names.add(member.name)
     if len(names) > MOST_FILES or member.size > MOST_BYTES:
         raise _unsafe(path, member.name, f"is beyond {MOST_FILES} files, {MOST_BYTES} bytes")
-
-
-def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, into: Path) -> None:
-    target = into / member.name
-    with on_disk(target, "LOCAL-FILE", "set TMPDIR to a folder with space and rights"):
-        make_folder(target.parent)
-        source = archive.extractfile(member)
-        with open(target, "xb") as file:
-            while source and (piece := source.read(_COPY_BYTES)):
-                file.write(piece)
 
 
 def _damaged(path: Path, why: str) -> errors.UsageError:

@@ -41,11 +41,7 @@ class Survey:
 
 
 def survey(sweep: Sweep) -> Survey:
-    """List a sweep's folder; links out of it are not followed, since they may lead to secrets.
-
-    Raises:
-        LocalError: STORE-RIGHTS, a folder cannot be listed.
-    """
+    """List a sweep's folder; links out of it are not followed, since they may lead to secrets."""
 
     @cache  # an attempt has many files and one record
     def list_given(trial: str, number: int) -> frozenset[str] | None:
@@ -84,21 +80,13 @@ def survey(sweep: Sweep) -> Survey:
 
 
 def keep_sums(sweep: Sweep) -> None:
-    """Write SHA256SUMS: one line per file that is evidence.
-
-    Raises:
-        StoreError, LocalError: the old file, if any, is untouched.
-    """
+    """Write SHA256SUMS: one line per file that is evidence."""
     lines = [f"{sha256(sweep.folder / path)}  {path}\n" for path in survey(sweep).files]
     keep(sweep.folder / SUMS, "".join(lines).encode())
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal; what does not change is read once a command.
-
-    Raises:
-        LocalError: STORE-RIGHTS.
-    """
+    """Return the SHA-256 of a file, in hexadecimal; what does not change is read once a command."""
     with on_disk(path, "STORE-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
         seen = os.fstat(file.fileno())
         stamp = (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)

@@ -30,11 +30,7 @@ def ours(path: Path) -> contextlib.AbstractContextManager[None]:
 
 
 def read(path: Path) -> bytes | None:
-    """Read a file of ours; return None if there is no file.
-
-    Raises:
-        LocalError: it cannot be read.
-    """
+    """Read a file of ours; return None if there is no file."""
     with ours(path):
         try:
             return path.read_bytes()
@@ -43,24 +39,13 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes, gate: Gate | None = None) -> None:
-    """Write a whole file: aside, synced, renamed, and the folder synced.
-
-    Args:
-        gate: held while the file takes its place.
-
-    Raises:
-        StoreError, LocalError: the old file, if any, is untouched.
-    """
+    """Write a whole file as ``disk.replacing`` does: an error leaves the old one untouched."""
     with replacing(path, gate) as file:
         file.write(content)
 
 
 def keep(path: Path, content: bytes) -> None:
-    """Write a whole file as ``write`` does, unless it lies there already: syncing takes its time.
-
-    Raises:
-        StoreError, LocalError: the old file, if any, is untouched.
-    """
+    """Write a whole file as ``write`` does, unless it is there already: syncing takes its time."""
     with contextlib.suppress(OSError):
         if not path.is_symlink() and path.read_bytes() == content:
             return

@@ -28,7 +28,6 @@ def refused(resource: str, holder: Holder | None, **where: str) -> errors.StoreE
 
     Args:
         resource: such as ``cluster lab``; empty where ``where`` names a node.
-        holder: None where its name could not be read.
     """
     on, stop = "where it runs", "dlperf-orch stop"
     if holder is not None:
@@ -55,11 +54,7 @@ class Lock:
         self._handle = -1
 
     def __enter__(self) -> "Lock":
-        """Take the lock.
-
-        Raises:
-            StoreError: LOCKED, by whom and since when.
-        """
+        """Take the lock, or raise LOCKED."""
         with ours(self._path):
             self._handle = self._open()
         try:

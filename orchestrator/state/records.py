@@ -1,14 +1,15 @@
-"""Read the records of a sweep; every reader gets the same checks."""
+"""Read and write the records of a sweep; every reader gets the same checks."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from typing import TypeVar
 
 from pydantic import ValidationError
 
-from orchestrator import __version__
+from orchestrator import __version__, errors
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.facts import JSON
 from orchestrator.model.sweep import Adopted, Ended, Event, Intent, SweepRecord
@@ -40,61 +41,55 @@ def sweep_document(record: SweepRecord) -> dict[str, JSON]:
     """Return a record in the form of sweep.json, with the sha256 of the rest of it."""
     fields = shape(SweepRecord).dump_python(record, mode="json")
     inventory = record.inventory.model_dump(mode="json", exclude_none=True)
-    return _sealed(
-        {"version": VERSION, **fields, "written_by": __version__, "inventory": inventory}
-    )
+    return _seal({**fields, "written_by": __version__, "inventory": inventory})
 
 
-def version(record: Mapping[str, JSON]) -> int:
-    """Return the version of a sweep.json, whatever else it contains.
+@cache  # a command lists all sweeps several times
+def sweep(content: bytes, sweep_id: str) -> SweepRecord:
+    """Parse the record in a sweep.json.
 
     Raises:
-        ValueError: it has none.
+        ValueError: why it is damaged, or of another sweep.
+        StoreError: STORE-VERSION.
     """
+    record = document(content)
+    if (version := _version(record)) != VERSION:
+        by = record.get("written_by")
+        writer = f"dlperf-orch {by}" if isinstance(by, str) else "an earlier dlperf-orch"
+        raise errors.StoreError(
+            f"sweep {sweep_id} was written by {writer} and has version {version};"
+            f" dlperf-orch {__version__} reads version {VERSION} only",
+            code="STORE-VERSION",
+            fix="read it with the dlperf-orch that wrote it; `dlperf-orch sweep` starts a new one",
+        )
+    if record.get("id") != sweep_id:
+        raise ValueError(f"it has the id {record.get('id')}; needed {sweep_id}")
+    return _unseal(SweepRecord, record)
+
+
+def attempt_document(attempt: Attempt, inherited_env: Mapping[str, str]) -> dict[str, JSON]:
+    """Return an attempt in the form of attempt.json, with the sha256 of the rest of it."""
+    bound = shape(Attempt).dump_python(attempt, mode="json")
+    return _seal({**bound, "inherited_env": dict(inherited_env)})
+
+
+def attempt(content: bytes) -> Attempt:
+    """Parse the attempt in an attempt.json of this version; ValueError says why it is damaged."""
+    record = document(content)
+    if (version := _version(record)) != VERSION:
+        raise ValueError(f"it has version {version}")
+    return _unseal(Attempt, record)
+
+
+def _version(record: Mapping[str, JSON]) -> int:
     number = record.get("version")
     if type(number) is not int or number < 1:
         raise ValueError(f"it has version {number!r}")
     return number
 
 
-def sweep(record: Mapping[str, JSON], sweep_id: str) -> SweepRecord:
-    """Parse the record in a sweep.json of this version.
-
-    Raises:
-        ValueError: why it is damaged, or of another sweep.
-    """
-    if record.get("id", sweep_id) != sweep_id:
-        raise ValueError(f"it is the record of sweep {record['id']}")
-    found = _read(SweepRecord, _unsealed(record))
-    if not found.id:
-        raise ValueError("it has no id")
-    return found
-
-
-def attempt_document(attempt: Attempt, inherited_env: Mapping[str, str]) -> dict[str, JSON]:
-    """Return an attempt in the form of attempt.json, with the sha256 of the rest of it."""
-    bound = shape(Attempt).dump_python(attempt, mode="json")
-    return _sealed({"version": VERSION, **bound, "inherited_env": dict(inherited_env)})
-
-
-def attempt(content: bytes) -> Attempt:
-    """Parse the attempt in an attempt.json of this version.
-
-    Raises:
-        ValueError: why it is damaged.
-    """
-    fields = document(content)
-    if version(fields) != VERSION:
-        raise ValueError(f"it has version {version(fields)}")
-    return _read(Attempt, _unsealed(fields))
-
-
 def event(line: bytes) -> Event | None:
-    """Parse a line of events.jsonl; return None for a kind of event that a later version writes.
-
-    Raises:
-        ValueError: it is not an event, or lacks what its kind must have.
-    """
+    """Parse a line of events.jsonl; return None for a kind of event that a later version writes."""
     fields = document(line)
     kind = fields.pop("event", None)
     if not isinstance(kind, str):
@@ -109,22 +104,17 @@ def event_line(event: Event) -> dict[str, JSON]:
     return {"at": event.at, "event": kind, **asdict(event)}
 
 
-def _sealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Add the sha256 of the rest of a record, which detects damage that is still valid JSON."""
-    bare = {key: value for key, value in record.items() if key != "sha256"}
+def _seal(record: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Add the version, and the sha256 of the rest: it detects damage that is still valid JSON."""
+    bare = {"version": VERSION, **{key: it for key, it in record.items() if key != "sha256"}}
     content = json.dumps(bare, sort_keys=True, allow_nan=False).encode()
     return {**bare, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _unsealed(record: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a record without what belongs to its file alone.
-
-    Raises:
-        ValueError: it was changed.
-    """
-    if record.get("sha256") != _sealed(record)["sha256"]:
+def _unseal(noun: type[Field], record: Mapping[str, JSON]) -> Field:
+    if record.get("sha256") != _seal(record)["sha256"]:
         raise ValueError("it was changed: its sha256 does not match its content")
-    return {key: value for key, value in record.items() if key not in OF_THE_FILE}
+    return _read(noun, {key: it for key, it in record.items() if key not in OF_THE_FILE})
 
 
 def _read(noun: type[Field], value: JSON, *name: str, is_strict: bool = False) -> Field:

@@ -50,11 +50,7 @@ class Store:
         return sorted(created, key=lambda it: (created[it], it.id), reverse=True), failures
 
     def identity(self) -> str:
-        """Return what tells this state folder from others, wherever it is moved to.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
+        """Return what tells this state folder from others, wherever it is moved to."""
         path = self.root / "identity"
         if (content := read(path)) is None:
             write(path, secrets.token_hex(8).encode())
@@ -158,11 +154,7 @@ class Store:
         return path
 
     def sites(self) -> Iterator[bytes]:
-        """Return the sites of all clusters as JSON, the file written last first.
-
-        Raises:
-            LocalError: a file cannot be read.
-        """
+        """Return the sites of all clusters as JSON, the file written last first."""
         place = self.root / "sites"
         with ours(place):
             files = [path for path in disk.listed(place) if path.suffix == ".json"]

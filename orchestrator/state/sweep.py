@@ -7,10 +7,9 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
-from orchestrator import __version__, disk, errors
+from orchestrator import disk, errors
 from orchestrator.model.attempt import Attempt, Outcome
 from orchestrator.model.sweep import Event, History, SweepRecord, by_trial
 from orchestrator.model.text import shape
@@ -18,19 +17,13 @@ from orchestrator.state import records
 from orchestrator.state.files import dumps, ours, read, replacing, write
 from orchestrator.state.lock import Lock
 
-PIECE_BYTES = 1 << 20
 # By folder of a sweep: held by the thread of this process that writes there.
 _GATES: dict[Path, threading.Lock] = {}
 
 
 class Sweep:
     def __init__(self, folder: Path, sweep_id: str | None = None) -> None:
-        """Open a sweep.
-
-        Args:
-            sweep_id: where the folder has been renamed; else the folder's name.
-        """
-        self.id = sweep_id or folder.name
+        self.id = sweep_id or folder.name  # a folder may have been renamed
         self.folder = folder
         self._gate = _GATES.setdefault(folder.resolve(), threading.Lock())
 
@@ -57,16 +50,12 @@ class Sweep:
         disk.remove_unfinished(self.folder.rglob("*.new"))
 
     def record(self) -> SweepRecord:
-        """Read the sweep's record, sweep.json.
-
-        Raises:
-            StoreError: it is damaged or gone, of another sweep, or of another version.
-        """
+        """Read sweep.json; a StoreError if it is damaged, gone, or of another sweep or version."""
         path = self.folder / "sweep.json"
         with _refusing_damage(path):
             if (content := read(path)) is None:
                 raise ValueError("it is gone")
-            return _parse_record(content, self.id)
+            return records.sweep(content, self.id)
 
     def keep_record(self, record: SweepRecord) -> None:
         """Write sweep.json; ended.json, which seals the one before, is removed."""
@@ -95,11 +84,7 @@ class Sweep:
                 disk.sync_folder(self.folder)
 
     def events(self) -> tuple[Event, ...]:
-        """Read all events so far, without a last line that a crash cut short.
-
-        Raises:
-            StoreError: another line is damaged; the file is left as it is.
-        """
+        """Read all events so far, without a last line that a crash cut short."""
         path = self.folder / "events.jsonl"
         content = read(path) or b""
         lines = content[: content.rfind(b"\n") + 1].splitlines()
@@ -112,17 +97,16 @@ class Sweep:
 
         An attempt with a folder here but without an event counts as begun and open: its number is
         not used again, and its tasks are adopted or ended.
-
-        Raises:
-            StoreError: the events are damaged.
         """
         histories = by_trial(self.events())
-        for trial, number in self.attempts():
-            trial_history = histories.setdefault(trial, History())
-            if number > trial_history.attempts:
-                path = self._description(trial, number)
-                with ours(path):
-                    trial_history.found[number] = disk.is_there(path)
+        place = self.folder / "attempts"
+        with ours(place):
+            for path in [path for trial in disk.listed(place) for path in disk.listed(trial)]:
+                if re.fullmatch("a[1-9][0-9]{0,5}", path.name, re.ASCII) and path.is_dir():
+                    history = histories.setdefault(path.parent.name, History())
+                    number = int(path.name[1:])
+                    if number > history.attempts:
+                        history.found[number] = disk.is_there(path / "attempt.json")
         return histories
 
     def freeze(self) -> None:
@@ -132,27 +116,8 @@ class Sweep:
         """
         self._gate.acquire()
 
-    def attempts(self) -> list[tuple[str, int]]:
-        """List attempts with a folder here, by trial and number, whatever the events say."""
-        place = self.folder / "attempts"
-        folders = list[Path]()
-        with ours(place):
-            trials = disk.listed(place)
-        for trial in trials:
-            with ours(trial):
-                folders += disk.listed(trial)
-        return [
-            (path.parent.name, int(path.name[1:]))
-            for path in folders
-            if re.fullmatch("a[1-9][0-9]{0,5}", path.name, re.ASCII) and path.is_dir()
-        ]
-
     def open_attempts(self) -> list[Attempt]:
-        """Return the attempts that were begun and have no outcome, in the order of the plan.
-
-        Raises:
-            StoreError: sweep.json, the events or attempt.json of one of them is damaged or gone.
-        """
+        """Return the attempts that were begun and have no outcome, in the order of the plan."""
         histories = self.histories()
         return [
             self.attempt(trial.name, number)
@@ -161,11 +126,7 @@ class Sweep:
         ]
 
     def attempt(self, trial: str, number: int) -> Attempt:
-        """Read an attempt as it was bound.
-
-        Raises:
-            StoreError: attempt.json is damaged, or gone.
-        """
+        """Read an attempt as it was bound; a StoreError if its record is damaged or gone."""
         path = self._description(trial, number)
         with _refusing_damage(path):
             attempt = records.attempt(read(path) or b"")
@@ -196,8 +157,7 @@ class Sweep:
     def keep_log(self, name: str, source: Path) -> None:
         """Link an attempt's log, synced, to the place of the one that counts: it is stored once.
 
-        Raises:
-            StoreError, LocalError: a power cut or a full disk may leave the place empty.
+        A power cut or a full disk may leave the place empty.
         """
         target = self.log(name)
         with ours(source), open(source, "rb") as log, ours(target):
@@ -209,16 +169,11 @@ class Sweep:
                     os.link(source, target)
             except OSError:  # a file system without links; or a folder is in its place
                 with replacing(target, self._gate) as file:
-                    shutil.copyfileobj(log, file, PIECE_BYTES)
+                    shutil.copyfileobj(log, file)
             disk.sync_folder(target.parent)
 
     def outcome(self, name: str) -> tuple[Outcome, str] | None:
-        """Read the outcome beside a log, and the sha256 of its bytes; None if there is no outcome.
-
-        Raises:
-            StoreError: it is damaged.
-            LocalError: the file cannot be read.
-        """
+        """Read the outcome beside a log, with the sha256 of its bytes; None without an outcome."""
         path = self.log(name).with_suffix(".json")
         content = read(path)
         if content is None:
@@ -232,22 +187,6 @@ class Sweep:
         content = dumps(shape(Outcome).dump_python(outcome, mode="json")).encode()
         write(self.log(name).with_suffix(".json"), content, self._gate)
         return hashlib.sha256(content).hexdigest()
-
-
-@cache  # a command lists all sweeps several times
-def _parse_record(content: bytes, sweep_id: str) -> SweepRecord:
-    document = records.document(content)
-    version = records.version(document)
-    if version == records.VERSION:
-        return records.sweep(document, sweep_id)
-    by = document.get("written_by")
-    writer = f"dlperf-orch {by}" if isinstance(by, str) else "an earlier dlperf-orch"
-    raise errors.StoreError(
-        f"sweep {sweep_id} was written by {writer} and has version {version};"
-        f" dlperf-orch {__version__} reads version {records.VERSION} only",
-        code="STORE-VERSION",
-        fix="read it with the dlperf-orch that wrote it; `dlperf-orch sweep` starts a new one",
-    )
 
 
 @contextlib.contextmanager

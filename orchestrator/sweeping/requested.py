@@ -75,7 +75,7 @@ class Requested:
             return
         command = f"dlperf-orch provision {self.options.inventory or self.inventory}"
         edited = f"; {self.inventory} was edited after it was provisioned" if self.edited else ""
-        listed = name in sites.to_prepare(self.cluster)
+        listed = name in {user_files.image(it)[0].name for it in self.cluster.images}
         raise errors.UnfitError(
             f"image {name} is not prepared on cluster {self.cluster.name}{edited}",
             code="IMAGE-NOT-PROVISIONED",

@@ -10,7 +10,6 @@ from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import Which
 from orchestrator.disk import on_disk
 from orchestrator.state import archives, contents
-from orchestrator.state.sweep import Sweep
 
 Output = Annotated[
     Path | None,
@@ -25,9 +24,17 @@ def archive(face: Face, sweep_id: Which = None, output: Output = None) -> int:
     store, voice = face.store, face.voice
     sweep = store.sweep(sweep_id)
     sweep.record()
-    target = output or Path(f"{sweep.id}{archives.SUFFIX}")
+    target, marks = output or Path(f"{sweep.id}{archives.SUFFIX}"), []
     with sweep.lock():
-        marks = _list_marks(sweep)
+        if not (sweep.folder / contents.SUMS).is_file():
+            marks.append("no SHA256SUMS: `dlperf-orch collect` writes reports and their checksums")
+        try:
+            for trial, history in sweep.histories().items():
+                marks += [
+                    f"{trial} a{number} has no outcome: it may still run" for number in history.open
+                ]
+        except errors.StoreError as error:
+            marks.append(error.cause)
         packed = archives.pack(sweep, target)
     left_out = [path for path in packed.left_out if path not in ("lock", contents.SUMS)]
     if left_out:
@@ -41,18 +48,3 @@ def archive(face: Face, sweep_id: Which = None, output: Output = None) -> int:
     voice.result(f"sha256 {sha256}")
     document = {"sweep": sweep.id, "file": str(target), "bytes": size, "sha256": sha256}
     return voice.finish({**document, "files": packed.files, "marks": marks})
-
-
-def _list_marks(sweep: Sweep) -> list[str]:
-    marks = []
-    with on_disk(sweep.folder):
-        if not (sweep.folder / contents.SUMS).is_file():
-            marks.append("no SHA256SUMS: `dlperf-orch collect` writes reports and their checksums")
-    try:
-        for trial, history in sweep.histories().items():
-            marks += [
-                f"{trial} a{number} has no outcome: it may still run" for number in history.open
-            ]
-    except errors.StoreError as error:
-        marks.append(error.cause)
-    return marks

@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from orchestrator.files import yaml_reader
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.text import is_name, nodes_and_gpus
+from orchestrator.model.text import is_name
+from orchestrator.planning import matrix
 from tests import ROOT
 
 PLAYBOOKS = ROOT / "playbooks"
@@ -90,9 +91,8 @@ def test_the_most_trials_are_not_fewer_than_the_least() -> None:
 )
 def test_placement_is_nodes_by_gpus(placement: str, expected: tuple[int, int]) -> None:
     """4x8 is 4 nodes of 8 GPUs, in this order."""
-    found = experiment(grid={**GRID, "placement": [placement]})
-    assert found.grid is not None
-    assert nodes_and_gpus(found.grid.placement[0]) == expected
+    case, *_ = matrix.cases(experiment(grid={**GRID, "placement": [placement]}))
+    assert (case.nodes, case.gpus_per_node) == expected
 
 
 @pytest.mark.parametrize(
