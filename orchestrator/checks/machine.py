@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from orchestrator import words
 from orchestrator.checks.data import states
 from orchestrator.checks.fabric import adapters, openable
-from orchestrator.checks.gpu import older
 from orchestrator.model.facts import ContainerFacts, Silent
 from orchestrator.model.findings import found
 from orchestrator.model.node import Container, Node
@@ -82,17 +81,6 @@ def docker(
     fix = "remove images that nobody uses, or move this folder to a larger disk"
     yield from _room(node, facts.free_mib, f"at {facts.root_dir}, where images go", fix)
     yield from _gpu_access(node, facts, container.gpu_access)
-    driver = facts.logging_driver
-    is_bounded = driver == "json-file" and "max-size" in (facts.log_opts or ())
-    if driver not in ("local", "journald") and not is_bounded:
-        yield found("DOCKER-LOGS", node.name, f"log driver {driver}, max-size not set")
-    for name, version, safe, hole in (
-        ("NVIDIA Container Toolkit", facts.toolkit, "1.17.8", "CVE-2025-23266"),
-        ("runc", facts.runc, "1.1.12", "CVE-2024-21626"),
-    ):
-        if version is not None and older(version.partition("+")[0], safe):
-            needed = f"at least {safe}, or a build that fixes {hole}"
-            yield found("TOOLKIT-OLD", node.name, f"{name} {version}", needed)
     if facts.proxies:
         yield found("PROXY", node.name, f"the engine has {', '.join(facts.proxies)} set")
 

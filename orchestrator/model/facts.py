@@ -177,15 +177,12 @@ class HealthFacts:
 
     Args:
         governors: how many CPUs have each frequency governor; empty where nothing governs them.
-        link_downs: each with its interface or adapter, such as ``ib0`` or ``mlx5_0``, and the
-            seconds since it was logged.
-        xids, link_downs: None where its user may not read the kernel's log.
+        xids: None where its user may not read the kernel's log.
     """
 
     governors: Mapping[str, int]
     swap_used_mib: int | None
     xids: tuple[Xid, ...] | None
-    link_downs: tuple[tuple[str, float], ...] | None
     hcas: tuple[HcaHealth, ...]
 
 

@@ -10,7 +10,7 @@ from orchestrator.probes import health
 from tests import SAMPLES
 from tests.checks.facts import FACTS, V100S, cluster, codes, node
 
-SOUND = HealthFacts({"performance": 48}, 0, (), (), ())
+SOUND = HealthFacts({"performance": 48}, 0, (), ())
 HCA = {"name": "mlx5_0", "rate_gbps": 100, "link_layer": "InfiniBand"}
 NODE = node(hcas=[HCA])
 
@@ -20,9 +20,7 @@ def test_a_sound_node_and_a_silent_one_have_no_findings() -> None:
     assert codes(checks.health(NODE, SOUND)) == []
     assert codes(checks.health(NODE, None)) == []
     assert codes(checks.health(NODE, Silent("HUNG", ""))) == []
-    assert (
-        codes(checks.health(NODE, replace(SOUND, xids=None, link_downs=None, governors={}))) == []
-    )
+    assert codes(checks.health(NODE, replace(SOUND, xids=None, governors={}))) == []
 
 
 def test_the_doctored_node_is_told_with_everything_it_has() -> None:
@@ -134,24 +132,12 @@ def test_todays_numbers_are_errors_within_two_hours(number: int) -> None:
     assert judged(line, now_s=7261.0)[0].startswith("warning GPU-XID")
 
 
-def test_each_finding_says_what_nvidia_asks_for() -> None:
-    """The number's remedy; nothing is invented for an unknown one."""
-    lines = [f"NVRM: Xid (PCI:0000:18:00): {number}, pid=1" for number in (119, 79, 13, 999)]
-    fixes = {finding.fix for finding in checks.health(NODE, logged(*lines))}
-    assert fixes == {
-        "reset the GPU (nvidia-smi --gpu-reset) or reboot the node; if it comes back, replace it",
-        "reboot the node; if the GPU stays away, reseat or replace it",
-        "run the program again; if it comes back with other programs, have the GPU checked",
-        "unknown Xid 999: see the driver's documentation of Xid errors",
-    }
-
-
 def test_a_kernel_that_logs_no_times_is_read_too() -> None:
     """What may be of just now counts as that; the order of lines tells of a reset."""
     line = "NVRM: Xid (PCI:0000:18:00): 119, pid=1"
     was = "NVRM: Xid (PCI:0000:18:00): 154, GPU recovery action changed from 0x1"
     text = f"uptime 90000.0\nkernel_log\nkernel {line}\n"
-    (found,) = checks.health(NODE, health.parse(f"{text}kernel eth0: link down\n"))
+    (found,) = checks.health(NODE, health.parse(text))
     assert found.severity == "error"
     assert found.seen == f"{line}; no reset or reboot logged since (its time is not logged)"
     reset = f"{text}kernel {was} (GPU Reset Required) to 0x0 (None)\n"
@@ -216,28 +202,6 @@ def test_another_vbios_is_told() -> None:
     (finding,) = checks.alike(cluster({}, {}, {}), nodes)
     assert (finding.code, finding.node, finding.seen) == ("GPU-VBIOS", "n3", "VBIOS 88.00.13")
     assert finding.expected == "VBIOS 88.00.4F, as on n1 and 1 more"
-
-
-def test_a_link_that_flaps_is_told() -> None:
-    """Five times within 24 hours, as Azure's check has it; one that was down before is sound."""
-    day_s = 24 * 3600.0
-    often = tuple(("enp83s0f0np0", age_s) for age_s in (7.0, 60.0, 61.0, 600.0, day_s))
-    (finding,) = checks.health(NODE, replace(SOUND, link_downs=often))
-    assert (finding.code, finding.severity) == ("LINK-FLAPS", "warning")
-    assert finding.seen == "links went down within 24 hours: enp83s0f0np0 5 times"
-    late = (often[-1][0], day_s + 1)
-    assert codes(checks.health(NODE, replace(SOUND, link_downs=(*often[:-1], late)))) == []
-    others = tuple((f"eth{at}", age_s) for at, (_, age_s) in enumerate(often))
-    assert codes(checks.health(NODE, replace(SOUND, link_downs=others))) == []
-
-
-def test_an_adapter_that_nobody_declared_may_flap() -> None:
-    """Of those that the node has; the declared one is told, the most restless first."""
-    hcas = tuple(HcaHealth(f"mlx5_{at}", None, None, None, None, {}) for at in (0, 7))
-    restless = [("mlx5_0", 5), ("mlx5_7", 9), ("ib0", 6)]
-    downs = tuple((name, 60.0) for name, count in restless for _ in range(count))
-    (finding,) = checks.health(NODE, replace(SOUND, hcas=hcas, link_downs=downs))
-    assert finding.seen.endswith(": ib0 6 times, mlx5_0 5 times")
 
 
 def test_error_counters_of_an_adapter_with_all_its_lanes_are_told() -> None:
