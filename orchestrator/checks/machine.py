@@ -24,13 +24,11 @@ class Demands:
 
     Args:
         extra: the extra of this package that brings the modules an image needs.
-        install: the command that installs such a module, without its name.
         is_certain: whether a program of that image is to run; else what it lacks is a warning.
         driver: the oldest NVIDIA driver that the images run on.
     """
 
     extra: str | None = None
-    install: str = "install"
     is_certain: bool = True
     driver: str | None = None
 
@@ -44,7 +42,7 @@ def host(node: Node, facts: HostFacts, demands: Demands) -> Iterator[Finding]:
             node.name,
             f"no Python module {module}",
             f"{module} importable",
-            f"{demands.install} {module}{checkout}",
+            f"install {module} for that Python: pip, pipx inject or uv pip install{checkout}",
             severity="error" if demands.is_certain else "warning",
         )
     way = "--state" if node.shares_files else "`folder:` in the inventory"

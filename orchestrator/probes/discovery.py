@@ -56,7 +56,7 @@ class Discovered:
 
 
 def questions(folder: str) -> tuple[Section, ...]:
-    """Return everything that is asked of a machine, in whose ``folder`` attempts would lie."""
+    """Return what is asked of a machine, in whose ``folder`` attempts would lie."""
     return (
         Section(node.HOST, host.argv("python3", folder, ()), limit_s=25),
         node.DRIVER,
@@ -70,7 +70,6 @@ def questions(folder: str) -> tuple[Section, ...]:
 
 
 def probe(folder: str, *, nonce: str) -> Probe[Discovered]:
-    """Return all questions as one command."""
     return sections.probe("discovery", questions(folder), read_answers, nonce=nonce)
 
 

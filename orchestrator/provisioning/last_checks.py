@@ -64,7 +64,8 @@ def check_containers(
         present = [key for key in states if states[key] == "present"]
         mounts = container.data_mounts(members[node], present)
         questions = container.questions(members[node], mounts)
-        question = container.probe(questions, nonce=secrets.token_hex(8))
+        nonce = secrets.token_hex(8)
+        question = sections.probe("container", questions, container.read_answers, nonce=nonce)
         limit_s = INSIDE_S + sections.timeout_s(questions)
         running.add(node)
         try:

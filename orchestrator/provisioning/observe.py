@@ -1,10 +1,8 @@
 """Facts of all nodes, asked in one round trip each, the findings about them, and their table."""
 
 import secrets
-import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import checks, errors, nodeset, words
@@ -49,7 +47,7 @@ def observe(
         name: _list_questions(cluster, node, store, plain) for name, node in members.items()
     }
     probes = {
-        name: node_probe.probe(of_node, nonce=secrets.token_hex(8))
+        name: sections.probe("facts", of_node, node_probe.read_answers, nonce=secrets.token_hex(8))
         for name, of_node in questions.items()
     }
     longest_s = max(sections.timeout_s(of_node) for of_node in questions.values())
@@ -64,11 +62,8 @@ def observe(
     )
     findings: list[Finding] = []
     for name, answer in reported.items():
-        node = members[name]
-        own = replace(demands, install=_installer()) if node.shares_files else demands
-        findings += checks.alone(cluster, node, answer, own)
-    hosts = {name: node.host for name, node in facts.items()}
-    findings += checks.together(cluster, hosts, {answer.node: answer.at_s for answer in answers})
+        findings += checks.alone(cluster, members[name], answer, demands)
+    findings += checks.together(facts, {answer.node: answer.at_s for answer in answers})
     findings += checks.alike(cluster, facts)
     if previous is not None:
         findings += checks.since(previous, facts)
@@ -84,16 +79,6 @@ def observe(
         data=previous.data if previous else {},
     )
     return site, [answer.error for answer in answers if answer.error]
-
-
-def _installer() -> str:
-    """Return the command that installs a package for the Python of this program."""
-    home = Path(sys.prefix).parts
-    if {"pipx", "venvs"} <= {*home}:
-        return f"pipx inject {home[-1]}"
-    if {"uv", "tools"} <= {*home}:
-        return shlex.join(("uv", "pip", "install", "--python", sys.executable))
-    return shlex.join((sys.executable, "-m", "pip", "install"))
 
 
 def _list_questions(

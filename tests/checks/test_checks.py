@@ -8,7 +8,7 @@ from orchestrator import checks
 from orchestrator.model.facts import GpuProcess
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import Finding, NodeFacts, Site
-from tests.checks.facts import HOST, V100, cluster, codes, driver, node
+from tests.checks.facts import HOST, V100, codes, driver, node
 
 SILENT = replace(
     V100,
@@ -60,15 +60,14 @@ def test_finding_says_what_was_seen_what_is_needed_and_what_to_do() -> None:
         node="n1",
         seen="no Python module torch",
         expected="torch importable",
-        fix="install torch, or from a checkout: pip install '.[demo]'",
+        fix="install torch for that Python: pip, pipx inject or uv pip install, or from a checkout:"
+        " pip install '.[demo]'",
     )
     assert second.seen == "no Python module numpy"
     (alone,) = checks.host(node(), replace(HOST, missing_modules=("numpy",)), checks.Demands())
-    assert alone.fix == "install numpy"
-    perhaps = checks.Demands("demo", "pipx inject dlperf-orch", is_certain=False)
-    (warned, _) = checks.host(node(), facts, perhaps)
+    assert alone.fix == "install numpy for that Python: pip, pipx inject or uv pip install"
+    (warned, _) = checks.host(node(), facts, checks.Demands("demo", is_certain=False))
     assert warned.severity == "warning"
-    assert warned.fix == "pipx inject dlperf-orch torch, or from a checkout: pip install '.[demo]'"
 
 
 @pytest.mark.parametrize(("transport", "where"), [("ssh", "`folder:`"), ("local", "--state")])
@@ -250,8 +249,8 @@ def test_answer_of_the_driver_that_cannot_be_read_is_an_error() -> None:
 )
 def test_clock_is_compared_with_this_machines(skew_s: float, expected: list[str]) -> None:
     """A second is allowed, half a minute is not; a node that gave no answer is left out."""
-    facts = {"n2": replace(HOST, clock_s=1000.0 + skew_s)}
-    found = list(checks.together(cluster({}, {}), facts, {"n1": 990.0, "n2": 1000.0}))
+    facts = {"n2": NodeFacts(replace(HOST, clock_s=1000.0 + skew_s))}
+    found = list(checks.together(facts, {"n1": 990.0, "n2": 1000.0}))
     assert codes(found) == expected
     if expected:
         assert found[0].node == "n2"
