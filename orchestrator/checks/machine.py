@@ -116,7 +116,7 @@ def _gpu_access(node: Node, facts: DockerFacts, access: str) -> Iterator[Finding
 
 
 def container(
-    node: Node, facts: ContainerFacts, started: Container, *, host_ofed: str | None = None
+    node: Node, facts: ContainerFacts, started: Container, host_ofed: str | None = None
 ) -> Iterator[Finding]:
     """Find what is wrong with memory, data sets, GPUs and InfiniBand inside a container.
 

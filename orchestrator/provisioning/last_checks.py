@@ -11,7 +11,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from orchestrator import checks, errors, words
+from orchestrator import errors, words
+from orchestrator.checks import data as data_checks
+from orchestrator.checks.machine import container as check_container
+from orchestrator.checks.network import reachable
 from orchestrator.console import Voice
 from orchestrator.deadlines import (
     CALLED_S,
@@ -84,7 +87,7 @@ def check_containers(
             for answer in answers:
                 seen, outside = answer.checked(), facts.get(answer.node)
                 ofed, settings = outside.ofed if outside else None, fleet.cluster.container
-                seen_wrong += checks.container(members[answer.node], seen, settings, host_ofed=ofed)
+                seen_wrong += check_container(members[answer.node], seen, settings, ofed)
     except BaseException:  # also when interrupted, while threads still create containers
         is_over.set()
         _forget(fleet)
@@ -129,7 +132,7 @@ def check_nodes(
     # A kept count may be from before the data set was repaired.
     for fresh in (True,) if recount else (False, True):
         digests, unreadable = _check_data(fleet, voice, nodes, fresh=fresh)
-        between = [odd for name in digests for odd in checks.digests(name, digests[name])]
+        between = [odd for name in digests for odd in data_checks.digests(name, digests[name])]
         if all(finding.severity != "error" for finding in between):
             break
     return (*unreachable, *between, *unreadable), digests
@@ -183,7 +186,7 @@ def _check_reach(fleet: Fleet) -> tuple[Finding, ...]:
         for answer in called
         for name, result in answer.checked().items()
     }
-    return tuple(checks.reachable(PORT, heard, calls))
+    return tuple(reachable(PORT, heard, calls))
 
 
 def _check_data(

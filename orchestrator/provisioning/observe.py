@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator import checks, errors, nodeset, words
+from orchestrator.checks.machine import Demands
+from orchestrator.checks.nodes import alike, since, together
 from orchestrator.console import Voice
 from orchestrator.inputs import probing, sites
 from orchestrator.model.cluster import Cluster
@@ -55,7 +57,7 @@ def observe(
     reported = {answer.node: answer.value for answer in answers if answer.value}
     facts = {name: node_probe.facts(answer) for name, answer in reported.items()}
     drivers = [image.driver for image in images if cluster.in_containers and image.driver]
-    demands = checks.Demands(
+    demands = Demands(
         extra=plain.extra if plain else None,
         is_certain=is_certain,
         driver=max(drivers, key=words.version_key, default=None),
@@ -63,10 +65,10 @@ def observe(
     findings: list[Finding] = []
     for name, answer in reported.items():
         findings += checks.alone(cluster, members[name], answer, demands)
-    findings += checks.together(facts, {answer.node: answer.at_s for answer in answers})
-    findings += checks.alike(cluster, facts)
+    findings += together(facts, {answer.node: answer.at_s for answer in answers})
+    findings += alike(cluster, facts)
     if previous is not None:
-        findings += checks.since(previous, facts)
+        findings += since(previous, facts)
     site = Site(
         version=sites.VERSION,
         cluster=cluster.name,

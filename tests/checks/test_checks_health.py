@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import checks
+from orchestrator.checks import health as health_checks
+from orchestrator.checks import nodes as nodes_checks
 from orchestrator.model.facts import HcaHealth, HealthFacts, Silent, Xid
 from orchestrator.probes import health
 from tests import SAMPLES
@@ -17,10 +18,10 @@ NODE = node(hcas=[HCA])
 
 def test_a_sound_node_and_a_silent_one_have_no_findings() -> None:
     """Not known is not ill."""
-    assert codes(checks.health(NODE, SOUND)) == []
-    assert codes(checks.health(NODE, None)) == []
-    assert codes(checks.health(NODE, Silent("HUNG", ""))) == []
-    assert codes(checks.health(NODE, replace(SOUND, xids=None, governors={}))) == []
+    assert codes(health_checks.health(NODE, SOUND)) == []
+    assert codes(health_checks.health(NODE, None)) == []
+    assert codes(health_checks.health(NODE, Silent("HUNG", ""))) == []
+    assert codes(health_checks.health(NODE, replace(SOUND, xids=None, governors={}))) == []
 
 
 def test_the_doctored_node_is_told_with_everything_it_has() -> None:
@@ -29,7 +30,7 @@ def test_the_doctored_node_is_told_with_everything_it_has() -> None:
     later = replace(
         facts, xids=tuple(replace(x, age_s=(x.age_s or 0) + 60) for x in facts.xids or ())
     )
-    findings = list(checks.health(NODE, later))
+    findings = list(health_checks.health(NODE, later))
     assert codes(findings) == [
         "error GPU-XID",
         "warning GPU-XID",
@@ -54,7 +55,7 @@ def test_an_xid_that_is_repeated_is_told_once() -> None:
     """Of one GPU and number the newest; adapters that are not declared are nobody's matter."""
     xids = tuple(Xid(63, "0000:01:00", age_s, "NVRM: Xid 63") for age_s in (300.0, 60.0))
     other = HcaHealth("mlx5_7", 1, 16, None, None, {"symbol_error": 99})
-    findings = list(checks.health(NODE, replace(SOUND, xids=xids, hcas=(other,))))
+    findings = list(health_checks.health(NODE, replace(SOUND, xids=xids, hcas=(other,))))
     assert codes(findings) == ["error GPU-XID"]
     assert "(1 minutes ago)" in findings[0].seen
 
@@ -76,7 +77,7 @@ def sample(name: str) -> list[str]:
 
 def judged(*lines: str, now_s: float = 7200.0) -> list[str]:
     """Severity, code and line of each finding about a kernel's log."""
-    findings = checks.health(NODE, logged(*lines, now_s=now_s))
+    findings = health_checks.health(NODE, logged(*lines, now_s=now_s))
     return [f"{finding.severity} {finding.code} {finding.seen}" for finding in findings]
 
 
@@ -137,13 +138,13 @@ def test_a_kernel_that_logs_no_times_is_read_too() -> None:
     line = "NVRM: Xid (PCI:0000:18:00): 119, pid=1"
     was = "NVRM: Xid (PCI:0000:18:00): 154, GPU recovery action changed from 0x1"
     text = f"uptime 90000.0\nkernel_log\nkernel {line}\n"
-    (found,) = checks.health(NODE, health.parse(text))
+    (found,) = health_checks.health(NODE, health.parse(text))
     assert found.severity == "error"
     assert found.seen == f"{line}; no reset or reboot logged since (its time is not logged)"
     reset = f"{text}kernel {was} (GPU Reset Required) to 0x0 (None)\n"
-    assert codes(checks.health(NODE, health.parse(reset))) == ["warning GPU-XID"]
+    assert codes(health_checks.health(NODE, health.parse(reset))) == ["warning GPU-XID"]
     again = f"{reset}kernel {line}\n"
-    assert codes(checks.health(NODE, health.parse(again))) == ["error GPU-XID"]
+    assert codes(health_checks.health(NODE, health.parse(again))) == ["error GPU-XID"]
 
 
 def test_a_fatal_line_is_told_though_later_ones_are_not() -> None:
@@ -190,7 +191,7 @@ def test_the_recovery_that_the_driver_asks_for_is_an_error_until_it_was_done() -
 def test_an_adapter_at_a_lower_speed_is_told() -> None:
     """A slot of an older PCIe."""
     slow = HcaHealth("mlx5_0", 16, 16, 8.0, 16.0, {})
-    assert codes(checks.health(NODE, replace(SOUND, hcas=(slow,)))) == ["warning PCIE-SPEED"]
+    assert codes(health_checks.health(NODE, replace(SOUND, hcas=(slow,)))) == ["warning PCIE-SPEED"]
 
 
 def test_another_vbios_is_told() -> None:
@@ -199,7 +200,7 @@ def test_another_vbios_is_told() -> None:
         name: replace(FACTS, gpu=replace(V100S, vbios=(bios, bios)))
         for name, bios in (("n1", "88.00.4F"), ("n2", "88.00.4F"), ("n3", "88.00.13"))
     }
-    (finding,) = checks.alike(cluster({}, {}, {}), nodes)
+    (finding,) = nodes_checks.alike(cluster({}, {}, {}), nodes)
     assert (finding.code, finding.node, finding.seen) == ("GPU-VBIOS", "n3", "VBIOS 88.00.13")
     assert finding.expected == "VBIOS 88.00.4F, as on n1 and 1 more"
 
@@ -207,4 +208,4 @@ def test_another_vbios_is_told() -> None:
 def test_error_counters_of_an_adapter_with_all_its_lanes_are_told() -> None:
     """One above the bound is enough."""
     whole = HcaHealth("mlx5_0", 16, 16, 16.0, 16.0, {"symbol_error": 11})
-    assert codes(checks.health(NODE, replace(SOUND, hcas=(whole,)))) == ["warning IB-ERRORS"]
+    assert codes(health_checks.health(NODE, replace(SOUND, hcas=(whole,)))) == ["warning IB-ERRORS"]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import checks, errors
+from orchestrator import errors
+from orchestrator.checks import gpu as gpu_checks
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import (
     DriverFacts,
@@ -190,7 +191,7 @@ def test_a_warning_of_nvidia_smi_keeps_its_data(tools: Path, ending: str, said: 
     assert answer.gpu.problems == (Problem("GPU-WARNING", said),)
     assert isinstance(answer.topology, Topology)
     assert answer.topology.problems == ()
-    (found,) = checks.gpus(member(gpus={}), replace(answer.gpu, gpus=()))
+    (found,) = gpu_checks.gpus(member(gpus={}), replace(answer.gpu, gpus=()))
     assert (found.severity, found.code, found.seen) == ("warning", "GPU-WARNING", said)
 
 
@@ -207,7 +208,7 @@ def test_a_driver_that_prints_no_document_failed(
     """Its own words are shown; also where the program prints nothing."""
     tool(tools, "nvidia-smi", does)
     answer = ask(member(**EVERYTHING, runtime="process"), tools)
-    (found,) = checks.gpus(member(gpus={}), answer.gpu)
+    (found,) = gpu_checks.gpus(member(gpus={}), answer.gpu)
     assert found.code == code
     assert words in found.seen
 
