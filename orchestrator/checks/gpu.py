@@ -29,7 +29,7 @@ _SILENT = (
 def gpus(
     node: Node, facts: DriverFacts | Silent | None, *, driver: str | None = None
 ) -> Iterator[Finding]:
-    """Find what is wrong with the driver, with GPU count and model, and with the GPUs in use.
+    """Find what is wrong with the driver, GPU count and model, and the GPUs in use.
 
     Args:
         driver: the oldest driver that the images run on.
@@ -148,13 +148,10 @@ def _faults(gpu: GpuFacts) -> Iterator[tuple[str, str]]:
 
 
 def _lanes(gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[tuple[str, str]]:
-    """Yield fewer or slower PCIe lanes than a GPU and its slot have, or slower ones than others.
+    """Yield fewer or slower PCIe lanes than GPU and slot have, or than others of its model reach.
 
     An idle GPU may use fewer and slower lanes to save power, which is no fault (nvidia-smi(1)). A
     virtual machine sees a PCIe of its own.
-
-    Args:
-        alike: the node's GPUs of its model.
     """
     if gpu.virtual:
         return

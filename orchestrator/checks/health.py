@@ -26,7 +26,7 @@ _URGENT = frozenset(
 
 
 def health(node: Node, facts: HealthFacts | Silent | None) -> Iterator[Finding]:
-    """Yield findings about kernel log, CPUs, swap and adapters; none where the node is silent."""
+    """Find what is wrong in kernel log, CPUs, swap and adapters; nothing where nodes are silent."""
     if facts is None or isinstance(facts, Silent):
         return
     yield from _xids(node, facts.xids or ())

@@ -10,12 +10,12 @@ from orchestrator.model.facts import ContainerFacts, Silent
 from orchestrator.model.findings import found
 from orchestrator.model.node import Container, Node
 from orchestrator.model.site import DOCKER_CODES, DockerFacts, Finding, HostFacts
+from orchestrator.model.text import size_bytes
 
 LEAST_DISK_MIB = 1024
 LEAST_OPEN_FILES = 256
 LEAST_SHM_MIB = 65  # Docker gives a container 64 unless told otherwise, which NCCL outgrows
 BUSY_SHARE = 0.5
-_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def host(node: Node, facts: HostFacts, demands: Demands) -> Iterator[Finding]:
 def docker(
     node: Node, facts: DockerFacts | Silent | None, container: Container
 ) -> Iterator[Finding]:
-    """Find what is wrong with the engine; nothing where ``facts`` is None: it was not asked."""
+    """Find what is wrong with the engine, if it was asked."""
     if facts is None:
         return
     if isinstance(facts, Silent):
@@ -121,11 +121,11 @@ def container(
     """Find what is wrong with memory, data sets, GPUs and InfiniBand inside a container.
 
     Args:
-        started: the container settings of the inventory.
         host_ofed: version of OFED on the node itself.
     """
-    if started.shm_size is not None and facts.shm_mib < mib(started.shm_size):
-        seen, needed = words.sizes(facts.shm_mib << 20, mib(started.shm_size) << 20)
+    least = size_bytes(started.shm_size) >> 20 << 20 if started.shm_size is not None else 0
+    if facts.shm_mib << 20 < least:
+        seen, needed = words.sizes(facts.shm_mib << 20, least)
         yield found("SHM-SMALL", node.name, f"{seen} of shared memory in a container", needed)
     yield from states(node, facts.data, where="in a container: ")
     if node.gpus is not None and started.gpu_access != "none":
@@ -138,12 +138,6 @@ def container(
             yield found("GPU-COUNT", node.name, seen, needed)
     if node.hcas:
         yield from _infiniband(node, facts, started.ulimits.get("memlock", -1), host_ofed)
-
-
-def mib(size: str) -> int:
-    """Convert a size of an inventory to MiB: ``16g``, or bytes without a letter."""
-    unit = _UNITS.get(size[-1])
-    return int(size) >> 20 if unit is None else int(size[:-1]) * unit >> 20
 
 
 def _infiniband(
@@ -160,10 +154,7 @@ def _infiniband(
     inside = node.model_copy(update={"runtime": "process"})
     yield from adapters(inside, facts.infiniband)
     yield from openable(inside, facts.verbs)
-    versions = [words.version_key(version) for version in (facts.ofed, host_ofed) if version]
-    if len(versions) == 2 and versions[0] != versions[1]:
-        fix = "compare with nodes that have the same pair"
-        if versions[0] > versions[1]:
-            fix = "NCCL may fall back to sockets: check the transport in its log"
+    versions = {words.version_key(version) for version in (facts.ofed, host_ofed) if version}
+    if len(versions) == 2:
         seen = f"OFED {facts.ofed} in the container, {host_ofed} on the node"
-        yield found("OFED-SKEW", node.name, seen, fix=fix)
+        yield found("OFED-SKEW", node.name, seen)

@@ -15,10 +15,7 @@ LEAST_SHARE = 0.95  # two machines of one kind report memory that differs by les
 def deviants(reported: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield node, value and expected value where it is not the most frequent one.
 
-    Of a tie, the first node's value is expected.
-
-    Args:
-        reported: values by node name, in rank order.
+    Of a tie, the first node's value is expected: values are by node name in rank order.
     """
     counted = Counter(reported.values())
     most = max(counted, key=counted.__getitem__, default="")
@@ -40,11 +37,7 @@ def together(nodes: Mapping[str, NodeFacts], answered_s: Mapping[str, float]) ->
 
 
 def alike(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    """Find differences in GPUs, machines, wiring and adapters between nodes.
-
-    Args:
-        nodes: those that answered, by name, in rank order.
-    """
+    """Find differences in GPUs, machines, wiring and adapters between nodes in rank order."""
     yield from _gpus(cluster, nodes)
     for fact, by_node in {
         "system": {name: facts.host.system for name, facts in nodes.items()},

@@ -70,11 +70,7 @@ class _Version(BaseModel):
 
 
 def sections(*, sudo: bool) -> tuple[Section, ...]:
-    """Return the questions about the engine.
-
-    Args:
-        sudo: whether the user reaches the engine through ``sudo -n`` only.
-    """
+    """Return the questions about the engine, which the user reaches through ``sudo -n`` if told."""
     docker = ("sudo", "-n", "docker") if sudo else ("docker",)
     return (
         Section(INFO, ("sh", "-c", SCRIPT, "sh", *docker)),

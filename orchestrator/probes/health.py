@@ -57,11 +57,7 @@ _FACT = re.compile(r"(\S+) (\S+) (?:([0-9]+(?:\.[0-9]+)?)(?: GT/s.*| PCIe.*)?|.*
 
 
 def argv(*, sudo: bool) -> tuple[str, ...]:
-    """Return the command that prints what the kernel knows.
-
-    Args:
-        sudo: the kernel's log may be read with ``sudo -n`` where the user alone may not.
-    """
+    """Return the command; with ``sudo -n`` it reads a log that the user alone may not."""
     return ("sh", "-c", SCRIPT, "sh", "sudo" if sudo else "")
 
 

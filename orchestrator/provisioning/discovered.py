@@ -21,11 +21,7 @@ ELSEWHERE = "/var/tmp"  # where attempts would lie
 
 
 def hosts(name: str, nodes: Sequence[DraftNode]) -> list[Answer[Discovered]]:
-    """Return the answer of each host, or the error in its place.
-
-    Args:
-        name: of the cluster that they are going to be.
-    """
+    """Return the answer of each host of the cluster to be, or the error in its place."""
     probes = {
         node.name: discovery.probe(
             "/tmp" if node.is_here else ELSEWHERE, nonce=secrets.token_hex(8)
