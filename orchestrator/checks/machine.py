@@ -123,9 +123,9 @@ def container(
     Args:
         host_ofed: version of OFED on the node itself.
     """
-    least = size_bytes(started.shm_size) >> 20 << 20 if started.shm_size is not None else 0
-    if facts.shm_mib << 20 < least:
-        seen, needed = words.sizes(facts.shm_mib << 20, least)
+    least_mib = size_bytes(started.shm_size) >> 20 if started.shm_size else 0
+    if facts.shm_mib < least_mib:
+        seen, needed = words.sizes(facts.shm_mib << 20, least_mib << 20)
         yield found("SHM-SMALL", node.name, f"{seen} of shared memory in a container", needed)
     yield from states(node, facts.data, where="in a container: ")
     if node.gpus is not None and started.gpu_access != "none":

@@ -146,7 +146,7 @@ def test_answer_of_the_client_alone_is_no_answer_of_an_engine() -> None:
     assert silent.code == "DOWN"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"LoggingDriver": 3}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"DockerRootDir": 3}'])
 def test_answer_that_is_no_json_of_docker_is_refused(text: str) -> None:
     """It is not taken for an engine without properties."""
     silent = parse(text)
