@@ -13,12 +13,7 @@ IMAGENET_FILES, IMAGENET_FOLDERS = 1_281_167, 1000
 
 
 def states(node: Node, data: Mapping[str, DataState], where: str = "") -> Iterator[Finding]:
-    """Find data sets that cannot be read.
-
-    Args:
-        data: their states by name.
-        where: they were looked at, before the path.
-    """
+    """Find data sets that cannot be read; ``where`` stands before their paths."""
     confined = " without special rights, as in a container" if node.has_engine else ""
     for name, state in data.items():
         path = node.data.get(name, "?")
@@ -28,25 +23,19 @@ def states(node: Node, data: Mapping[str, DataState], where: str = "") -> Iterat
         elif state != "present":
             fix = "put the data set there, or correct the inventory"
             if state == "unreadable":
-                find = f"`find {path} ! -perm -o+r` lists what others cannot read"
-                fix = f"{find}; chmod -R o+rX {path}"
+                fix = f"chmod -R o+rX {path}"
             needed = f"data set {name}, readable for user {node.user}{confined}"
             yield found("DATA-MISSING", node.name, f"{where}{path}: {state}", needed, fix)
 
 
 def digests(name: str, by_node: Mapping[str, DataDigest]) -> Iterator[Finding]:
-    """Find nodes whose data set differs from most nodes', or is not all of ImageNet.
-
-    Args:
-        by_node: digests by node name, in rank order.
-    """
+    """Find nodes whose data set differs from most nodes', or is not all of ImageNet."""
     contents = {
         node: f"{held.files} files, {held.size_bytes} bytes, digest {held.digest[:16]}"
         for node, held in by_node.items()
     }
     for node, seen, expected in deviants(contents):
-        fix = f"copy data set {name} again, with rsync --checksum"
-        yield found("DATA-DIFF", node, f"{by_node[node].path}: {seen}", expected, fix)
+        yield found("DATA-DIFF", node, f"{by_node[node].path}: {seen}", expected)
     if "imagenet" not in name.casefold() or name.endswith("record"):  # records have other counts
         return
     for node, held in by_node.items():

@@ -12,7 +12,7 @@ _FAR = frozenset({"SYS", "SOC"})  # SOC is what drivers before 384 call SYS
 
 
 def adapters(node: Node, facts: InfinibandFacts | Silent | None) -> Iterator[Finding]:
-    """Yield findings about the adapters that the inventory declares."""
+    """Find what is wrong with the adapters that the inventory declares."""
     if facts is None:
         return
     if isinstance(facts, Silent):

@@ -29,7 +29,7 @@ _SILENT = (
 def gpus(
     node: Node, facts: DriverFacts | Silent | None, *, driver: str | None = None
 ) -> Iterator[Finding]:
-    """Find what is wrong with the driver, with GPU count and model, and with the GPUs in use.
+    """Find what is wrong with the driver, GPU count and model, and the GPUs in use.
 
     Args:
         driver: the oldest driver that the images run on.
@@ -48,9 +48,10 @@ def gpus(
         else:
             needed, fix = "an answer that can be read", "see `dlperf-orch inspect gpu`"
             yield found(problem.code, node.name, problem.message, needed, fix, severity="error")
-    if driver is not None and facts.driver is not None and older(facts.driver, driver):
+    if driver is not None and facts.driver is not None:
         needed = f"at least {driver}, for the images"
-        yield found("GPU-DRIVER-OLD", node.name, f"driver {facts.driver}", needed)
+        if words.version_key(facts.driver) < words.version_key(driver):
+            yield found("GPU-DRIVER-OLD", node.name, f"driver {facts.driver}", needed)
     declared = node.gpus or Gpus()
     if declared.count is not None and declared.count != len(facts.gpus):
         there, needed = (words.count(count, "GPU") for count in (len(facts.gpus), declared.count))
@@ -59,11 +60,6 @@ def gpus(
         if declared.model not in (None, model):
             yield found("GPU-MODEL", node.name, f"{count} x {model}", f"{declared.model}")
     yield from _broken(node, facts)
-
-
-def older(version: str, needed: str) -> bool:
-    """Return True if a dotted version is older than the needed one, as 418.87 is than 440.33.01."""
-    return words.version_key(version) < words.version_key(needed)
 
 
 def nvlinks(
@@ -152,13 +148,10 @@ def _faults(gpu: GpuFacts) -> Iterator[tuple[str, str]]:
 
 
 def _lanes(gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[tuple[str, str]]:
-    """Yield fewer or slower PCIe lanes than a GPU and its slot have, or slower ones than others.
+    """Yield fewer or slower PCIe lanes than GPU and slot have, or than others of its model reach.
 
     An idle GPU may use fewer and slower lanes to save power, which is no fault (nvidia-smi(1)). A
     virtual machine sees a PCIe of its own.
-
-    Args:
-        alike: the node's GPUs of its model.
     """
     if gpu.virtual:
         return

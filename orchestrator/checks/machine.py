@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from orchestrator import words
 from orchestrator.checks.data import states
 from orchestrator.checks.fabric import adapters, openable
-from orchestrator.checks.gpu import older
 from orchestrator.model.facts import ContainerFacts, Silent
 from orchestrator.model.findings import found
 from orchestrator.model.node import Container, Node
 from orchestrator.model.site import DOCKER_CODES, DockerFacts, Finding, HostFacts
+from orchestrator.model.text import size_bytes
 
 LEAST_DISK_MIB = 1024
 LEAST_OPEN_FILES = 256
 LEAST_SHM_MIB = 65  # Docker gives a container 64 unless told otherwise, which NCCL outgrows
 BUSY_SHARE = 0.5
-_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +24,11 @@ class Demands:
 
     Args:
         extra: the extra of this package that brings the modules an image needs.
-        install: the command that installs such a module, without its name.
         is_certain: whether a program of that image is to run; else what it lacks is a warning.
         driver: the oldest NVIDIA driver that the images run on.
     """
 
     extra: str | None = None
-    install: str = "install"
     is_certain: bool = True
     driver: str | None = None
 
@@ -45,7 +42,7 @@ def host(node: Node, facts: HostFacts, demands: Demands) -> Iterator[Finding]:
             node.name,
             f"no Python module {module}",
             f"{module} importable",
-            f"{demands.install} {module}{checkout}",
+            f"install {module} for that Python: pip, pipx inject or uv pip install{checkout}",
             severity="error" if demands.is_certain else "warning",
         )
     way = "--state" if node.shares_files else "`folder:` in the inventory"
@@ -69,7 +66,7 @@ def host(node: Node, facts: HostFacts, demands: Demands) -> Iterator[Finding]:
 def docker(
     node: Node, facts: DockerFacts | Silent | None, container: Container
 ) -> Iterator[Finding]:
-    """Find what is wrong with the engine; nothing where ``facts`` is None: it was not asked."""
+    """Find what is wrong with the engine, if it was asked."""
     if facts is None:
         return
     if isinstance(facts, Silent):
@@ -82,17 +79,6 @@ def docker(
     fix = "remove images that nobody uses, or move this folder to a larger disk"
     yield from _room(node, facts.free_mib, f"at {facts.root_dir}, where images go", fix)
     yield from _gpu_access(node, facts, container.gpu_access)
-    driver = facts.logging_driver
-    is_bounded = driver == "json-file" and "max-size" in (facts.log_opts or ())
-    if driver not in ("local", "journald") and not is_bounded:
-        yield found("DOCKER-LOGS", node.name, f"log driver {driver}, max-size not set")
-    for name, version, safe, hole in (
-        ("NVIDIA Container Toolkit", facts.toolkit, "1.17.8", "CVE-2025-23266"),
-        ("runc", facts.runc, "1.1.12", "CVE-2024-21626"),
-    ):
-        if version is not None and older(version.partition("+")[0], safe):
-            needed = f"at least {safe}, or a build that fixes {hole}"
-            yield found("TOOLKIT-OLD", node.name, f"{name} {version}", needed)
     if facts.proxies:
         yield found("PROXY", node.name, f"the engine has {', '.join(facts.proxies)} set")
 
@@ -130,16 +116,16 @@ def _gpu_access(node: Node, facts: DockerFacts, access: str) -> Iterator[Finding
 
 
 def container(
-    node: Node, facts: ContainerFacts, started: Container, *, host_ofed: str | None = None
+    node: Node, facts: ContainerFacts, started: Container, host_ofed: str | None = None
 ) -> Iterator[Finding]:
     """Find what is wrong with memory, data sets, GPUs and InfiniBand inside a container.
 
     Args:
-        started: the container settings of the inventory.
         host_ofed: version of OFED on the node itself.
     """
-    if started.shm_size is not None and facts.shm_mib < mib(started.shm_size):
-        seen, needed = words.sizes(facts.shm_mib << 20, mib(started.shm_size) << 20)
+    least_mib = size_bytes(started.shm_size) >> 20 if started.shm_size else 0
+    if facts.shm_mib < least_mib:
+        seen, needed = words.sizes(facts.shm_mib << 20, least_mib << 20)
         yield found("SHM-SMALL", node.name, f"{seen} of shared memory in a container", needed)
     yield from states(node, facts.data, where="in a container: ")
     if node.gpus is not None and started.gpu_access != "none":
@@ -152,12 +138,6 @@ def container(
             yield found("GPU-COUNT", node.name, seen, needed)
     if node.hcas:
         yield from _infiniband(node, facts, started.ulimits.get("memlock", -1), host_ofed)
-
-
-def mib(size: str) -> int:
-    """Convert a size of an inventory to MiB: ``16g``, or bytes without a letter."""
-    unit = _UNITS.get(size[-1])
-    return int(size) >> 20 if unit is None else int(size[:-1]) * unit >> 20
 
 
 def _infiniband(
@@ -174,10 +154,7 @@ def _infiniband(
     inside = node.model_copy(update={"runtime": "process"})
     yield from adapters(inside, facts.infiniband)
     yield from openable(inside, facts.verbs)
-    versions = [words.version_key(version) for version in (facts.ofed, host_ofed) if version]
-    if len(versions) == 2 and versions[0] != versions[1]:
-        fix = "compare with nodes that have the same pair"
-        if versions[0] > versions[1]:
-            fix = "NCCL may fall back to sockets: check the transport in its log"
+    versions = {words.version_key(version) for version in (facts.ofed, host_ofed) if version}
+    if len(versions) == 2:
         seen = f"OFED {facts.ofed} in the container, {host_ofed} on the node"
-        yield found("OFED-SKEW", node.name, seen, fix=fix)
+        yield found("OFED-SKEW", node.name, seen)

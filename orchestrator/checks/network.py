@@ -33,10 +33,9 @@ def interfaces(cluster: Cluster, node: Node, facts: HostFacts) -> Iterator[Findi
 def reachable(
     port: int, listeners: Mapping[str, Heard], calls: Mapping[tuple[str, str], Heard]
 ) -> Iterator[Finding]:
-    """Yield nodes that cannot connect on the rendezvous port.
+    """Find nodes that cannot connect on the rendezvous port.
 
     Args:
-        listeners: result of listening, by node name.
         calls: result of connecting, by the names of caller and listener.
     """
     for node, heard in listeners.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from orchestrator import words
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.findings import found
-from orchestrator.model.site import Finding, HostFacts, NodeFacts, Severity, Site
+from orchestrator.model.site import Finding, NodeFacts, Severity, Site
 
 MOST_SKEW_S, WORST_SKEW_S = 1.0, 30.0
 LEAST_SHARE = 0.95  # two machines of one kind report memory that differs by less
@@ -15,10 +15,7 @@ LEAST_SHARE = 0.95  # two machines of one kind report memory that differs by les
 def deviants(reported: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield node, value and expected value where it is not the most frequent one.
 
-    Of a tie, the first node's value is expected.
-
-    Args:
-        reported: values by node name, in rank order.
+    Of a tie, the first node's value is expected: values are by node name in rank order.
     """
     counted = Counter(reported.values())
     most = max(counted, key=counted.__getitem__, default="")
@@ -29,17 +26,10 @@ def deviants(reported: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
             yield node, word, f"{most}, as on {holders[0]}{others}"
 
 
-def together(
-    cluster: Cluster, facts: Mapping[str, HostFacts], answered_s: Mapping[str, float]
-) -> Iterator[Finding]:
-    """Find nodes whose clocks differ from this machine's.
-
-    Args:
-        facts: by node name; nodes that gave none are left out.
-        answered_s: by node name, this machine's clock when the node answered.
-    """
-    for name in (node.name for node in cluster.members):
-        skew = facts[name].clock_s - answered_s[name] if name in facts else 0.0
+def together(nodes: Mapping[str, NodeFacts], answered_s: Mapping[str, float]) -> Iterator[Finding]:
+    """Find nodes whose clocks differ from this machine's when they answered."""
+    for name, facts in nodes.items():
+        skew = facts.host.clock_s - answered_s[name]
         if abs(skew) > MOST_SKEW_S:
             seen = f"its clock is {skew:+.1f} s from this machine's"
             severity: Severity = "error" if abs(skew) > WORST_SKEW_S else "warning"
@@ -47,11 +37,7 @@ def together(
 
 
 def alike(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    """Find differences in GPUs, machines, wiring and adapters between nodes.
-
-    Args:
-        nodes: those that answered, by name, in rank order.
-    """
+    """Find differences in GPUs, machines, wiring and adapters between nodes in rank order."""
     yield from _gpus(cluster, nodes)
     for fact, by_node in {
         "system": {name: facts.host.system for name, facts in nodes.items()},

@@ -77,10 +77,9 @@ def add_state(
     if leader is not None:
         inside = judge.window(log, went[leader.node], leader.hosts[-1].at_s)
         if inside is None and log.origin_ns is not None and log.start and log.end:
-            words = (
-                f"telemetry not placed: the log's clock is not that of node {leader.node} in UTC"
-            )
-            unplaced = (Problem("NOT-PLACED", f"{words}; the machines' state is of the whole run"),)
+            words = f"telemetry not placed: the log's clock is not that of node {leader.node}"
+            said = f"{words} in UTC; the machines' state is of the whole run"
+            unplaced = (Problem("NOT-PLACED", said),)
     seen = [(node, judge.period(node, went[node.node], inside)) for node in nodes]
     clocks = (judge.find_held(node, went[node.node], inside) for node in nodes)
     machines = [judge.state(*pair, judge.beside(pair[0], seen)) for pair in seen]

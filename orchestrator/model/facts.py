@@ -34,21 +34,17 @@ class GpuFacts:
     Args:
         index: its place in the driver's document, from 0.
         memory_mib: all of the GPU's memory, not that of a MIG slice.
-        ecc_uncorrected: in all memories over the GPU's life, not since the last boot.
-        power_limit_w: in force now.
+        ecc_uncorrected: in all memories over the GPU's life, as SRAM errors and remapped rows.
         throttle_reasons: those that are active, ``gpu_idle`` among them.
         processes: empty where no process is visible, which a container also causes.
         ecc_volatile_uncorrected: in all memories since the driver was loaded.
-        ecc_sram_uncorrected: over the GPU's life.
         page_retirement_pending: what GPUs before Ampere do instead of remapping rows.
-        rows_remapped: for uncorrected errors, over the GPU's life.
-        pcie_width, pcie_width_max: lanes in use, and those that GPU and slot have.
-        pcie_generation, pcie_generation_max: of PCIe, likewise.
-        pcie_generation_gpu, pcie_generation_slot: what each of both could do alone.
+        pcie_width, pcie_generation: in use; ``_max``: as GPU and slot have together; ``_gpu`` and
+            ``_slot``: as each could do alone.
         virtual: whether a virtual machine has it, which sees another PCIe than there is.
         recovery_action: that the driver asks for; ``None``, the word, where it asks for nothing.
         fabric: state, status and health of the NVSwitches' fabric, by the driver's names and in
-            its words; None on machines without one, and of drivers that do not tell.
+            its words; None without a fabric.
     """
 
     index: int
@@ -107,11 +103,7 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class VerbsFacts:
-    """The adapters that programs can really open, as ``ibv_devinfo`` does.
-
-    Args:
-        warnings: what the library complained of, such as a missing user-space driver.
-    """
+    """The adapters that programs can really open, and the warnings of ``ibv_devinfo``."""
 
     hcas: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -123,7 +115,6 @@ class Gid:
 
     Args:
         address: as eight groups; of IPv4 the last two.
-        interface: that it belongs to; ``-`` where the kernel does not say.
         kind: such as ``RoCE v2``.
     """
 
@@ -140,7 +131,7 @@ class Xid:
     """An error of a GPU or, as SXid, of an NVSwitch in the kernel's log.
 
     Args:
-        age_s: seconds since it was logged; None where the kernel logs no times.
+        age_s: None where the kernel logs no times.
         words: the line, without its time.
         fatal: None where the line says neither Fatal nor Nonfatal.
     """
@@ -158,8 +149,7 @@ class HcaHealth:
     """An InfiniBand adapter's place on PCIe, and the error counters of its ports.
 
     Args:
-        width, most_width: PCIe lanes in use, and those that the adapter has; None if not known.
-        speed, most_speed: in GT/s, likewise.
+        width, speed: PCIe lanes and GT/s in use; ``most_``: that the adapter can.
         counters: by name, the largest of its ports, since they were cleared or the node started.
     """
 
@@ -176,16 +166,13 @@ class HealthFacts:
     """The health of a node.
 
     Args:
-        governors: how many CPUs have each frequency governor; empty where nothing governs them.
-        link_downs: each with its interface or adapter, such as ``ib0`` or ``mlx5_0``, and the
-            seconds since it was logged.
-        xids, link_downs: None where its user may not read the kernel's log.
+        governors: how many CPUs have each frequency governor.
+        xids: None where its user may not read the kernel's log.
     """
 
     governors: Mapping[str, int]
     swap_used_mib: int | None
     xids: tuple[Xid, ...] | None
-    link_downs: tuple[tuple[str, float], ...] | None
     hcas: tuple[HcaHealth, ...]
 
 
@@ -194,7 +181,6 @@ class NodeAnswer:
     """Everything that one round trip brought from a node; None is what was not asked.
 
     Args:
-        data: by name of the data set.
         nvlinks: by GPU, whether each of its NVLinks is active.
         nvlink_errors: by GPU and link, the count of each error by nvidia-smi's name; those above 0.
     """
@@ -220,7 +206,6 @@ class ContainerFacts:
     Args:
         devices: names in /dev/infiniband.
         memlock_kib: None is no limit.
-        data: by name of a data set, what a container sees of it.
     """
 
     gpus: DriverFacts | Silent | None

@@ -11,11 +11,10 @@ from orchestrator.model.site import Finding, Severity
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One code of ``findings.toml``.
+    """One code of ``findings.toml``; a check may know better what to do and what was expected.
 
     Args:
         means, cause: for the page of codes, in Markdown.
-        fix, expected: what to do and what was expected, unless a check knows better.
         severity: None where it depends on what was seen, and for an error that is no finding.
     """
 

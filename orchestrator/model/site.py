@@ -118,7 +118,6 @@ class DockerFacts:
     Args:
         cdi: whether the engine reads CDI files and one of them describes NVIDIA's GPUs.
         gpu_hook: whether NVIDIA's hook, which ``--gpus`` needs, is installed.
-        log_opts: of its configuration file; None where that could not be read.
         proxies: names of the settings that are in force, never their values.
     """
 
@@ -127,12 +126,8 @@ class DockerFacts:
     runtimes: tuple[str, ...]
     cdi: bool
     gpu_hook: bool
-    toolkit: str | None
-    runc: str | None
     root_dir: str
     free_mib: int | None
-    logging_driver: str
-    log_opts: Mapping[str, str] | None
     proxies: tuple[str, ...]
 
     @property

@@ -20,8 +20,7 @@ class GpuMoment:
 
     Args:
         limits: what holds its clocks down, by NVIDIA's names; ``gpu_idle`` and others among them.
-        slowed_s: seconds under thermal and brake limits since the driver was loaded.
-        energy_j: since the driver was loaded.
+        slowed_s, energy_j: under thermal and brake limits, and used, since the driver was loaded.
     """
 
     at_s: float
@@ -43,7 +42,7 @@ class HostMoment:
 
     Args:
         all_s: of all kinds, also idle: it grows by one second a second for each processor.
-        task_s: of the task, of processes that live; None where they were not counted.
+        task_s: of the task's living processes; None where they were not counted.
     """
 
     at_s: float
@@ -93,7 +92,7 @@ class MachineState:
     """One node over the span of one trial: medians over its moments, None where none is known.
 
     Args:
-        limits: every one that held a GPU's clocks down; not ``gpu_idle``.
+        limits: without ``gpu_idle``.
         slowed_s: of the GPU with most, by the driver's counters.
         others_cpus: CPUs that others than the task used, on average.
         steal: share of the CPUs that the hypervisor gave to others.
@@ -119,11 +118,7 @@ class MachineState:
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """The energy that the GPUs of a gang used over the window.
-
-    Args:
-        source: counter: the driver's own; power: the power it reports, summed up.
-    """
+    """The energy that a gang's GPUs used over the window, by the driver's counter or its power."""
 
     joules: float
     per_sample: float
@@ -136,7 +131,6 @@ class HeldClocks:
 
     Args:
         limits: what held them; empty where only the driver's counters grew.
-        spans: first and last second of each.
         window_s: ends of what was measured; None where it is not placed.
         last_s: when the node's GPUs were seen last.
     """

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator import words
@@ -14,7 +14,8 @@ _SCALAR = re.compile(r"[A-Za-z~/][A-Za-z0-9 ._/~+-]*[A-Za-z0-9]|[A-Za-z]")
 _IPV4 = re.compile(r"[0-9]+(\.[0-9]+){3}")
 _NO_WORDS = frozenset({"yes", "no", "on", "off", "true", "false", "null", "y", "n"})
 _NEAR = frozenset({"PIX", "PXB", "PHB"})
-_OF_A_NODE = frozenset({"jump"})  # which an inventory takes for each node alone
+_HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+_OF_A_NODE = frozenset({"name", "address", "jump"})  # an inventory takes them for each node alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,8 @@ class DraftNode:
     """A node of the inventory to be: how a list or the user names it, and what it answered.
 
     Args:
-        user: None where nothing says it, as port, identity and jump.
-        agent: whether ssh-agent signs.
-        known_hosts: the file of trusted host keys, where it is not the usual one.
+        user: None where nothing says it, as the settings of SSH below it.
         claimed_gpus: what a list says that it has.
-        jump: ``[user@]host[:port]`` through which it is reached.
-        ignored: settings of the list that no inventory can hold.
         found: None where it did not answer; ``why`` then says why.
     """
 
@@ -40,10 +37,20 @@ class DraftNode:
     jump: str | None = None
     agent: bool = False
     known_hosts: str | None = None
-    ignored: tuple[str, ...] = ()
-    is_here: bool = False
     found: Discovered | None = None
     why: str = ""
+
+    @property
+    def is_here(self) -> bool:
+        return self.address in _HERE
+
+    @property
+    def entry(self) -> dict[str, object]:
+        """Return how it is reached, by an inventory's keys."""
+        if self.is_here:
+            return {"name": self.name, "address": "127.0.0.1", "transport": "local"}
+        keys = ("name", "address", "user", "port", "identity", "known_hosts", "jump", "agent")
+        return {key: value for key in keys if (value := getattr(self, key))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ def text(
         jobs: None where nodes are reached by SSH.
         left_out: why hosts of a list are not among the nodes.
     """
-    has_docker = any(it.found and (it.found.docker or it.found.sudo) for it in nodes)
+    has_docker = any(it.found and (it.found.facts.docker or it.found.sudo) for it in nodes)
     runtime = "docker" if has_docker else "process"  # of all nodes: containers where any has Docker
     if jobs and jobs.has_pyxis:
         runtime = "pyxis"
@@ -109,12 +116,9 @@ def text(
         lines.append("images: [reference-rn50] # what provision prepares: those of your playbooks")
     if not jobs:
         lines.append("nodes: # in rank order")
-        for node, own in zip(nodes, settings, strict=True):
+        for own in settings:
             differs = {key: value for key, value in own.items() if common.get(key) != value}
-            more = "".join(f", {key}: {value}" for key, value in differs.items())
-            lines.append(
-                f"  - {{name: {scalar(node.name)}, address: {scalar(node.address)}{more}}}"
-            )
+            lines.append(f"  - {{{', '.join(f'{key}: {said}' for key, said in differs.items())}}}")
     return "\n".join(lines) + "\n"
 
 
@@ -130,37 +134,31 @@ def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 def _settings(node: DraftNode, jobs: Jobs | None, runtime: str) -> dict[str, str]:
     """Return the settings of a node, as YAML by key."""
-    found, said = node.found, dict[str, str]()
-    if node.is_here:
-        said["transport"] = "local"
-    elif not jobs:
-        said |= {"user": scalar(str(node.user)), "port": str(node.port)}
-        more = {"identity": node.identity, "known_hosts": node.known_hosts, "jump": node.jump}
-        said |= {key: scalar(value) for key, value in more.items() if value}
-        said |= {"agent": "true"} if node.agent else {}
+    found = node.found
+    said = {
+        key: scalar(value) if isinstance(value, str) else json.dumps(value)
+        for key, value in node.entry.items()
+        if not jobs
+    }
     claimed = {"gpus": f"{{count: {node.claimed_gpus}}}"} if node.claimed_gpus else {}
     if found is None:
         return said | claimed
     said["runtime"] = runtime
     if found.sudo and runtime == "docker":
         said["sudo"] = "true"
-    if found.gpu:
-        models = {gpu.model for gpu in found.gpu.gpus}
-        is_one = len(models) == 1 and None not in models
-        model = f", model: {scalar(str(*models))}" if is_one else ""
-        said["gpus"] = f"{{count: {len(found.gpu.gpus)}{model}}}"
+    if models := found.models:
+        is_one = len({*models}) == 1 and "?" not in models
+        model = f", model: {scalar(models[0])}" if is_one else ""
+        said["gpus"] = f"{{count: {len(models)}{model}}}"
     elif jobs:
         said |= claimed
     said |= _fabric(found)
     # The interface with the address that was reached, else that of the default route.
     own = {node.address, found.server}
-    addresses = (found.host.addresses or {}).items()
+    addresses = (found.facts.host.addresses or {}).items()
     reached = next((name for name, at in addresses if own & set(at)), found.route)
-    if reached and not node.is_here:
+    if reached and (jobs or not node.is_here):
         said["interface"] = scalar(reached)
-    if found.data:
-        pairs = (f"{name}: {scalar(path)}" for name, path in sorted(found.data.items()))
-        said["data"] = f"{{{', '.join(pairs)}}}"
     return said
 
 
@@ -191,9 +189,10 @@ def adapters(found: Discovered) -> tuple[tuple[HcaPort, ...], tuple[str, ...]]:
     Active ones; of those the ones near a GPU, where the topology tells near from far; of one link
     layer, that of the greater bandwidth.
     """
-    active = [port for port in found.ports if port.state == "Active"]
-    out = [f"{port.name} is not active" for port in found.ports if port.state != "Active"]
-    if wires := found.topology:
+    ports = found.facts.infiniband or ()
+    active = [port for port in ports if port.state == "Active"]
+    out = [f"{port.name} is not active" for port in ports if port.state != "Active"]
+    if wires := found.facts.topology:
         links = [wires.links.get(gpu, {}) for gpu in wires.gpus]
         near = [port for port in active if any(link.get(port.name) in _NEAR for link in links)]
         near = near or active
@@ -217,26 +216,24 @@ def _notes(nodes: Sequence[DraftNode], jobs: Jobs | None, runtime: str) -> Itera
         if jobs.down:
             yield f"Not counted in `nodes`: {jobs.down} (`sinfo -R` says why)"
     for node in nodes:
-        notes = [f"not taken from the list: {_line(setting)}" for setting in node.ignored]
-        if node.found is None:
-            notes.append(f"was not asked: {_line(node.why)}")
-        else:
-            notes += _of_node(node, node.found, jobs, runtime)
+        notes: Iterable[str] = (f"was not asked: {_line(node.why)}",)
+        if node.found:
+            notes = _of_node(node, node.found, jobs, runtime)
         yield from (f"{node.name}: {note}" for note in notes)
 
 
 def _of_node(node: DraftNode, found: Discovered, jobs: Jobs | None, runtime: str) -> Iterator[str]:
-    if found.docker is None and not found.sudo and runtime != "pyxis":
+    if found.facts.docker is None and not found.sudo and runtime != "pyxis":
         why = _line(found.why_no_docker)
         yield f"no Docker ({why}): mend it and ask again, or write `runtime: process` for all nodes"
-    if found.gpu is None and node.claimed_gpus and jobs:
+    if not found.models and node.claimed_gpus and jobs:
         yield (
             f"Slurm gives {node.claimed_gpus} GPUs, and nvidia-smi names none: see whether the"
             " driver runs there; without GPUs remove `gpus`"
         )
-    elif found.gpu is None:
+    elif not found.models:
         yield "nvidia-smi names no GPU; playbooks need `device: cpu` there"
-    elif len({gpu.model for gpu in found.gpu.gpus}) > 1:
+    elif len({*found.models}) > 1:
         yield "GPUs of several models; choose by gpus: {use: [...]}"
     if found.slurm and not jobs:
         yield f"{_line(found.slurm)} is there; where it gives the nodes, write `scheduler: slurm`"

@@ -7,7 +7,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator import checks, errors, words
+from orchestrator import errors, words
+from orchestrator.checks import data as data_checks
 from orchestrator.console import Voice
 from orchestrator.datasets import Classes, Dataset, contents
 from orchestrator.datasets.contents import Contents
@@ -44,7 +45,8 @@ def read(fleet: Fleet, dataset: Dataset, names: Sequence[str]) -> Copies:
     looked = {answer.node: answer.value for answer in answers if answer.value}
     held = {name: copy for name, (copy, _) in looked.items() if copy}
     findings = [finding for _, own in looked.values() for finding in own]
-    between = checks.digests(dataset.name, {name: digest for name, (digest, _) in held.items()})
+    digests = {name: digest for name, (digest, _) in held.items()}
+    between = data_checks.digests(dataset.name, digests)
     # The data set's own rules have already judged which parts it may lack.
     findings += [finding for finding in between if finding.code != "DATA-INCOMPLETE"]
     failures: list[errors.DlperfError] = []
@@ -65,7 +67,7 @@ def _inspect(fleet: Fleet, dataset: Dataset, node: Node) -> tuple[Copy | None, t
     path, transport = node.data[dataset.name], fleet.transports[node.name]
     contained = fleet.cluster.confines(node)
     observed = probing.data_states(transport, {dataset.name: path}, contained=contained)
-    findings = list(checks.states(node, observed))
+    findings = list(data_checks.states(node, observed))
     if observed[dataset.name] != "present":
         return None, tuple(findings)
     own = probing.ask(transport, contents.probe(dataset, path), DATA_COUNT_S)

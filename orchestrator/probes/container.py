@@ -7,16 +7,8 @@ from orchestrator import errors
 from orchestrator.model.facts import ContainerFacts
 from orchestrator.model.node import Node
 from orchestrator.model.plan import Mount
-from orchestrator.probes import Probe, data, gpu, infiniband, number, read_values, sections
-from orchestrator.probes.node import (
-    ADAPTERS,
-    DRIVER,
-    GPU,
-    IBSTAT,
-    OFED,
-    VERBS,
-    listing,
-)
+from orchestrator.probes import data, gpu, infiniband, number, read_values, sections
+from orchestrator.probes.node import ADAPTERS, DRIVER, GPU, IBSTAT, OFED, VERBS, listing
 from orchestrator.probes.sections import Answers, Section
 
 LIMITS = "limits"
@@ -31,17 +23,8 @@ exit 0
 """
 
 
-def probe(questions: Sequence[Section], *, nonce: str) -> Probe[ContainerFacts]:
-    """Return all questions to a container as one command, which runs in it."""
-    return sections.probe("container", questions, _facts, nonce=nonce)
-
-
 def questions(node: Node, mounts: Sequence[Mount] = ()) -> tuple[Section, ...]:
-    """Return what a container on the node is asked.
-
-    Args:
-        mounts: of data sets, as ``data_mounts`` has them.
-    """
+    """Return what a container on the node with these data sets is asked."""
     selected = [Section(LIMITS, ("sh", "-c", SCRIPT))]
     if node.gpus is not None:
         selected.append(DRIVER)
@@ -60,7 +43,12 @@ def data_mounts(node: Node, names: Collection[str]) -> tuple[Mount, ...]:
     )
 
 
-def _facts(answers: Answers) -> ContainerFacts:
+def read_answers(answers: Answers) -> ContainerFacts:
+    """Return the facts in the answers.
+
+    Raises:
+        LogError: CONTAINER-FACTS.
+    """
     outputs = answers.outputs
     limits = read_values(outputs[LIMITS].out)
     said = limits.get("memlock", ["not said"])[-1]

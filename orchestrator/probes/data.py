@@ -11,14 +11,14 @@ of the two uppermost levels or a file of the uppermost changes its time or size.
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import partial
 
 from orchestrator import errors
 from orchestrator.model.site import DataDigest, DataState
 from orchestrator.probes import Probe, number, read_values
 from orchestrator.probes.sections import Output, Section
 
-PREFIX = "data."
-"""The names of sections that look at data sets begin with this word."""
+PREFIX = "data."  # of the names of sections that look at data sets
 LIMIT_S = 10
 # $1: a folder or a file. Prints its state, and the first path below it that cannot be opened: of
 # at most 100 names, 20 below each of those, and one below each of these. `[ -r ]` of older shells
@@ -98,11 +98,7 @@ cat "$kept"
 
 
 def section(name: str, path: str, *, contained: bool = False) -> Section:
-    """Return the question what lies at a path of a node.
-
-    Args:
-        contained: what containers that are not privileged may read there.
-    """
+    """Return the question what lies at a path; ``contained``: what unprivileged containers see."""
     argv = ("sh", "-c", CONTAINED, "sh", LOOK) if contained else ("sh", "-c", LOOK, "sh")
     return Section(name, (*argv, path), LIMIT_S)
 
@@ -116,7 +112,7 @@ def state(output: Output) -> DataState:
 
 
 def states(outputs: Mapping[str, Output]) -> dict[str, DataState]:
-    """Return the states of data sets by name, from the sections whose names have the prefix."""
+    """Return the states of data sets by name."""
     return {
         name.removeprefix(PREFIX): state(output)
         for name, output in outputs.items()
@@ -125,20 +121,14 @@ def states(outputs: Mapping[str, Output]) -> dict[str, DataState]:
 
 
 def probe(path: str, folder: str, *, fresh: bool) -> Probe[DataDigest]:
-    """Count and hash one data set: minutes for ImageNet, then kept on the node.
+    """Count and hash one data set: minutes for ImageNet, then kept in the node's folder.
 
     Args:
-        path: the data set on the node.
-        folder: the node's folder, where answers are kept.
         fresh: count again, even if an answer is kept.
     """
     name = hashlib.sha256(path.encode()).hexdigest()[:16]
     arguments = (path, f"{folder}/data/{name}.txt", "yes" if fresh else "no")
-
-    def parse_answer(text: str) -> DataDigest:
-        return parse(text, path)
-
-    return Probe("data", ("sh", "-c", SCRIPT, "sh", *arguments), parse_answer)
+    return Probe("data", ("sh", "-c", SCRIPT, "sh", *arguments), partial(parse, path=path))
 
 
 def parse(text: str, path: str) -> DataDigest:

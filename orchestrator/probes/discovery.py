@@ -1,11 +1,10 @@
-"""Probe for a machine of no inventory: GPUs, adapters, Docker, Slurm, data sets."""
+"""Probe for a machine of no inventory: GPUs, adapters, Docker, Slurm."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from orchestrator.model.facts import DriverFacts, Gid, Silent
-from orchestrator.model.site import DockerFacts, HcaPort, HostFacts, Topology
+from orchestrator.model.facts import Gid, Silent
+from orchestrator.model.site import HcaPort, NodeFacts
 from orchestrator.probes import Probe, docker, host, infiniband, node, read_values, sections
 from orchestrator.probes.sections import Answers, Section
 
@@ -17,18 +16,11 @@ for port in */ports/*; do
         "$(cat "$port/rate")" "$(cat "$port/link_layer")"
 done
 """
-# Data sets are known by files that all of their copies have, two folders deep at most.
 _PLACE = r"""
 printf 'server %s\n' "$(printf '%s' "$SSH_CONNECTION" | cut -d' ' -f3)"
 ip -o route show default 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/route \1/p' | head -n 1
 PATH=$PATH:/usr/local/bin:/opt/slurm/bin
 ! command -v sinfo >/dev/null 2>&1 || printf 'slurm %s\n' "$(sinfo --version 2>/dev/null)"
-for folder in /data /data/* /datasets/* /mnt/*/* /scratch/* /raid/* /lustre/*; do
-    [ -d "$folder" ] || continue
-    [ ! -d "$folder/train/n01440764" ] || printf 'data imagenet %s\n' "$folder"
-    [ ! -e "$folder/train-00000-of-01024" ] || printf 'data imagenet_tfrecord %s\n' "$folder"
-    [ ! -e "$folder/train/part-00000" ] || printf 'data imagenet_ofrecord %s\n' "$folder"
-done
 exit 0
 """
 _PORT = re.compile(
@@ -40,32 +32,31 @@ _PORT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """A machine's answer; None is what it does not have or did not say.
+    """A machine's answer; empty is what it does not have or did not say.
 
     Args:
         sudo: whether Docker answers to ``sudo -n`` alone.
         server: the address at which the SSH session arrived; empty for this machine itself.
         route: the interface of the default route.
-        slurm: what ``sinfo --version`` prints; empty without Slurm.
-        data: paths by name of the data set.
+        slurm: what ``sinfo --version`` prints.
     """
 
-    host: HostFacts
-    gpu: DriverFacts | None
-    topology: Topology | None
-    ports: tuple[HcaPort, ...]
+    facts: NodeFacts
     gids: tuple[Gid, ...]
-    docker: DockerFacts | None
     why_no_docker: str
     sudo: bool
     server: str
     route: str
     slurm: str
-    data: Mapping[str, str]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Return the models of its GPUs, by index."""
+        return self.facts.gpu.models if self.facts.gpu else ()
 
 
 def questions(folder: str) -> tuple[Section, ...]:
-    """Return everything that is asked of a machine, in whose ``folder`` attempts would lie."""
+    """Return what is asked of a machine, in whose ``folder`` attempts would lie."""
     return (
         Section(node.HOST, host.argv("python3", folder, ()), limit_s=25),
         node.DRIVER,
@@ -79,7 +70,6 @@ def questions(folder: str) -> tuple[Section, ...]:
 
 
 def probe(folder: str, *, nonce: str) -> Probe[Discovered]:
-    """Return all questions as one command."""
     return sections.probe("discovery", questions(folder), read_answers, nonce=nonce)
 
 
@@ -90,23 +80,17 @@ def read_answers(answers: Answers) -> Discovered:
         LogError: HOST-HUNG, HOST-FACTS; it says not even what every Linux machine says.
     """
     outputs, answer = answers.outputs, node.read_answers(answers)
-    gpus, wires, engine = answer.gpu, answer.topology, answer.docker
-    denied = isinstance(engine, Silent) and engine.code == "DENIED"
+    engine = answer.docker
+    is_denied = isinstance(engine, Silent) and engine.code == "DENIED"
     place = read_values(outputs["place"].out)
-    found = [line.partition(" ") for line in place.get("data", ())]
     return Discovered(
-        host=answer.host,
-        gpu=gpus if isinstance(gpus, DriverFacts) and gpus.gpus else None,
-        topology=wires if isinstance(wires, Topology) else None,
-        ports=ports(outputs["ports"].out),
+        facts=replace(node.facts(answer), infiniband=ports(outputs["ports"].out)),
         gids=infiniband.parse_gids(outputs[node.GIDS].out),
-        docker=engine if isinstance(engine, DockerFacts) else None,
         why_no_docker=engine.message or engine.code if isinstance(engine, Silent) else "",
-        sudo=denied and outputs["sudo"].exit_code == 0,
+        sudo=is_denied and outputs["sudo"].exit_code == 0,
         server=place.get("server", [""])[0],
         route=place.get("route", [""])[0],
         slurm=place.get("slurm", [""])[0],
-        data={name: path for name, _, path in reversed(found)},
     )
 
 

@@ -1,6 +1,5 @@
 """Facts of a node's Docker engine, and of the NVIDIA software beside it."""
 
-import contextlib
 import re
 from collections.abc import Mapping
 
@@ -41,14 +40,11 @@ printf 'endpoint %s\n' "$("$@" context inspect --format '{{.Endpoints.docker.Hos
 for hook in nvidia-container-runtime-hook nvidia-container-toolkit; do
     ! command -v "$hook" >/dev/null 2>&1 || printf 'hook %s\n' "$hook"
 done
-printf 'toolkit %s\n' "$(nvidia-ctk --version 2>/dev/null | head -n 1)"
 cdi=$(grep -ls 'nvidia\.com/gpu' /etc/cdi/* /var/run/cdi/*)
 [ -z "$cdi" ] || echo cdi
-config=$(cat /etc/docker/daemon.json 2>/dev/null) && printf 'config read\n%s\n' "$config"
 exit 0
 """
 _ENDPOINT = re.compile(r"^endpoint ((?!unix:)\w+:\S+)$", re.MULTILINE)
-_TOOLKIT = re.compile(r"NVIDIA Container Toolkit CLI version ([0-9]+(?:\.[0-9]+)+)\S*")
 
 
 class _Info(BaseModel):
@@ -58,7 +54,6 @@ class _Info(BaseModel):
     root_dir: str = Field("", alias="DockerRootDir")
     runtimes: dict[str, object] | None = Field(None, alias="Runtimes")
     cdi_folders: list[str] | None = Field(None, alias="CDISpecDirs")
-    logging_driver: str = Field("", alias="LoggingDriver")
     security: list[str] | None = Field(None, alias="SecurityOptions")
     http_proxy: str = Field("", alias="HttpProxy")
     https_proxy: str = Field("", alias="HttpsProxy")
@@ -74,16 +69,8 @@ class _Version(BaseModel):
     )
 
 
-class _Config(BaseModel):
-    log_opts: dict[str, str] = Field(default_factory=dict, alias="log-opts")
-
-
 def sections(*, sudo: bool) -> tuple[Section, ...]:
-    """Return the questions about the engine.
-
-    Args:
-        sudo: whether the user reaches the engine through ``sudo -n`` only.
-    """
+    """Return the questions about the engine, which the user reaches through ``sudo -n`` if told."""
     docker = ("sudo", "-n", "docker") if sudo else ("docker",)
     return (
         Section(INFO, ("sh", "-c", SCRIPT, "sh", *docker)),
@@ -124,30 +111,17 @@ def parse(outputs: Mapping[str, Output]) -> DockerFacts | Silent | None:
     if "name=rootless" in (info.security or ()):
         seen = f"Docker {info.server_version} is rootless: its containers lack the node's network"
         return Silent("FOREIGN", seen)
-    return _facts(info, version.api_version, versions.get("runc"), beside)
-
-
-def _facts(info: _Info, api_version: str, runc: str | None, beside: str) -> DockerFacts:
-    head, _, config = beside.partition("config read\n")
-    values = read_values(head)
+    values = read_values(beside)
     free_kib = number(values, "free_kib")
-    toolkit = _TOOLKIT.fullmatch(values.get("toolkit", [""])[0])
-    log_opts = None
-    with contextlib.suppress(ValidationError):
-        log_opts = _Config.model_validate_json(config).log_opts
     proxies = {"HttpProxy": info.http_proxy, "HttpsProxy": info.https_proxy}
     return DockerFacts(
         server_version=info.server_version,
-        api_version=api_version,
+        api_version=version.api_version,
         runtimes=tuple(sorted(info.runtimes or ())),
         cdi=bool(info.cdi_folders) and "cdi" in values,
         gpu_hook="hook" in values,
-        toolkit=toolkit[1] if toolkit else None,
-        runc=runc,
         root_dir=values.get("root", [info.root_dir])[0],
         free_mib=None if free_kib is None else free_kib // 1024,
-        logging_driver=info.logging_driver,
-        log_opts=log_opts,
         # Names only: the values may hold passwords.
         proxies=tuple(name for name, value in proxies.items() if value),
     )

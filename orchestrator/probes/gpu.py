@@ -44,8 +44,7 @@ _ECC_DRAM = ("double_bit/device_memory", "dram_uncorrectable")
 _DOCUMENT = re.compile(r"(?:<\?xml.*)?<nvidia_smi_log>.*</nvidia_smi_log>", re.DOTALL)
 # "WARNING: infoROM is corrupted at gpu 0000:67:00.0"
 _WARNING = re.compile(r"^\s*(WARNING: .*\S)", re.MULTILINE)
-WARNED = 14
-"""The exit status after a warning beside a whole answer."""
+WARNED = 14  # the exit status after a warning beside a whole answer
 
 
 def parse(text: str) -> DriverFacts:

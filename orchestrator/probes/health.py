@@ -1,7 +1,7 @@
 """Health of a node's hardware: kernel log, CPU governors, swap, adapters."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from orchestrator import errors
 from orchestrator.model.facts import HcaHealth, HealthFacts, Xid
@@ -22,7 +22,6 @@ read -r uptime _ </proc/uptime && say uptime "$uptime"
     say kernel_log
     printf '%s\n' "$log" | grep -E 'NVRM: (Xid |GPU .*fallen off)|nvidia-nvswitch.*: SXid ' |
         tail -n 5000 | sed 's/^/kernel /'
-    printf '%s\n' "$log" | grep -iE 'link (is )?down$' | tail -n 1000 | sed 's/^/kernel /'
 }
 for path in /sys/class/infiniband/*; do
     [ -d "$path/device" ] || continue
@@ -53,20 +52,12 @@ _GONE = re.compile(
 # Not the name of a program: "name=fatal", "/opt/fatal/train".
 _FATAL = re.compile(r"(?<![\w=/.-])(?<!non )fatal(?![\w/])", re.IGNORECASE)
 _NONFATAL = re.compile(r"\bnon[- ]?fatal\b", re.IGNORECASE)
-# Drivers' words differ: "eth0: link down", "eth0 NIC Link is Down", "mlx5_0: Port: 1 Link DOWN".
-_LINK_DOWN = re.compile(
-    r"(?:.*\s)?((?!NIC\b)[a-z][\w.-]*):? (?:NIC |Port: [0-9]+ )?link (?:is )?down", re.IGNORECASE
-)
 # "mlx5_0 max_link_speed 16.0 GT/s PCIe"; "mlx5_9 max_link_width Unknown".
 _FACT = re.compile(r"(\S+) (\S+) (?:([0-9]+(?:\.[0-9]+)?)(?: GT/s.*| PCIe.*)?|.*)")
 
 
 def argv(*, sudo: bool) -> tuple[str, ...]:
-    """Return the command that prints what the kernel knows.
-
-    Args:
-        sudo: the kernel's log may be read with ``sudo -n`` where the user alone may not.
-    """
+    """Return the command; with ``sudo -n`` it reads a log that the user alone may not."""
     return ("sh", "-c", SCRIPT, "sh", "sudo" if sudo else "")
 
 
@@ -88,15 +79,14 @@ def parse(text: str) -> HealthFacts:
         known = hcas.setdefault(line[1], {})
         if line[3]:  # of the ports of an adapter the largest counter
             known[line[2]] = max(float(line[3]), known.get(line[2], 0))
-    has_log = "kernel_log" in values
-    xids, link_downs = _read_log(values.get("kernel", ()), uptime_s)
     return HealthFacts(
         governors={name: int(count) for name, _, count in governors if count.isdecimal()},
         swap_used_mib=None
         if swap_kib is None or free_kib is None
         else (swap_kib - free_kib) // 1024,
-        xids=tuple(xids) if has_log else None,
-        link_downs=tuple(link_downs) if has_log else None,
+        xids=tuple(_read_xids(values.get("kernel", ()), uptime_s))
+        if "kernel_log" in values
+        else None,
         hcas=tuple(
             HcaHealth(
                 name=name,
@@ -116,15 +106,11 @@ def _lanes(facts: Mapping[str, float], which: str) -> int | None:
     return None if lanes is None else int(lanes)
 
 
-def _read_log(log: Iterable[str], uptime_s: float) -> tuple[list[Xid], list[tuple[str, float]]]:
-    xids, link_downs = [], []
+def _read_xids(log: Iterable[str], uptime_s: float) -> Iterator[Xid]:
     for entry in filter(None, map(_ENTRY.fullmatch, log)):
         age_s, words = uptime_s - float(entry[1]) if entry[1] else None, entry[2]
         if xid := _XID.fullmatch(words):
             fatal = True if _FATAL.search(words) else False if _NONFATAL.search(words) else None
-            xids.append(Xid(int(xid[3]), xid[2], age_s, words, bool(xid[1]), fatal))
+            yield Xid(int(xid[3]), xid[2], age_s, words, bool(xid[1]), fatal)
         elif gone := _GONE.fullmatch(words):
-            xids.append(Xid(79, gone[1], age_s, words))
-        elif age_s is not None and (down := _LINK_DOWN.fullmatch(words)):
-            link_downs.append((down[1], age_s))
-    return xids, link_downs
+            yield Xid(79, gone[1], age_s, words)

@@ -74,7 +74,6 @@ def argv(python: str, folder: str, modules: tuple[str, ...]) -> tuple[str, ...]:
     Args:
         python: the interpreter that must import the modules.
         folder: where attempts will lie; its free disk is reported.
-        modules: Python modules that must be importable.
     """
     return ("sh", "-c", SCRIPT, "sh", python, folder, *modules)
 

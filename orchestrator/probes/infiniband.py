@@ -74,7 +74,9 @@ def parse(text: str) -> InfinibandFacts:
             name, pattern = _KEYS[key]
             block[name] = None
             if is_whole and re.fullmatch(pattern, value):
-                block[name] = _number(value) if name in _NUMBERS else value or None
+                digits = value.partition(" ")[0]
+                kind = float if "." in digits else int
+                block[name] = kind(digits) if name in _NUMBERS else value or None
             else:
                 problems.append(_problem(f"line {number}: cannot read {words[:60]!r}"))
         elif key == "ibpanic":
@@ -95,20 +97,14 @@ def parse(text: str) -> InfinibandFacts:
     return InfinibandFacts(tuple(ports), tuple(problems))
 
 
-def _number(text: str) -> int | float:
-    number = text.partition(" ")[0]
-    return float(number) if "." in number else int(number)
-
-
 def _problem(seen: str) -> Problem:
     return Problem("UNREADABLE", f"ibstat, {seen}")
 
 
 def parse_verbs(text: str) -> VerbsFacts:
-    """Return the adapters that programs can open, in the order printed, and each warning once.
+    """Return the adapters that `ibv_devinfo` opens, in the order printed, and each warning once.
 
-    `ibstat` reads the kernel's files only. NCCL cannot use an active adapter whose user-space
-    driver is missing; `ibv_devinfo` does not list such an adapter.
+    NCCL cannot use an active adapter whose user-space driver is missing; `ibstat` shows it.
 
     Raises:
         LogError: the text is neither a list of adapters nor says that there are none.

@@ -1,6 +1,6 @@
 """Everything that is asked of a node in one round trip, as far as its inventory declares it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -9,17 +9,7 @@ from orchestrator.model.facts import DriverFacts, InfinibandFacts, NodeAnswer, S
 from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import GpuSummary, NodeFacts, Topology
-from orchestrator.probes import (
-    Probe,
-    data,
-    docker,
-    gpu,
-    health,
-    host,
-    infiniband,
-    sections,
-    topology,
-)
+from orchestrator.probes import data, docker, gpu, health, host, infiniband, sections, topology
 from orchestrator.probes.sections import Output, Section
 
 Listing = TypeVar("Listing", bound=DriverFacts | Topology | InfinibandFacts)
@@ -40,19 +30,13 @@ ADAPTERS = (
 )
 
 
-def probe(questions: Sequence[Section], *, nonce: str) -> Probe[NodeAnswer]:
-    return sections.probe("facts", questions, read_answers, nonce=nonce)
-
-
 def questions(
     node: Node, *, python: str, folder: str, modules: tuple[str, ...] = (), contained: bool = False
 ) -> tuple[Section, ...]:
-    """Return the probes to run on a node; ``--dry-run`` shows their names.
+    """Return what a node is asked.
 
     Args:
-        python: the interpreter whose modules are looked for.
-        folder: where attempts will lie; its disk counts.
-        modules: Python modules that must be importable, where tasks run as plain processes.
+        python, folder, modules: as of ``host.argv``.
         contained: whether data sets are read in containers, without the rights of the node's root.
     """
     selected = [Section(HOST, host.argv(python, folder, modules), limit_s=25)]

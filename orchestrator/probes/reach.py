@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator.deadlines import CALL_S, CALLED_S, LISTEN_S
+from orchestrator.probes.sections import Output
 from orchestrator.words import printable
 
 EVERY_PAIR = 16  # of more nodes each calls a few others
@@ -66,11 +67,7 @@ class Heard:
 
 
 def peers(nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return whom each node calls: all others up to 16 nodes, else those 1, 2, 4, ... ahead.
-
-    So each node calls, and is called, a number of times that grows with the logarithm only; and a
-    node that cannot be called, or cannot call, is seen by any one of these.
-    """
+    """Return whom each node calls: all others up to 16 nodes, else those 1, 2, 4, ... ahead."""
     count = len(nodes)
     steps: Sequence[int] = range(1, count)
     if count > EVERY_PAIR:
@@ -82,22 +79,13 @@ def peers(nodes: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def listening_s(nodes: int, calls: int, *, at_once: int) -> int:
-    """Return the seconds that a listener must last if calls are made one after another.
-
-    Args:
-        calls: of each node.
-        at_once: how many nodes connect at the same time.
-    """
+    """Return the seconds that a listener must last if each node makes its calls in turn."""
     turns = (nodes - 1) // at_once + 1
     return math.ceil(LISTEN_S + turns * calls * CALLED_S)
 
 
 def listener(port: int, token: str, *, seconds: int) -> tuple[str, ...]:
-    """Return the command that listens on every address until its input ends or time is over.
-
-    Args:
-        token: what the listener sends to every caller; letters and digits.
-    """
+    """Return the command that sends the token to every caller until its input or time ends."""
     return ("sh", "-c", _LISTENER, "sh", str(port), token, str(seconds), _LISTEN)
 
 
@@ -118,20 +106,15 @@ def listening(line: str) -> Heard:
     return Heard("unproven", printable(answer.removeprefix("problem ")) or "no answer")
 
 
-def connected(exit_code: int | None, out: str, err: str, *, token: str) -> Heard:
-    """Return the result of a connector.
-
-    Args:
-        exit_code: None if it did not end in time.
-        token: what the listener was to send.
-    """
-    if out.strip() == token:
+def connected(said: Output, *, token: str) -> Heard:
+    """Return the result of a connector to a listener with this token."""
+    if said.out.strip() == token:
         return Heard("open")
-    if out.strip() == "no-tool":
+    if said.out.strip() == "no-tool":
         return Heard("unproven", "no bash")
-    if exit_code in (None, 124):
+    if said.exit_code in (None, 124):
         return Heard("blocked", f"no answer in {CALL_S:g} s")
-    if out.strip():
+    if said.out.strip():
         return Heard("blocked", "something else answers there")
-    lines = err.strip().splitlines()
-    return Heard("blocked", printable(lines[-1]) if lines else f"exit status {exit_code}")
+    lines = said.err.strip().splitlines()
+    return Heard("blocked", printable(lines[-1]) if lines else f"exit status {said.exit_code}")

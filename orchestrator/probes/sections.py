@@ -104,7 +104,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Output of one question's command; ``exit_code`` is None if it did not end in time."""
+    """Output of a question's command; ``exit_code`` is None if it did not end in time."""
 
     exit_code: int | None
     out: str
@@ -130,11 +130,8 @@ def probe(
     name: str, sections: Sequence[Section], parse: Callable[[Answers], Fact], *, nonce: str
 ) -> Probe[Fact]:
     """Return all sections as one probe; its timeout is ``timeout_s``, its nonce as of ``argv``."""
-
-    def read_all(text: str) -> Fact:
-        return parse(split(text, sections, nonce=nonce))
-
-    return Probe(name, argv(sections, nonce=nonce), read_all)
+    command = argv(sections, nonce=nonce)
+    return Probe(name, command, lambda text: parse(split(text, sections, nonce=nonce)))
 
 
 def argv(sections: Sequence[Section], *, nonce: str) -> tuple[str, ...]:
@@ -150,7 +147,7 @@ def argv(sections: Sequence[Section], *, nonce: str) -> tuple[str, ...]:
 
 
 def timeout_s(sections: Sequence[Section]) -> float:
-    """Return the seconds that a transport must wait for all answers and the round trip."""
+    """Return the seconds that a transport must wait for all answers."""
     return max((section.limit_s for section in sections), default=0) * 1.5 + GRACE_S + 10
 
 

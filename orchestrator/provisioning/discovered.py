@@ -21,11 +21,7 @@ ELSEWHERE = "/var/tmp"  # where attempts would lie
 
 
 def hosts(name: str, nodes: Sequence[DraftNode]) -> list[Answer[Discovered]]:
-    """Return the answer of each host, or the error in its place.
-
-    Args:
-        name: of the cluster that they are going to be.
-    """
+    """Return the answer of each host of the cluster to be, or the error in its place."""
     probes = {
         node.name: discovery.probe(
             "/tmp" if node.is_here else ELSEWHERE, nonce=secrets.token_hex(8)
@@ -58,27 +54,18 @@ def _build_cluster(name: str, nodes: Sequence[DraftNode]) -> Cluster:
     def called(text: str) -> str:
         return _ENTRY.sub(lambda match: nodes[int(match[1])].name, text)
 
-    entries = []
-    for node in nodes:
-        entry: dict[str, object] = {"name": node.name, "address": node.address}
-        login = {"user": node.user, "port": node.port, "identity": node.identity}
-        login |= {"agent": node.agent, "known_hosts": node.known_hosts, "jump": node.jump}
-        entry |= {} if node.is_here else {key: value for key, value in login.items() if value}
-        entries.append({**entry, "transport": "local" if node.is_here else "ssh"})
+    entries = [node.entry for node in nodes]
     document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
     text = json.dumps(document)  # which is YAML, too
     try:
         return user_files.judged_cluster(yaml_reader.document(text, "the hosts"))
     except errors.ConfigError as error:
         # No user wrote this document, so errors name hosts instead of lines of a file.
-        alike: dict[tuple[str, str], list[str]] = {}
+        alike: dict[str, list[str]] = {}
         for mistake in error.mistakes:
             place, _, key = mistake.path.partition(".")
-            alike.setdefault((key, mistake.text), []).append(place)
-        told = "; ".join(
-            ": ".join(filter(None, (nodeset.fold(map(called, hosts)), key, text)))
-            for (key, text), hosts in alike.items()
-        )
-        raise errors.UsageError(
-            called(told), code="HOST", fix="correct the command line or the list"
-        ) from error
+            text = called(": ".join(filter(None, (key, mistake.text))))
+            alike.setdefault(text, []).append(called(place))
+        told = "; ".join(f"{nodeset.fold(hosts)}: {text}" for text, hosts in alike.items())
+        fix = "correct the command line or the list"
+        raise errors.UsageError(told, code="HOST", fix=fix) from error

@@ -1,8 +1,4 @@
-"""Checks once nodes have their images: what containers see, and what holds between nodes.
-
-Containers are looked into by one for each image and node; nodes shall reach each other, and hold
-the same data sets.
-"""
+"""Checks once nodes have their images: what containers see, and what holds between nodes."""
 
 import contextlib
 import secrets
@@ -11,15 +7,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from orchestrator import checks, errors, words
+from orchestrator import errors, words
+from orchestrator.checks import data as data_checks
+from orchestrator.checks.machine import container as check_container
+from orchestrator.checks.network import reachable
 from orchestrator.console import Voice
-from orchestrator.deadlines import (
-    CALLED_S,
-    DATA_COUNT_S,
-    INSIDE_LEFT_S,
-    INSIDE_S,
-    LISTEN_S,
-)
+from orchestrator.deadlines import CALLED_S, DATA_COUNT_S, INSIDE_LEFT_S, INSIDE_S, LISTEN_S
 from orchestrator.fleet import MOST_AT_ONCE, Fleet, ask_all, settled
 from orchestrator.inputs import probing
 from orchestrator.model.facts import ContainerFacts
@@ -46,7 +39,7 @@ def check_containers(
     """Return findings from one probe container of each image on every node, removed afterwards.
 
     Args:
-        records: images by name, as provisioned; ``names`` are the ones to start.
+        names: of the images to start containers from.
         facts: of the nodes themselves, by node name, to compare with.
 
     Raises:
@@ -64,7 +57,8 @@ def check_containers(
         present = [key for key in states if states[key] == "present"]
         mounts = container.data_mounts(members[node], present)
         questions = container.questions(members[node], mounts)
-        question = container.probe(questions, nonce=secrets.token_hex(8))
+        nonce = secrets.token_hex(8)
+        question = sections.probe("container", questions, container.read_answers, nonce=nonce)
         limit_s = INSIDE_S + sections.timeout_s(questions)
         running.add(node)
         try:
@@ -83,7 +77,7 @@ def check_containers(
             for answer in answers:
                 seen, outside = answer.checked(), facts.get(answer.node)
                 ofed, settings = outside.ofed if outside else None, fleet.cluster.container
-                seen_wrong += checks.container(members[answer.node], seen, settings, host_ofed=ofed)
+                seen_wrong += check_container(members[answer.node], seen, settings, ofed)
     except BaseException:  # also when interrupted, while threads still create containers
         is_over.set()
         _forget(fleet)
@@ -108,13 +102,11 @@ def _forget(fleet: Fleet) -> None:
 def check_nodes(
     fleet: Fleet, voice: Voice, facts: Mapping[str, NodeFacts], *, recount: bool
 ) -> tuple[tuple[Finding, ...], Mapping[str, Mapping[str, DataDigest]]]:
-    """Check that nodes reach each other and that their data sets match.
-
-    Return the findings, and the digests of data sets by name and node.
+    """Return findings about connections between nodes and their data sets, and these digests.
 
     Args:
         facts: by node; what they do not show as present is no more looked at, lest it hang again.
-        recount: count the files of data sets anew, and use no count kept on nodes.
+        recount: use no count of files that is kept on nodes.
 
     Raises:
         NodeError: a node stopped answering.
@@ -128,7 +120,7 @@ def check_nodes(
     # A kept count may be from before the data set was repaired.
     for fresh in (True,) if recount else (False, True):
         digests, unreadable = _check_data(fleet, voice, nodes, fresh=fresh)
-        between = [odd for name in digests for odd in checks.digests(name, digests[name])]
+        between = [odd for name in digests for odd in data_checks.digests(name, digests[name])]
         if all(finding.severity != "error" for finding in between):
             break
     return (*unreachable, *between, *unreadable), digests
@@ -162,8 +154,7 @@ def _check_reach(fleet: Fleet) -> tuple[Finding, ...]:
         ]
         outputs = probing.outputs(fleet.transports[caller], "between", asked)
         return {
-            name: reach.connected(said.exit_code, said.out, said.err, token=listening[name][1])
-            for name, said in outputs.items()
+            name: reach.connected(said, token=listening[name][1]) for name, said in outputs.items()
         }
 
     answers = ask_all(names, listen)
@@ -177,12 +168,8 @@ def _check_reach(fleet: Fleet) -> tuple[Finding, ...]:
             if answer.value is not None:
                 answer.value[2].close()
     heard = {name: state for name, (state, _, _) in listening.items()}
-    calls = {
-        (answer.node, name): result
-        for answer in called
-        for name, result in answer.checked().items()
-    }
-    return tuple(checks.reachable(PORT, heard, calls))
+    calls = {(of.node, name): call for of in called for name, call in of.checked().items()}
+    return tuple(reachable(PORT, heard, calls))
 
 
 def _check_data(

@@ -1,13 +1,13 @@
 """Facts of all nodes, asked in one round trip each, the findings about them, and their table."""
 
 import secrets
-import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import checks, errors, nodeset, words
+from orchestrator.checks.machine import Demands
+from orchestrator.checks.nodes import alike, since, together
 from orchestrator.console import Voice
 from orchestrator.inputs import probing, sites
 from orchestrator.model.cluster import Cluster
@@ -49,7 +49,7 @@ def observe(
         name: _list_questions(cluster, node, store, plain) for name, node in members.items()
     }
     probes = {
-        name: node_probe.probe(of_node, nonce=secrets.token_hex(8))
+        name: sections.probe("facts", of_node, node_probe.read_answers, nonce=secrets.token_hex(8))
         for name, of_node in questions.items()
     }
     longest_s = max(sections.timeout_s(of_node) for of_node in questions.values())
@@ -57,21 +57,18 @@ def observe(
     reported = {answer.node: answer.value for answer in answers if answer.value}
     facts = {name: node_probe.facts(answer) for name, answer in reported.items()}
     drivers = [image.driver for image in images if cluster.in_containers and image.driver]
-    demands = checks.Demands(
+    demands = Demands(
         extra=plain.extra if plain else None,
         is_certain=is_certain,
         driver=max(drivers, key=words.version_key, default=None),
     )
     findings: list[Finding] = []
     for name, answer in reported.items():
-        node = members[name]
-        own = replace(demands, install=_installer()) if node.shares_files else demands
-        findings += checks.alone(cluster, node, answer, own)
-    hosts = {name: node.host for name, node in facts.items()}
-    findings += checks.together(cluster, hosts, {answer.node: answer.at_s for answer in answers})
-    findings += checks.alike(cluster, facts)
+        findings += checks.alone(cluster, members[name], answer, demands)
+    findings += together(facts, {answer.node: answer.at_s for answer in answers})
+    findings += alike(cluster, facts)
     if previous is not None:
-        findings += checks.since(previous, facts)
+        findings += since(previous, facts)
     site = Site(
         version=sites.VERSION,
         cluster=cluster.name,
@@ -84,16 +81,6 @@ def observe(
         data=previous.data if previous else {},
     )
     return site, [answer.error for answer in answers if answer.error]
-
-
-def _installer() -> str:
-    """Return the command that installs a package for the Python of this program."""
-    home = Path(sys.prefix).parts
-    if {"pipx", "venvs"} <= {*home}:
-        return f"pipx inject {home[-1]}"
-    if {"uv", "tools"} <= {*home}:
-        return shlex.join(("uv", "pip", "install", "--python", sys.executable))
-    return shlex.join((sys.executable, "-m", "pip", "install"))
 
 
 def _list_questions(

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from orchestrator.model.site import HcaPort, NodeFacts, Site
 
-WIDTH = 8
-"""Letters of nvidia-smi's columns; a longer name widens all."""
+WIDTH = 8  # letters of nvidia-smi's columns; a longer name widens all
 
 
 def rows(facts: NodeFacts) -> dict[str, str]:
@@ -40,12 +39,7 @@ def topologies(site: Site) -> dict[str, str]:
 
 
 def matrix(links: Mapping[str, Mapping[str, str]], cpu_affinity: Mapping[str, str | None]) -> str:
-    """Write the table of ``nvidia-smi topo -m`` without legend; empty if nothing was read.
-
-    Args:
-        links: by row, then by every other device.
-        cpu_affinity: by GPU; empty if the table had no such column.
-    """
+    """Write the table of ``nvidia-smi topo -m`` without legend; empty if nothing was read."""
     columns = dict.fromkeys((*links, *(name for row in links.values() for name in row)))
     if not columns:
         return ""

@@ -1,5 +1,1 @@
-"""Reads and judges what the observer of a task wrote about its node. Pure.
-
-``read`` parses the observer's files; ``judge`` sums them up over the window and decides on marks.
-``runtimes/observe.sh`` defines what is looked at, and how often.
-"""
+"""Reads and judges what a task's observer (``runtimes/observe.sh``) wrote of its node. Pure."""

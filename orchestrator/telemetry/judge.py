@@ -1,7 +1,6 @@
 """Judges a trial by the state of its nodes: medians, energy, held clocks, and marks. Pure.
 
-Temperatures are shown and judged by nothing, since what throttles says so itself. Bounds are told
-in ``docs/state-of-machines.md``.
+Bounds are in ``docs/state-of-machines.md``. No temperature is judged: what throttles says so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -54,14 +53,11 @@ class Period:
 def window(log: TrainingLog, went_s: float, ended_s: float) -> tuple[float, float] | None:
     """Return first and last second of the log's window after its task's gate opened.
 
+    Return None where the log has no clock, or a step that its node saw before or after the task.
     Tasks run with TZ=UTC0, so that a clock without a zone is in UTC.
 
     Args:
-        went_s: when the gate opened, in seconds since the epoch.
-        ended_s: when the task was seen last.
-
-    Returns:
-        None where the log has no clock, or a step that its node saw before or after the task.
+        went_s, ended_s: when the gate opened and the task was seen last, since the epoch.
     """
     if log.origin_ns is None or log.start is None or log.end is None:
         return None
@@ -81,11 +77,7 @@ def period(node: NodeTelemetry, went_s: float, inside: tuple[float, float] | Non
 
 
 def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -> float:
-    """Sum up the CPUs that the gang used on other nodes of the machine, unseen by this node.
-
-    Args:
-        nodes: all that were seen of the gang.
-    """
+    """Sum up the CPUs that the gang used on other nodes of the machine, unseen by this node."""
     boot, namespace = node.sight or ("", "")
     used = (
         _cpus(other, over)
@@ -96,11 +88,7 @@ def beside(node: NodeTelemetry, nodes: Iterable[tuple[NodeTelemetry, Period]]) -
 
 
 def state(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> MachineState:
-    """Sum up a node over a period.
-
-    Args:
-        beside_cpus: of what its machine used, by tasks of the gang on other nodes.
-    """
+    """Sum up a node over a period; ``beside_cpus`` as of ``beside``."""
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
     hosts = [moment for moment in node.hosts if over.holds(moment.at_s)]
     known = [moment.limits for moment in gpus if moment.limits is not None]
@@ -127,11 +115,7 @@ def state(node: NodeTelemetry, over: Period, beside_cpus: float = 0.0) -> Machin
 
 
 def marks(node: NodeTelemetry, over: Period, now: MachineState) -> Iterable[Problem]:
-    """Yield the problems in a node's state that may have affected the trial's number.
-
-    Args:
-        now: as ``state`` gives it over the same period.
-    """
+    """Yield the problems in a node's ``state`` over a period that may have affected the number."""
     gpus = [moment for moment in node.gpus if over.holds(moment.at_s)]
     for moments in by_gpu(gpus):
         yield from _find_throttling(node.node, moments)
@@ -158,11 +142,7 @@ def marks(node: NodeTelemetry, over: Period, now: MachineState) -> Iterable[Prob
 def energy(
     nodes: Sequence[tuple[NodeTelemetry, Period]], throughput: float | None
 ) -> Energy | None:
-    """Return the energy of all GPUs over the window, None if any of them does not report it.
-
-    Args:
-        throughput: samples per second of the gang.
-    """
+    """Return the energy of all GPUs over the window, None if any of them does not report it."""
     if not nodes or not throughput or any(over.span != "window" for _, over in nodes):
         return None
     used: list[tuple[float, bool]] = []
@@ -183,10 +163,6 @@ def find_held(
     """Return the spans over which limits held a clock down, from the gate on; None without any.
 
     Clocks were also held down where the driver's counter has grown since the moment before.
-
-    Args:
-        went_s: when the gate opened, in seconds since the epoch.
-        window_s: first and last second of what was measured, after the gate.
     """
     held = [moment for moment in node.gpus if HARMFUL & {*(moment.limits or ())}]
     for moments in by_gpu(node.gpus):
@@ -207,7 +183,7 @@ def find_held(
 
 
 def by_gpu(moments: Sequence[GpuMoment]) -> Sequence[Sequence[GpuMoment]]:
-    """Group moments by GPU, in order of time as they came."""
+    """Group moments by GPU."""
     ordered = sorted(moments, key=lambda moment: moment.index)
     return [[*own] for _, own in groupby(ordered, key=lambda moment: moment.index)]
 

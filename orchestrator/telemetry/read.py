@@ -40,12 +40,7 @@ _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
 
 
 def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
-    """Parse an observer's files of a node; return None if it did not even begin.
-
-    Args:
-        state: the file of the node.
-        gpus: the file of nvidia-smi; empty without GPUs.
-    """
+    """Parse an observer's two files of a node; return None if it did not even begin."""
     lines = [line.split(",") for line in _whole_lines(state)]
     if not lines or lines[0][:2] != ["node", "1"] or len(lines[0]) not in (6, 8):
         return None
@@ -66,7 +61,7 @@ def telemetry(node: str, state: bytes, gpus: bytes) -> NodeTelemetry | None:
 
 
 def limits(mask: int) -> tuple[str, ...]:
-    """Return the names of the bits that are set; of an unknown one, its number."""
+    """Return the names of the bits that are set; an unknown bit is its number."""
     bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
     return tuple(LIMITS.get(bit, f"{bit:#x}") for bit in bits)
 

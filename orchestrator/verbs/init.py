@@ -1,8 +1,7 @@
 """init: an inventory written from what machines say of themselves."""
 
-import os
-import sys
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -27,7 +26,6 @@ from orchestrator.provisioning import discovered
 from orchestrator.schedulers import addresses, slurm_queue
 from orchestrator.submitting import one_step
 
-_HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 MOST_S = 4 * 3600  # of a job, unless the user writes more
 _KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
@@ -40,10 +38,10 @@ def init(
     ] = None,
     hostfile: Annotated[Path | None, typer.Option(help="A hostfile of OpenMPI.")] = None,
     ansible: Annotated[
-        Path | None, typer.Option(help="`ansible-inventory --list`, or INI.")
+        Path | None, typer.Option(help="Output of `ansible-inventory --list`.")
     ] = None,
     scontrol: Annotated[
-        str | None, typer.Option(metavar="FILE|-", help="Output of `scontrol show nodes`.")
+        Path | None, typer.Option(metavar="FILE|-", help="Output of `scontrol show nodes`.")
     ] = None,
     slurm: Annotated[
         str | None, typer.Option(metavar="PARTITION", help="Ask one node of it by srun.")
@@ -83,17 +81,29 @@ def init(
             )
         asked, answers, jobs = _ask_by_slurm(slurm, account, voice)
     else:
-        lists = tuple(_read_lists(hostfile, ansible, scontrol))
+        readers = (
+            (host_lists.hostfile, hostfile),
+            (host_lists.ansible, ansible),
+            (host_lists.scontrol, scontrol),
+        )
+        lists = [read(path) for read, path in readers if path]
         listed, refused = _list_hosts(hosts or (), lists, nodes)
         key = identity or _choose_key(agent)
-        login = DraftNode("", "", user, port, key, None, jump, agent, known_hosts)
-        asked = tuple(_complete_login(one, login) for one in listed)
+        asked = tuple(
+            replace(
+                one,
+                user=one.user or user or processes.user(),
+                port=one.port or port or 22,
+                identity=one.identity or key,
+                jump=one.jump or jump,
+                agent=agent,
+                known_hosts=known_hosts,
+            )
+            for one in listed
+        )
         voice.line(
             f"asking {words.count(len(asked), 'host')}: {nodeset.fold(one.name for one in listed)}"
         )
-        for setting in dict.fromkeys(setting for one in listed for setting in one.ignored):
-            names = nodeset.fold(one.name for one in listed if setting in one.ignored)
-            voice.line(f"{names}: not taken from the list: {words.printable(setting)}")
         answers = discovered.hosts(name, asked)
     asked = _use_hostnames(
         tuple(
@@ -109,11 +119,13 @@ def init(
     if out is None:
         voice.result(text.rstrip())
     else:
-        kept = _keep_replaced(text, out)
+        with disk.on_disk(out, fix="give another -o"):
+            if out.is_file() and out.read_bytes() not in (b"", text.encode()):
+                names = (out.with_name(f"{out.name}.before-{number}") for number in count(1))
+                kept = shutil.copy2(out, next(path for path in names if not path.exists()))
+                voice.result(f"{kept}: what {out} was before")
         with disk.replacing(out, fix="give another -o") as file:
             file.write(text.encode())
-        if kept:
-            voice.result(f"{kept}: what {out} was before")
         known = sum(node.found is not None for node in asked)
         voice.result(f"{out}: {words.count(known, 'node')} of {len(asked)} answered")
         checked = f"dlperf-orch check {out}; dlperf-orch provision {out} --lock"
@@ -131,12 +143,10 @@ def _list_hosts(
     found = [host_lists.host(text) for text in named]
     imported = [listed for one in lists for listed in one.hosts]
     reasons = [reason for one in lists for reason in one.refused]
-    if any(one.address not in _HERE for one in (*found, *imported)):
-        here = [one for one in imported if one.address in _HERE]
-        imported = [one for one in imported if one not in here]
-        reasons += [
-            f"{one.name} is this machine; needed its address in the network" for one in here
-        ]
+    if any(not one.is_here for one in (*found, *imported)):
+        here = [one.name for one in imported if one.is_here]
+        reasons += [f"{name} is this machine; needed its address in the network" for name in here]
+        imported = [one for one in imported if not one.is_here]
     found += imported
     refused: list[errors.DlperfError] = [
         errors.UsageError(
@@ -157,19 +167,6 @@ def _list_hosts(
     return tuple(one for one in hosts if one.name in names), refused
 
 
-def _read_lists(
-    hostfile: Path | None, ansible: Path | None, scontrol: str | None
-) -> Iterator[HostList]:
-    if hostfile:
-        yield host_lists.hostfile(hostfile)
-    if ansible:
-        yield host_lists.ansible(ansible)
-    if scontrol == "-":
-        yield host_lists.scontrol(sys.stdin.read(), "standard input")
-    elif scontrol:
-        yield host_lists.scontrol(host_lists.text(Path(scontrol)), scontrol)
-
-
 def _ask_by_slurm(
     name: str, account: str | None, voice: Voice
 ) -> tuple[tuple[DraftNode, ...], list[Answer[Discovered]], Jobs]:
@@ -184,7 +181,7 @@ def _ask_by_slurm(
         )
     voice.line(f"asking one of {words.count(len(up), 'node')} of partition {name} by srun")
     found = discovered.of_partition(partition, account)
-    host = found.host.hostname
+    host = found.facts.host.hostname
     known = next((node for node in up if host in (node.name, node.name.partition(".")[0])), None)
     node = DraftNode(
         host,
@@ -198,21 +195,6 @@ def _ask_by_slurm(
     return (node,), [Answer(node.name, found, None, 0.0)], jobs
 
 
-def _complete_login(listed: DraftNode, login: DraftNode) -> DraftNode:
-    is_here = listed.address in _HERE
-    return replace(
-        listed,
-        address="127.0.0.1" if is_here else listed.address,
-        user=listed.user or login.user or processes.user(),
-        port=listed.port or login.port or 22,
-        identity=listed.identity or login.identity,
-        jump=None if is_here else listed.jump or login.jump,
-        agent=login.agent,
-        known_hosts=login.known_hosts,
-        is_here=is_here,
-    )
-
-
 def _choose_key(agent: bool) -> str | None:
     if agent:
         return None
@@ -223,23 +205,9 @@ def _use_hostnames(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:
     """Return the nodes; those listed by IP address under their hostnames if these differ."""
     names: list[str] = []
     for node in nodes:
-        label = node.found.host.hostname.split(".")[0] if node.found else ""
+        label = node.found.facts.host.hostname.split(".")[0] if node.found else ""
         is_plain = ip(node.address) and node.name == host_lists.derive_name(node.address)
         names.append(label if is_plain and is_name(label) else node.name)
     if len({name.casefold() for name in names}) < len(nodes):
         return nodes
     return tuple(replace(node, name=name) for node, name in zip(nodes, names, strict=True))
-
-
-def _keep_replaced(text: str, out: Path) -> Path | None:
-    """Keep the file that is replaced, with all edits, and return where; None without one."""
-    with disk.on_disk(out, fix="give another -o"):
-        before = out.read_bytes() if out.is_file() else b""
-        if before in (b"", text.encode()):
-            return None
-        names = (out.with_name(f"{out.name}.before-{number}") for number in count(1))
-        kept = next(path for path in names if not path.exists())
-        with disk.replacing(kept, fix="give another -o") as file:
-            os.fchmod(file.fileno(), out.stat().st_mode & 0o777)
-            file.write(before)
-    return kept

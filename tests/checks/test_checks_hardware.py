@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import checks
+from orchestrator.checks import fabric as fabric_checks
+from orchestrator.checks import gpu as gpu_checks
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import DriverFacts, InfinibandFacts, Silent, VerbsFacts
 from orchestrator.model.node import Node
@@ -72,14 +73,14 @@ def hca(name: str = "mlx5_0", rate_gbps: int = 100, **more: object) -> dict[str,
 )
 def test_driver_that_gives_no_answer_is_told_apart(silent: Silent, code: str) -> None:
     """Its own words are shown; the remedy differs."""
-    (found,) = checks.gpus(member(count=8), silent)
+    (found,) = gpu_checks.gpus(member(count=8), silent)
     assert (found.severity, found.code) == ("error", code)
     assert found.seen == (silent.message or "no answer in 20 s")
 
 
 def test_gpus_that_were_not_asked_for_are_not_judged() -> None:
     """A node without GPUs has none to be wrong."""
-    assert list(checks.gpus(member(), None)) == []
+    assert list(gpu_checks.gpus(member(), None)) == []
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_gpus_that_were_not_asked_for_are_not_judged() -> None:
 def test_driver_older_than_the_images_need_is_found(driver: str | None, old: bool) -> None:
     """By its numbers: 440.100 is newer than 440.33.01."""
     facts = DriverFacts(driver, "10.2", (), ())
-    found = codes(checks.gpus(member(), facts, driver="440.33.01"))
+    found = codes(gpu_checks.gpus(member(), facts, driver="440.33.01"))
     assert found == (["error GPU-DRIVER-OLD"] if old else [])
 
 
@@ -105,10 +106,10 @@ def test_the_driver_s_own_verdict_counts(action: str) -> None:
     facts = driver(
         V100, replace(V100, recovery_action=action), replace(V100, recovery_action="None")
     )
-    (found,) = checks.gpus(member(), facts)
+    (found,) = gpu_checks.gpus(member(), facts)
     assert (found.severity, found.code) == ("error", "GPU-RECOVERY")
     assert found.seen == f"GPU 1: the driver asks for: {action}"
-    assert list(checks.gpus(member(use=[0, 2]), facts)) == []
+    assert list(gpu_checks.gpus(member(use=[0, 2]), facts)) == []
 
 
 WELL = {"state": "Completed", "status": "Success", "summary": "Healthy", "bandwidth": "Full"} | {
@@ -137,7 +138,7 @@ WELL = {"state": "Completed", "status": "Success", "summary": "Healthy", "bandwi
 )
 def test_a_fabric_that_is_not_ready_is_an_error(fabric: dict[str, str], seen: str | None) -> None:
     """Every CUDA program would end with error 802; GPUs of one state are one finding."""
-    found = list(checks.gpus(member(), driver(*[replace(V100, fabric=fabric)] * 8)))
+    found = list(gpu_checks.gpus(member(), driver(*[replace(V100, fabric=fabric)] * 8)))
     if seen is None:
         assert found == []
     else:
@@ -149,11 +150,11 @@ def test_a_fabric_that_is_not_ready_is_an_error(fabric: dict[str, str], seen: st
 
 def test_adapter_as_declared_is_fit() -> None:
     """The seeds' own adapter, at the rate of EDR; the names of two libraries for one layer."""
-    assert list(checks.adapters(member(hca()), SEED)) == []
+    assert list(fabric_checks.adapters(member(hca()), SEED)) == []
     ib = replace(SEED.ports[0], link_layer="IB")
-    assert list(checks.adapters(member(hca()), InfinibandFacts((ib,), ()))) == []
-    assert list(checks.adapters(member(), SOME_DOWN)) == []
-    assert list(checks.adapters(member(hca()), None)) == []
+    assert list(fabric_checks.adapters(member(hca()), InfinibandFacts((ib,), ()))) == []
+    assert list(fabric_checks.adapters(member(), SOME_DOWN)) == []
+    assert list(fabric_checks.adapters(member(hca()), None)) == []
 
 
 @pytest.mark.parametrize(
@@ -168,14 +169,14 @@ def test_adapter_that_differs_from_the_inventory_is_found(
     declared: dict[str, object], code: str, seen: str
 ) -> None:
     """A port that is down, a rate and a layer that are others."""
-    (found,) = checks.adapters(member(declared), SOME_DOWN)
+    (found,) = fabric_checks.adapters(member(declared), SOME_DOWN)
     assert (found.severity, found.code, found.seen) == ("error", code, seen)
 
 
 def test_adapter_that_is_not_there_is_found_with_those_that_are() -> None:
     """All in one finding, as when a range was copied."""
     many = (hca(), *(hca(f"mlx5_{number}") for number in range(1, 8)))
-    (found,) = checks.adapters(member(*many), SEED)
+    (found,) = fabric_checks.adapters(member(*many), SEED)
     assert (found.code, found.seen) == ("IB-PORT", "adapters mlx5_0")
     assert found.expected == "mlx5_[1-7] among them"
 
@@ -183,8 +184,8 @@ def test_adapter_that_is_not_there_is_found_with_those_that_are() -> None:
 def test_a_whole_number_stands_for_the_rate_of_one_lane() -> None:
     """Inventories have whole numbers: 2 is the 2.5 that software adapters have."""
     facts = InfinibandFacts((replace(SEED.ports[0], rate_gbps=2.5),), ())
-    assert list(checks.adapters(member(hca(rate_gbps=2)), facts)) == []
-    (found,) = checks.adapters(member(hca()), facts)
+    assert list(fabric_checks.adapters(member(hca(rate_gbps=2)), facts)) == []
+    (found,) = fabric_checks.adapters(member(hca()), facts)
     assert (found.code, found.seen) == ("IB-RATE", "mlx5_0/1 runs at 2.5 Gb/s")
 
 
@@ -193,7 +194,7 @@ def test_rate_that_cannot_be_read_is_no_rate() -> None:
     port = replace(SEED.ports[0], rate_gbps=None)
     problem = Problem("UNREADABLE", "ibstat, line 12: cannot read 'Rate: fast'")
     facts = InfinibandFacts((port,), (problem,))
-    found = checks.adapters(member(hca()), facts)
+    found = fabric_checks.adapters(member(hca()), facts)
     assert codes(found) == ["warning UNREADABLE", "error IB-RATE"]
 
 
@@ -210,23 +211,23 @@ def test_adapters_that_give_no_answer_are_told_apart(
     silent: Silent, runtime: str, code: str
 ) -> None:
     """Where containers bring the program, the node itself may lack it."""
-    assert codes(checks.adapters(member(hca(), runtime=runtime), silent)) == [code]
+    assert codes(fabric_checks.adapters(member(hca(), runtime=runtime), silent)) == [code]
 
 
 def test_adapter_that_no_program_can_open_is_found() -> None:
     """Whatever ibstat says; the library's own mistake is shown."""
-    assert list(checks.openable(member(hca()), None)) == []
-    assert list(checks.openable(member(hca()), VerbsFacts(("mlx5_0",), ("oh",)))) == []
-    (found,) = checks.openable(member(hca()), VerbsFacts((), (WARNING,)))
+    assert list(fabric_checks.openable(member(hca()), None)) == []
+    assert list(fabric_checks.openable(member(hca()), VerbsFacts(("mlx5_0",), ("oh",)))) == []
+    (found,) = fabric_checks.openable(member(hca()), VerbsFacts((), (WARNING,)))
     assert (found.severity, found.code) == ("error", "IB-NO-DRIVER")
     assert found.seen == f"ibv_devinfo lists none ({WARNING})"
-    (found,) = checks.openable(member(hca(), runtime="docker"), VerbsFacts(("mlx4_0",), ()))
+    (found,) = fabric_checks.openable(member(hca(), runtime="docker"), VerbsFacts(("mlx4_0",), ()))
     assert (found.severity, found.seen) == ("warning", "ibv_devinfo lists mlx4_0")
-    (found,) = checks.openable(member(hca()), Silent("HUNG", ""))
+    (found,) = fabric_checks.openable(member(hca()), Silent("HUNG", ""))
     assert found.seen == "ibv_devinfo: HUNG"
     absent = Silent("ABSENT", "sh: 1: ibv_devinfo: not found")
-    assert codes(checks.openable(member(hca()), absent)) == ["error IB-NO-DRIVER"]
-    assert list(checks.openable(member(hca(), runtime="docker"), absent)) == []
+    assert codes(fabric_checks.openable(member(hca()), absent)) == ["error IB-NO-DRIVER"]
+    assert list(fabric_checks.openable(member(hca(), runtime="docker"), absent)) == []
 
 
 @pytest.mark.parametrize(
@@ -237,20 +238,20 @@ def test_adapter_far_from_every_gpu_in_use_is_found(
     use: list[int] | None, found: list[str]
 ) -> None:
     """One near GPU is enough; GPUs that no case may use do not count."""
-    assert codes(checks.distances(member(hca(), use=use), WIRES)) == found
+    assert codes(fabric_checks.distances(member(hca(), use=use), WIRES)) == found
 
 
 def test_distance_that_is_not_known_is_not_far() -> None:
     """An adapter that the table does not name, a GPU without a row."""
-    assert list(checks.distances(member(hca("mlx5_9")), WIRES)) == []
-    assert list(checks.distances(member(hca()), None)) == []
-    assert list(checks.distances(member(hca()), Topology({}, None))) == []
+    assert list(fabric_checks.distances(member(hca("mlx5_9")), WIRES)) == []
+    assert list(fabric_checks.distances(member(hca()), None)) == []
+    assert list(fabric_checks.distances(member(hca()), Topology({}, None))) == []
 
 
 def test_wiring_that_cannot_be_read_is_said() -> None:
     """It is then not compared, which nobody should take for equal."""
-    (found,) = checks.distances(member(), Silent("HUNG", ""))
+    (found,) = fabric_checks.distances(member(), Silent("HUNG", ""))
     assert (found.severity, found.code, found.seen) == ("warning", "TOPO-UNREADABLE", "HUNG")
     doubted = replace(WIRES, problems=(Problem("UNREADABLE", "line 2: GPU0"),))
-    (found,) = checks.distances(member(), doubted)
+    (found,) = fabric_checks.distances(member(), doubted)
     assert found.seen == "UNREADABLE: line 2: GPU0"

@@ -4,25 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import checks
+from orchestrator.checks import health as health_checks
+from orchestrator.checks import nodes as nodes_checks
 from orchestrator.model.facts import HcaHealth, HealthFacts, Silent, Xid
 from orchestrator.probes import health
 from tests import SAMPLES
 from tests.checks.facts import FACTS, V100S, cluster, codes, node
 
-SOUND = HealthFacts({"performance": 48}, 0, (), (), ())
+SOUND = HealthFacts({"performance": 48}, 0, (), ())
 HCA = {"name": "mlx5_0", "rate_gbps": 100, "link_layer": "InfiniBand"}
 NODE = node(hcas=[HCA])
 
 
 def test_a_sound_node_and_a_silent_one_have_no_findings() -> None:
     """Not known is not ill."""
-    assert codes(checks.health(NODE, SOUND)) == []
-    assert codes(checks.health(NODE, None)) == []
-    assert codes(checks.health(NODE, Silent("HUNG", ""))) == []
-    assert (
-        codes(checks.health(NODE, replace(SOUND, xids=None, link_downs=None, governors={}))) == []
-    )
+    assert codes(health_checks.health(NODE, SOUND)) == []
+    assert codes(health_checks.health(NODE, None)) == []
+    assert codes(health_checks.health(NODE, Silent("HUNG", ""))) == []
+    assert codes(health_checks.health(NODE, replace(SOUND, xids=None, governors={}))) == []
 
 
 def test_the_doctored_node_is_told_with_everything_it_has() -> None:
@@ -31,7 +30,7 @@ def test_the_doctored_node_is_told_with_everything_it_has() -> None:
     later = replace(
         facts, xids=tuple(replace(x, age_s=(x.age_s or 0) + 60) for x in facts.xids or ())
     )
-    findings = list(checks.health(NODE, later))
+    findings = list(health_checks.health(NODE, later))
     assert codes(findings) == [
         "error GPU-XID",
         "warning GPU-XID",
@@ -56,7 +55,7 @@ def test_an_xid_that_is_repeated_is_told_once() -> None:
     """Of one GPU and number the newest; adapters that are not declared are nobody's matter."""
     xids = tuple(Xid(63, "0000:01:00", age_s, "NVRM: Xid 63") for age_s in (300.0, 60.0))
     other = HcaHealth("mlx5_7", 1, 16, None, None, {"symbol_error": 99})
-    findings = list(checks.health(NODE, replace(SOUND, xids=xids, hcas=(other,))))
+    findings = list(health_checks.health(NODE, replace(SOUND, xids=xids, hcas=(other,))))
     assert codes(findings) == ["error GPU-XID"]
     assert "(1 minutes ago)" in findings[0].seen
 
@@ -78,7 +77,7 @@ def sample(name: str) -> list[str]:
 
 def judged(*lines: str, now_s: float = 7200.0) -> list[str]:
     """Severity, code and line of each finding about a kernel's log."""
-    findings = checks.health(NODE, logged(*lines, now_s=now_s))
+    findings = health_checks.health(NODE, logged(*lines, now_s=now_s))
     return [f"{finding.severity} {finding.code} {finding.seen}" for finding in findings]
 
 
@@ -134,30 +133,18 @@ def test_todays_numbers_are_errors_within_two_hours(number: int) -> None:
     assert judged(line, now_s=7261.0)[0].startswith("warning GPU-XID")
 
 
-def test_each_finding_says_what_nvidia_asks_for() -> None:
-    """The number's remedy; nothing is invented for an unknown one."""
-    lines = [f"NVRM: Xid (PCI:0000:18:00): {number}, pid=1" for number in (119, 79, 13, 999)]
-    fixes = {finding.fix for finding in checks.health(NODE, logged(*lines))}
-    assert fixes == {
-        "reset the GPU (nvidia-smi --gpu-reset) or reboot the node; if it comes back, replace it",
-        "reboot the node; if the GPU stays away, reseat or replace it",
-        "run the program again; if it comes back with other programs, have the GPU checked",
-        "unknown Xid 999: see the driver's documentation of Xid errors",
-    }
-
-
 def test_a_kernel_that_logs_no_times_is_read_too() -> None:
     """What may be of just now counts as that; the order of lines tells of a reset."""
     line = "NVRM: Xid (PCI:0000:18:00): 119, pid=1"
     was = "NVRM: Xid (PCI:0000:18:00): 154, GPU recovery action changed from 0x1"
     text = f"uptime 90000.0\nkernel_log\nkernel {line}\n"
-    (found,) = checks.health(NODE, health.parse(f"{text}kernel eth0: link down\n"))
+    (found,) = health_checks.health(NODE, health.parse(text))
     assert found.severity == "error"
     assert found.seen == f"{line}; no reset or reboot logged since (its time is not logged)"
     reset = f"{text}kernel {was} (GPU Reset Required) to 0x0 (None)\n"
-    assert codes(checks.health(NODE, health.parse(reset))) == ["warning GPU-XID"]
+    assert codes(health_checks.health(NODE, health.parse(reset))) == ["warning GPU-XID"]
     again = f"{reset}kernel {line}\n"
-    assert codes(checks.health(NODE, health.parse(again))) == ["error GPU-XID"]
+    assert codes(health_checks.health(NODE, health.parse(again))) == ["error GPU-XID"]
 
 
 def test_a_fatal_line_is_told_though_later_ones_are_not() -> None:
@@ -204,7 +191,7 @@ def test_the_recovery_that_the_driver_asks_for_is_an_error_until_it_was_done() -
 def test_an_adapter_at_a_lower_speed_is_told() -> None:
     """A slot of an older PCIe."""
     slow = HcaHealth("mlx5_0", 16, 16, 8.0, 16.0, {})
-    assert codes(checks.health(NODE, replace(SOUND, hcas=(slow,)))) == ["warning PCIE-SPEED"]
+    assert codes(health_checks.health(NODE, replace(SOUND, hcas=(slow,)))) == ["warning PCIE-SPEED"]
 
 
 def test_another_vbios_is_told() -> None:
@@ -213,34 +200,12 @@ def test_another_vbios_is_told() -> None:
         name: replace(FACTS, gpu=replace(V100S, vbios=(bios, bios)))
         for name, bios in (("n1", "88.00.4F"), ("n2", "88.00.4F"), ("n3", "88.00.13"))
     }
-    (finding,) = checks.alike(cluster({}, {}, {}), nodes)
+    (finding,) = nodes_checks.alike(cluster({}, {}, {}), nodes)
     assert (finding.code, finding.node, finding.seen) == ("GPU-VBIOS", "n3", "VBIOS 88.00.13")
     assert finding.expected == "VBIOS 88.00.4F, as on n1 and 1 more"
-
-
-def test_a_link_that_flaps_is_told() -> None:
-    """Five times within 24 hours, as Azure's check has it; one that was down before is sound."""
-    day_s = 24 * 3600.0
-    often = tuple(("enp83s0f0np0", age_s) for age_s in (7.0, 60.0, 61.0, 600.0, day_s))
-    (finding,) = checks.health(NODE, replace(SOUND, link_downs=often))
-    assert (finding.code, finding.severity) == ("LINK-FLAPS", "warning")
-    assert finding.seen == "links went down within 24 hours: enp83s0f0np0 5 times"
-    late = (often[-1][0], day_s + 1)
-    assert codes(checks.health(NODE, replace(SOUND, link_downs=(*often[:-1], late)))) == []
-    others = tuple((f"eth{at}", age_s) for at, (_, age_s) in enumerate(often))
-    assert codes(checks.health(NODE, replace(SOUND, link_downs=others))) == []
-
-
-def test_an_adapter_that_nobody_declared_may_flap() -> None:
-    """Of those that the node has; the declared one is told, the most restless first."""
-    hcas = tuple(HcaHealth(f"mlx5_{at}", None, None, None, None, {}) for at in (0, 7))
-    restless = [("mlx5_0", 5), ("mlx5_7", 9), ("ib0", 6)]
-    downs = tuple((name, 60.0) for name, count in restless for _ in range(count))
-    (finding,) = checks.health(NODE, replace(SOUND, hcas=hcas, link_downs=downs))
-    assert finding.seen.endswith(": ib0 6 times, mlx5_0 5 times")
 
 
 def test_error_counters_of_an_adapter_with_all_its_lanes_are_told() -> None:
     """One above the bound is enough."""
     whole = HcaHealth("mlx5_0", 16, 16, 16.0, 16.0, {"symbol_error": 11})
-    assert codes(checks.health(NODE, replace(SOUND, hcas=(whole,)))) == ["warning IB-ERRORS"]
+    assert codes(health_checks.health(NODE, replace(SOUND, hcas=(whole,)))) == ["warning IB-ERRORS"]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from orchestrator import checks
+from orchestrator.checks import gpu as gpu_checks
 from orchestrator.model.facts import GpuFacts, Silent
 from orchestrator.probes import gpu, topology
 from tests import SAMPLES
@@ -23,7 +23,7 @@ def recorded(name: str) -> GpuFacts:
 
 def found(*gpus: GpuFacts, **defaults: object) -> list[tuple[str, str]]:
     """Code and what was seen, about the lanes of GPUs of one node."""
-    findings = checks.gpus(node(**defaults), driver(*gpus))
+    findings = gpu_checks.gpus(node(**defaults), driver(*gpus))
     return [(found.code, found.seen) for found in findings if found.code.startswith("PCIE-")]
 
 
@@ -75,7 +75,7 @@ def test_a_gpu_that_is_slower_than_others_of_its_model_is_told() -> None:
 def test_a_gpu_with_dead_links_is_told() -> None:
     """The recorded GPU 3 has two inactive NVLinks, others of its node would have none."""
     active = {**dict.fromkeys(range(3), (True,) * 6), **LINKS}
-    (finding,) = checks.nvlinks(NODE, driver(*[V100] * 4), active, {})
+    (finding,) = gpu_checks.nvlinks(NODE, driver(*[V100] * 4), active, {})
     assert (finding.code, finding.severity) == ("NVLINK-DOWN", "warning")
     assert finding.seen == "GPU 3: NVLinks 3, 5 are inactive"
     assert finding.expected == "6 active, as on most GPUs of the node"
@@ -84,7 +84,7 @@ def test_a_gpu_with_dead_links_is_told() -> None:
 def test_a_gpu_all_of_whose_links_are_dead_is_told() -> None:
     """Beside others that have theirs; those of which one reports fewer links are whole."""
     active = {**dict.fromkeys(range(2), (True,) * 6), 2: (False,) * 6, 3: (True,) * 4}
-    (finding,) = checks.nvlinks(NODE, driver(*[V100] * 4), active, {})
+    (finding,) = gpu_checks.nvlinks(NODE, driver(*[V100] * 4), active, {})
     assert (finding.code, finding.seen) == (
         "NVLINK-DOWN",
         "GPU 2: NVLinks 0, 1, 2, 3, 4, 5 are inactive",
@@ -94,23 +94,23 @@ def test_a_gpu_all_of_whose_links_are_dead_is_told() -> None:
 def test_errors_of_nvlinks_are_told_with_their_counts() -> None:
     """One finding for each GPU of the recorded machine that has any; none for one out of use."""
     gpus = driver(*[V100] * 4)
-    first, second = checks.nvlinks(NODE, gpus, {}, ERRORS)
+    first, second = gpu_checks.nvlinks(NODE, gpus, {}, ERRORS)
     assert (first.code, first.severity) == ("NVLINK-ERRORS", "warning")
     assert first.seen == "GPU 0: link 3: Replay Errors 211"
     assert second.seen == "GPU 2: link 0: Replay Errors 2, CRC Errors 65535"
     user = node(gpus={"count": 4, "use": [1, 2]})
-    (only,) = checks.nvlinks(user, gpus, {}, ERRORS)
+    (only,) = gpu_checks.nvlinks(user, gpus, {}, ERRORS)
     assert only.seen == second.seen
     two = {**ERRORS, (2, 4): {"Recovery Errors": 1}}
-    *_, last = checks.nvlinks(NODE, gpus, {}, two)
+    *_, last = gpu_checks.nvlinks(NODE, gpus, {}, two)
     assert last.seen == f"{second.seen}; link 4: Recovery Errors 1"
 
 
 def test_gpus_without_nvlinks_are_sound() -> None:
     """None active, or none at all; and what does not answer is not ill."""
     gpus = driver(V100, V100)
-    assert codes(checks.nvlinks(NODE, gpus, dict.fromkeys(range(2), (False,) * 4), {})) == []
-    assert codes(checks.nvlinks(NODE, gpus, {}, {})) == []
-    assert codes(checks.nvlinks(NODE, gpus, SILENT, SILENT)) == []
-    assert codes(checks.nvlinks(NODE, gpus, None, None)) == []
-    assert codes(checks.nvlinks(NODE, SILENT, LINKS, ERRORS)) == []
+    assert codes(gpu_checks.nvlinks(NODE, gpus, dict.fromkeys(range(2), (False,) * 4), {})) == []
+    assert codes(gpu_checks.nvlinks(NODE, gpus, {}, {})) == []
+    assert codes(gpu_checks.nvlinks(NODE, gpus, SILENT, SILENT)) == []
+    assert codes(gpu_checks.nvlinks(NODE, gpus, None, None)) == []
+    assert codes(gpu_checks.nvlinks(NODE, SILENT, LINKS, ERRORS)) == []

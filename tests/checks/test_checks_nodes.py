@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator import checks
+from orchestrator.checks import nodes as nodes_checks
 from orchestrator.checks import nodes as rules
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import (
@@ -41,11 +41,11 @@ def three(**changes: NodeFacts) -> Mapping[str, NodeFacts]:
 
 def test_equal_nodes_are_alike() -> None:
     """Also when nothing was asked of them, or none has answered."""
-    assert list(checks.alike(cluster(), three())) == []
+    assert list(nodes_checks.alike(cluster(), three())) == []
     bare = NodeFacts(HOST)
     plain = cluster(n1={"hcas": []}, n2={"hcas": []}, n3={"hcas": []})
-    assert list(checks.alike(plain, three(n1=bare, n2=bare, n3=bare))) == []
-    assert list(checks.alike(cluster(), {})) == []
+    assert list(nodes_checks.alike(plain, three(n1=bare, n2=bare, n3=bare))) == []
+    assert list(nodes_checks.alike(cluster(), {})) == []
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_equal_nodes_are_alike() -> None:
 def test_node_that_differs_is_found(change: dict[str, object], code: str, seen: str) -> None:
     """Beside what most nodes say, and which."""
     odd = replace(FACTS, **change)  # type: ignore[arg-type] # one field of each type
-    found = list(checks.alike(cluster(), three(n2=odd)))
+    found = list(nodes_checks.alike(cluster(), three(n2=odd)))
     assert codes(found) == [code]
     assert found[0].seen == seen
 
@@ -125,37 +125,37 @@ def test_node_that_differs_is_found(change: dict[str, object], code: str, seen: 
 def test_memory_that_differs_by_a_few_percent_is_the_same() -> None:
     """Firmware keeps some for itself."""
     less = replace(FACTS, host=replace(HOST, memory_mib=366_701))
-    assert list(checks.alike(cluster(), three(n2=less))) == []
+    assert list(nodes_checks.alike(cluster(), three(n2=less))) == []
 
 
 def test_unreadable_wiring_is_not_compared() -> None:
     """It is said elsewhere that it could not be read."""
     unread = replace(FACTS, topology=Topology({}, None))
-    assert list(checks.alike(cluster(), three(n2=unread))) == []
+    assert list(nodes_checks.alike(cluster(), three(n2=unread))) == []
 
 
 def test_models_that_the_inventory_wants_to_differ_may() -> None:
     """A warning stays: a median over unlike nodes is hard to read. Power then differs too."""
     other = replace(V100S, models=("T4", "T4"), power_limits_w=(70.0, 70.0))
     wanted = cluster(n3={"gpus": {"count": 2, "model": "T4"}})
-    found = checks.alike(wanted, three(n3=replace(FACTS, gpu=other)))
+    found = nodes_checks.alike(wanted, three(n3=replace(FACTS, gpu=other)))
     assert codes(found) == ["warning HETEROGENEOUS n3"]
 
 
 def test_adapters_on_some_nodes_only_are_found() -> None:
     """Such a gang hangs for ever; a node that gave no answer is left out."""
     without = cluster(n3={"hcas": []})
-    assert codes(checks.alike(without, three())) == ["error IB-PARITY n3"]
+    assert codes(nodes_checks.alike(without, three())) == ["error IB-PARITY n3"]
     facts = {name: node_facts for name, node_facts in three().items() if name != "n3"}
-    assert list(checks.alike(without, facts)) == []
+    assert list(nodes_checks.alike(without, facts)) == []
     unknown = three(n2=replace(FACTS, infiniband=None))
-    assert list(checks.alike(cluster(), unknown)) == []
+    assert list(nodes_checks.alike(cluster(), unknown)) == []
 
 
 def test_adapters_that_are_not_declared_do_not_count() -> None:
     """NCCL will not use them."""
     more = replace(FACTS, infiniband=(PORT, replace(PORT, name="mlx5_1")))
-    assert list(checks.alike(cluster(), three(n2=more))) == []
+    assert list(nodes_checks.alike(cluster(), three(n2=more))) == []
 
 
 def test_most_nodes_are_right_and_the_first_of_equals() -> None:
@@ -173,13 +173,13 @@ def site(**facts: NodeFacts) -> Site:
 
 def test_change_since_the_last_provisioning_is_found() -> None:
     """Another wiring, a GPU that fell off the bus."""
-    assert list(checks.since(site(n1=FACTS), {"n1": FACTS, "n2": FACTS})) == []
+    assert list(nodes_checks.since(site(n1=FACTS), {"n1": FACTS, "n2": FACTS})) == []
     wiring = replace(FACTS, topology=Topology({}, "b" * 64))
-    (found,) = checks.since(site(n1=wiring), {"n1": FACTS})
+    (found,) = nodes_checks.since(site(n1=wiring), {"n1": FACTS})
     assert (found.severity, found.code, found.node) == ("warning", "TOPO-CHANGED", "n1")
     assert found.expected == "as on 2020-09-15T14:28:53Z"
     less = replace(FACTS, gpu=replace(V100S, bus_ids=("0:1", None)))
-    (found,) = checks.since(site(n1=FACTS), {"n1": less})
+    (found,) = nodes_checks.since(site(n1=FACTS), {"n1": less})
     assert (found.code, found.seen) == ("GPU-GONE", "no GPU at 0:2")
 
 
@@ -194,4 +194,4 @@ def test_change_since_the_last_provisioning_is_found() -> None:
 )
 def test_what_was_not_known_has_not_changed(before: NodeFacts, now: NodeFacts) -> None:
     """Nor is a GPU that was added one that is gone."""
-    assert list(checks.since(site(n1=before), {"n1": now})) == []
+    assert list(nodes_checks.since(site(n1=before), {"n1": now})) == []

@@ -29,8 +29,7 @@ method: {repeats: 1, iterations: 151, window: [25, 125]}
 grid: {placement: [250x8], precision: [amp], micro_batch_size: [256]}
 """
 DOCKER = DockerFacts(
-    *("20.10.7", "1.41", ("nvidia", "runc"), True, True, None, None, "/", None),
-    *("json-file", None, ()),
+    *("20.10.7", "1.41", ("nvidia", "runc"), True, True, "/", None, ()),
 )
 
 

@@ -1,5 +1,6 @@
 """Hosts from other tools' lists."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from orchestrator.planning.inventory_draft import DraftNode
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "hosts"
 KEY = "~/.ssh/cluster"
-# What `ansible-inventory --list` gives for both files: nearer groups and hosts count more.
 ANSIBLE = {
     "login": ("129.0.0.1", "opc", None, None),
     "gpu-01": ("gpu-01", "opc", None, KEY),
@@ -20,11 +20,19 @@ ANSIBLE = {
 }
 
 
-def ansible(folder: Path, text: str, name: str = "hosts") -> HostList:
-    """Return what is read of an Ansible inventory with this text."""
-    path = folder / name
-    path.write_text(text)
+def ansible(folder: Path, **hosts: object) -> HostList:
+    """Return what is read of hosts with these variables, as `ansible-inventory --list` has them."""
+    path = folder / "hosts.json"
+    groups = {"_meta": {"hostvars": hosts}, "gpu": {"hosts": [*hosts]}}
+    path.write_text(json.dumps(groups))
     return host_lists.ansible(path)
+
+
+def scontrol(folder: Path, text: str) -> HostList:
+    """Return what is read of an output of `scontrol show nodes`."""
+    path = folder / "it"
+    path.write_text(text)
+    return host_lists.scontrol(path)
 
 
 def one(found: HostList) -> DraftNode:
@@ -34,19 +42,10 @@ def one(found: HostList) -> DraftNode:
     return listed
 
 
-def test_ansible_inventories_name_hosts_and_how_they_are_reached(tmp_path: Path) -> None:
-    """In JSON; and in INI with variables of groups, but not with groups of groups or ranges."""
-    ini = (SAMPLES / "ansible.ini").read_text()
-    with pytest.raises(errors.UsageError, match=r"line 8 has \[cluster:children\]") as refused:
-        host_lists.ansible(SAMPLES / "ansible.ini")
-    assert "ansible-inventory -i" in refused.value.fix
-    flat = ini.replace("[cluster:children]\ncompute\n", "").replace(
-        "[cluster:vars]", "[compute:vars]"
-    )
-    flat = flat.replace("gpu-[01:02]", "gpu-01 ansible_user=opc\ngpu-02")
-    for lists in (host_lists.ansible(SAMPLES / "ansible.json"), ansible(tmp_path, flat)):
-        found = {one.name: (one.address, one.user, one.port, one.identity) for one in lists.hosts}
-        assert found == ANSIBLE
+def test_ansible_inventories_name_hosts_and_how_they_are_reached() -> None:
+    """As Ansible itself lists them."""
+    hosts = host_lists.ansible(SAMPLES / "ansible.json").hosts
+    assert {one.name: (one.address, one.user, one.port, one.identity) for one in hosts} == ANSIBLE
 
 
 def test_hostfile_of_openmpi_names_hosts() -> None:
@@ -68,36 +67,36 @@ def test_hostfiles_have_ipv6_addresses() -> None:
 
 
 def test_lines_of_a_hostfile_say_users_ports_and_more(tmp_path: Path) -> None:
-    """Blanks around the sign; what no inventory holds is named."""
+    """Blanks around the sign; what no inventory holds is passed over."""
     path = tmp_path / "hostfile"
     path.write_text("me@[fd00::1]:2222 slots = 4 max-slots=8\nyou@gpu02 rank=3\ngpu03.lab:3322\n")
     found = host_lists.hostfile(path)
     assert found.hosts == [
         DraftNode("fd00--1", "fd00::1", "me", 2222, claimed_gpus=4),
-        DraftNode("gpu02", "gpu02", "you", ignored=("rank",)),
+        DraftNode("gpu02", "gpu02", "you"),
         DraftNode("gpu03.lab", "gpu03.lab", port=3322),
     ]
     assert found.refused == []
 
 
-def test_nodes_of_slurm_come_with_their_gpus() -> None:
+def test_nodes_of_slurm_come_with_their_gpus(tmp_path: Path) -> None:
     """With a model in the Gres or without; also on one line each, with a Reason in free words."""
-    found = host_lists.scontrol((SAMPLES / "scontrol.txt").read_text(), "it").hosts
+    found = host_lists.scontrol(SAMPLES / "scontrol.txt").hosts
     assert [(one.name, one.address, one.claimed_gpus) for one in found] == [
         ("gpu010", "gpu010", 4),
         ("gpu01", "gpu01", 8),
         ("gpu02", "gpu02", 4),
     ]
     line = "NodeName=a1 Gres=gpu:h100:8 NodeAddr=10.1.1.11 State=DOWN Reason=was NodeAddr=9.9.9.9"
-    assert one(host_lists.scontrol(line, "it")) == DraftNode("a1", "10.1.1.11", claimed_gpus=8)
+    assert one(scontrol(tmp_path, line)) == DraftNode("a1", "10.1.1.11", claimed_gpus=8)
 
 
-def test_a_node_of_slurm_that_cannot_be_taken_hides_no_other() -> None:
+def test_a_node_of_slurm_that_cannot_be_taken_hides_no_other(tmp_path: Path) -> None:
     """A name that DNS does not have, beside one with an address."""
-    found = host_lists.scontrol("NodeName=c_1 NodeAddr=c_1\nNodeName=d_1 NodeAddr=10.0.0.9", "it")
+    found = scontrol(tmp_path, "NodeName=c_1 NodeAddr=c_1\nNodeName=d_1 NodeAddr=10.0.0.9")
     assert [one.name for one in found.hosts] == ["d_1"]
     (reason,) = found.refused
-    assert reason.startswith("it:c_1: address: got 'c_1'; needed an IP address or ")
+    assert reason.startswith(f"{tmp_path / 'it'}:c_1: address: got 'c_1'; needed an IP address or ")
 
 
 def test_words_of_the_command_line_are_hosts() -> None:
@@ -134,123 +133,83 @@ def test_hosts_are_called_by_their_first_labels_where_these_differ() -> None:
     assert found[0].user == "me"
 
 
-def test_the_kind_of_a_list_is_known_by_its_content(tmp_path: Path) -> None:
-    """INI in a file named for YAML, JSON in one named for INI."""
-    text = "# of all\n[gpu] ; all of them\ngpu01 ansible_host=10.0.0.1\n"
-    assert one(ansible(tmp_path, text, "hosts.yml")) == DraftNode("gpu01", "10.0.0.1")
-    text = '{"_meta": {"hostvars": {"a1": {"ansible_user": "me"}}}, "gpu": {"hosts": ["a1"]}}'
-    assert one(ansible(tmp_path, text, "hosts.ini")) == DraftNode("a1", "a1", "me")
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        "all: # here\n  hosts: {gpu01: {}}\n",
-        "---\nall:\n",
-        "plugin: aws_ec2\n",
+        "all:\n  hosts: {gpu01: {}}\n",
+        "[gpu]\ngpu01 ansible_host=10.0.0.1\n",
         '{"all": \n',
-        "# x\ngpu:\n",
+        "gpu01\n",
     ],
 )
 def test_what_ansible_alone_can_read_is_told_with_the_command(tmp_path: Path, text: str) -> None:
-    """YAML, and JSON that is broken."""
+    """YAML, INI, and JSON that is broken."""
+    path = tmp_path / "hosts"
+    path.write_text(text)
     with pytest.raises(errors.UsageError) as refused:
-        ansible(tmp_path, text)
+        host_lists.ansible(path)
     assert refused.value.code == "HOST"
-    assert f"ansible-inventory -i {tmp_path / 'hosts'} --list" in refused.value.fix
+    assert f"ansible-inventory -i {path} --list" in refused.value.fix
 
 
 def test_ports_stand_behind_names_and_addresses(tmp_path: Path) -> None:
-    """In the variable as in the name, of a range and of IPv6."""
-    assert [(one.name, one.port) for one in host_lists.ansible(SAMPLES / "ansible_port.ini").hosts]
-    text = (
-        "a1 ansible_host=a1.lab:3322\nb1.lab:22\nb2.lab:22\n[fd00::1]:2222\n"
-        "fd00::2 ansible_port=23\n"
-        "c1 ansible_host=[fd00::3]:24 ansible_ssh_private_key_file='~/.ssh/a'\n"
+    """In the variable as behind the address, of IPv6 too."""
+    found = ansible(
+        tmp_path,
+        a1={"ansible_host": "a1.lab:3322"},
+        b1={"ansible_host": "fd00::2", "ansible_port": 23},
+        c1={"ansible_host": "[fd00::3]:24", "ansible_ssh_private_key_file": "~/.ssh/a"},
     )
-    assert [(one.address, one.port) for one in ansible(tmp_path, text).hosts] == [
-        *(("a1.lab", 3322), ("b1.lab", 22), ("b2.lab", 22)),
-        *(("fd00::1", 2222), ("fd00::2", 23), ("fd00::3", 24)),
+    assert [(one.address, one.port) for one in found.hosts] == [
+        *(("a1.lab", 3322), ("fd00::2", 23), ("fd00::3", 24)),
     ]
-
-
-def test_a_bastion_is_the_jump_host() -> None:
-    """As the usual idiom has it, of a whole group."""
-    found = host_lists.ansible(SAMPLES / "ansible_bastion.ini").hosts
-    assert [(one.name, one.address, one.user, one.jump, one.ignored) for one in found] == [
-        ("gpu01", "10.0.0.11", "ubuntu", "ubuntu@203.0.113.101", ()),
-        ("gpu02", "10.0.0.12", "ubuntu", "ubuntu@203.0.113.101", ()),
-    ]
-
-
-COMMON = "ansible_ssh_common_args"
 
 
 @pytest.mark.parametrize(
-    ("options", "jump", "ignored"),
+    ("options", "jump"),
     [
-        ("-o ProxyJump=me@login:22", "me@login:22", False),
-        ("-J gate -C", "gate", True),
-        ("-Ju@b", "u@b", False),
-        ("-J a,b", None, True),
-        ("-o ProxyJump=none", None, True),
-        ('-o ProxyCommand="ssh -W %h:%p -q u@b"', "u@b", False),
-        ('-oProxyCommand="ssh -q -W %h:%p u@b"', "u@b", False),
-        ('-o ProxyCommand="ssh b nc %h %p"', None, True),
-        ('-o ProxyCommand="sshpass -p secret ssh -W %h:%p b"', None, True),
-        ("-o StrictHostKeyChecking=no -F x", None, True),
+        ("-o ProxyJump=me@login:22", "me@login:22"),
+        ("-J gate -C", "gate"),
+        ("-Ju@b", "u@b"),
+        ("-J a,b", None),
+        ("-o ProxyJump=none", None),
+        ('-o ProxyCommand="ssh -W %h:%p -q u@b"', "u@b"),
+        ('-oProxyCommand="ssh -q -W %h:%p u@b"', "u@b"),
+        ('-o ProxyCommand="ssh b nc %h %p"', None),
+        ('-o ProxyCommand="sshpass -p secret ssh -W %h:%p b"', None),
+        ("-o StrictHostKeyChecking=no -F x", None),
     ],
 )
-def test_options_of_ssh_are_taken_or_named(
-    tmp_path: Path, options: str, jump: str | None, ignored: bool
+def test_a_bastion_is_the_jump_host(tmp_path: Path, options: str, jump: str | None) -> None:
+    """As the usual idioms write it, in any of the variables; other options are not taken."""
+    said = {"ansible_ssh_args": "-C", "ansible_ssh_common_args": options}
+    assert one(ansible(tmp_path, gpu01=said)) == DraftNode("gpu01", "gpu01", jump=jump)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "seen"),
+    [
+        ("gpu01", {"ansible_user": "{{ who }}"}, ":gpu01: user: got '{{ who }}'; needed 2 to 63"),
+        ("gpu01", {"ansible_port": "ssh"}, ":gpu01: ansible_port is ssh; needed a number"),
+        ("gpu_01", {}, ":gpu_01: got 'gpu_01'; needed an IP address or a host name, "),
+        ("gpu01", {"ansible_user": "a/b"}, ":gpu01: user: got 'a/b'; needed 2 to 63 letters"),
+        ("gpu01", {"ansible_host": "fe80::1%eth0"}, ":gpu01: address: got 'fe80::1%eth0'; needed"),
+        ("gpu01", {"ansible_host": "a:b"}, ":gpu01: got 'a:b'; needed host:port"),
+    ],
+)
+def test_a_host_that_cannot_be_taken_hides_no_other(
+    tmp_path: Path, name: str, said: dict[str, str], seen: str
 ) -> None:
-    """A jump host as the usual idioms write it; other options are named, not shown."""
-    found = one(ansible(tmp_path, f"[all:vars]\n{COMMON}='{options}'\n[gpu]\ngpu01\n"))
-    assert (found.jump, found.ignored) == (jump, (COMMON,) if ignored else ())
-
-
-def test_what_no_inventory_holds_is_named(tmp_path: Path) -> None:
-    """Passwords, other options of ssh, and other connections."""
-    text = 'gpu01 ansible_ssh_extra_args="-l me -p 23 -q" ansible_password=hunter2\n'
-    assert one(ansible(tmp_path, text)) == DraftNode(
-        "gpu01", "gpu01", ignored=("ansible_password", "ansible_ssh_extra_args")
-    )
-    text = (
-        "gpu01 ansible_user=you ansible_connection=docker\n"
-        '[all:vars]\nansible_ssh_args = "-l me"\nansible_port = 22 # usual\n'
-    )
-    assert one(ansible(tmp_path, text)) == DraftNode(
-        "gpu01", "gpu01", "you", 22, ignored=("ansible_connection", "ansible_ssh_args")
-    )
-    here = one(ansible(tmp_path, "localhost ansible_connection=local\n"))
-    assert here == DraftNode("localhost", "localhost")
-
-
-@pytest.mark.parametrize(
-    ("line", "seen"),
-    [
-        ("gpu01 note=\"it's", ":2: No closing quotation"),
-        ("gpu[01:04]", ":2: got gpu[01:04]; needed each name written out"),
-        ("gpu01 ansible_user='{{ who }}'", ":gpu01: user: got '{{ who }}'; needed 2 to 63 letters"),
-        ("gpu01 ansible_port=ssh", ":gpu01: ansible_port is ssh; needed a number"),
-        ("gpu_01", ":gpu_01: got 'gpu_01'; needed an IP address or a host name, "),
-        ("gpu01 ansible_user=a/b", ":gpu01: user: got 'a/b'; needed 2 to 63 letters"),
-        ("gpu01 ansible_host=fe80::1%eth0", ":gpu01: address: got 'fe80::1%eth0'; needed an IP"),
-        ("gpu01 ansible_host=a:b", ":gpu01: got 'a:b'; needed host:port"),
-    ],
-)
-def test_a_host_that_cannot_be_taken_hides_no_other(tmp_path: Path, line: str, seen: str) -> None:
     """Each is named with its place and why."""
-    found = ansible(tmp_path, f"[gpu]\n{line}\ngpu02\n")
+    found = ansible(tmp_path, **{name: said, "gpu02": {}})
     assert [one.name for one in found.hosts] == ["gpu02"]
     (reason,) = found.refused
     assert seen in reason
-    assert ansible(tmp_path, f"[gpu]\n{line}\n").hosts == []
 
 
 def test_a_host_with_an_underscore_is_taken_by_its_address(tmp_path: Path) -> None:
     """As the refusal of its name alone suggests."""
-    found = one(ansible(tmp_path, "gpu_01 ansible_host=10.0.0.1\n"))
+    found = one(ansible(tmp_path, gpu_01={"ansible_host": "10.0.0.1"}))
     assert found == DraftNode("gpu_01", "10.0.0.1")
 
 
@@ -274,4 +233,4 @@ def test_lists_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.UsageError):
         host_lists.hostfile(tmp_path / "gone")
     assert host_lists.hostfile(tmp_path / "empty").hosts == []
-    assert host_lists.scontrol("slurm_load_node error", "it").hosts == []
+    assert scontrol(tmp_path, "slurm_load_node error").hosts == []

@@ -36,7 +36,7 @@ def answer(**texts: str) -> Discovered:
         "topology": (SAMPLES / "topo" / "litgpt_a100_8gpu_10nic_numa_id.txt").read_text(),
         "ports": ports(*(f"mlx5_{n}" for n in range(10))),
         "gids": "",
-        "place": "server 10.0.0.11\nroute eno1\nslurm slurm 23.11.4\ndata imagenet /data/image\n",
+        "place": "server 10.0.0.11\nroute eno1\nslurm slurm 23.11.4\n",
         "docker.info": (SAMPLES / "docker" / "debian_20.10.24_info.json").read_text()
         + "free_kib 99999999\n",
         "docker.version": (SAMPLES / "docker" / "debian_20.10.24_version.json").read_text(),
@@ -70,7 +70,7 @@ def node(name: str, address: str, found: Discovered | None, **said: object) -> D
 
 
 def test_a_node_is_declared_as_it_was_observed() -> None:
-    """Docker, GPUs by model, the adapters near them alone, the interface of its address, data."""
+    """Docker, GPUs by model, the adapters near them alone, the interface of its address."""
     text, found = drafted(
         node("gpu01", "10.0.0.11", answer()), node("gpu02", "10.0.0.12", answer())
     )
@@ -80,7 +80,6 @@ def test_a_node_is_declared_as_it_was_observed() -> None:
     assert (first.gpus.count, first.gpus.model) == (1, "NVIDIA A100-SXM4-80GB")
     assert [hca.name for hca in first.hcas] == [f"mlx5_{n}" for n in (0, 1, 2, 3, 4, 5, 8, 9)]
     assert {(hca.rate_gbps, hca.link_layer) for hca in first.hcas} == {(400, "InfiniBand")}
-    assert first.data == {"imagenet": "/data/image"}
     assert second.model_copy(update={"name": first.name, "address": first.address}) == first
     assert "# gpu01: adapter left out: mlx5_6 is far from every GPU" in text
     assert "# gpu01: slurm 23.11.4 is there" in text
@@ -151,10 +150,10 @@ def test_nobody_answered_and_the_file_holds() -> None:
 def test_gpus_of_several_models_are_counted_and_not_named() -> None:
     """The user chooses which of them are to be used."""
     found = answer()
-    assert found.gpu is not None
-    (gpu,) = found.gpu.gpus
-    mixed = replace(found.gpu, gpus=(gpu, replace(gpu, model="NVIDIA T400")))
-    text, cluster = drafted(node("n1", "10.0.0.1", replace(found, gpu=mixed)))
+    assert found.facts.gpu is not None
+    mixed = replace(found.facts.gpu, models=(*found.models, "NVIDIA T400"))
+    facts = replace(found.facts, gpu=mixed)
+    text, cluster = drafted(node("n1", "10.0.0.1", replace(found, facts=facts)))
     (only,) = cluster.members
     assert only.gpus is not None
     assert (only.gpus.count, only.gpus.model) == (2, None)
@@ -165,7 +164,7 @@ def test_a_machine_answers_everything_in_one_round_trip() -> None:
     """This one, by the command itself; and one that says nothing in time is an error."""
     probe = discovery.probe("/tmp", nonce="abc123")
     done = subprocess.run(probe.argv, capture_output=True, text=True, timeout=180, check=True)
-    assert probe.parse(done.stdout).host.cpus > 0
+    assert probe.parse(done.stdout).facts.host.cpus > 0
     with pytest.raises(errors.LogError) as hung:
         discovery.read_answers(Answers({"host": Output(None, "", "")}, 0))
     assert hung.value.code == "HOST-HUNG"
@@ -173,7 +172,7 @@ def test_a_machine_answers_everything_in_one_round_trip() -> None:
 
 def test_this_machine_is_local() -> None:
     """No login, no interface: nothing else reaches it."""
-    here = node("localhost", "127.0.0.1", answer(), is_here=True)
+    here = node("localhost", "127.0.0.1", answer())
     _, found = drafted(here)
     (only,) = found.members
     assert (only.transport, only.interface, only.identity) == ("local", None, None)
@@ -217,10 +216,7 @@ def test_no_index_without_a_common_one() -> None:
 
 def test_adapters_are_sorted_by_number() -> None:
     """As people count them, names without a number first."""
-    said = replace(
-        answer(topology=""),
-        ports=discovery.ports(ports("mlx5_10", "mlx5_9", "ib")),
-    )
+    said = answer(topology="", ports=ports("mlx5_10", "mlx5_9", "ib"))
     used, left = inventory_draft.adapters(said)
     assert [port.name for port in used] == ["ib", "mlx5_9", "mlx5_10"]
     assert left == ()
@@ -281,7 +277,7 @@ def test_what_slurm_knows_of_a_node_is_used() -> None:
     The default route is that of another interface, or there is none.
     """
     found = without({})
-    known = found.host.addresses or {}
+    known = found.facts.host.addresses or {}
     (interface, addresses), *_ = [(name, at) for name, at in known.items() if at]
     asked = DraftNode("gpu07", addresses[0], found=found, claimed_gpus=8)
     jobs = replace(JOBS, down="gpu09")

@@ -8,12 +8,8 @@ DEBIAN = DockerFacts(
     runtimes=("io.containerd.runc.v2", "io.containerd.runtime.v1.linux", "runc"),
     cdi=False,
     gpu_hook=True,
-    toolkit="1.12.0",
-    runc="1.1.5+ds1",
     root_dir="/var/lib/docker",
     free_mib=102400,
-    logging_driver="json-file",
-    log_opts={"max-size": "100m"},
     proxies=(),
 )
 

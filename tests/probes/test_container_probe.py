@@ -10,7 +10,7 @@ from orchestrator import errors
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import ContainerFacts, InfinibandFacts, Silent
 from orchestrator.model.node import Node
-from orchestrator.probes import container
+from orchestrator.probes import container, sections
 from tests import SAMPLES
 
 NONCE = "n0nce"
@@ -30,7 +30,8 @@ def member(**defaults: object) -> Node:
 
 def read(limits: str) -> ContainerFacts:
     """What a doctored answer means."""
-    probe = container.probe(container.questions(member()), nonce=NONCE)
+    questions = container.questions(member())
+    probe = sections.probe("container", questions, container.read_answers, nonce=NONCE)
     text = f"{NONCE} limits 0\n{limits}\n{NONCE} limits said\n\n{NONCE} end 1.5\n"
     return probe.parse(text)
 
@@ -54,7 +55,7 @@ def test_data_sets_that_are_mounted_are_looked_at() -> None:
     assert [question.name for question in questions] == ["limits", "data.imagenet"]
     said = f"{NONCE} data.imagenet 0\nunreadable\n\n{NONCE} data.imagenet said\n\n"
     text = f"{NONCE} limits 0\n{LIMITS}\n{NONCE} limits said\n\n{said}{NONCE} end 1.5\n"
-    facts = container.probe(questions, nonce=NONCE).parse(text)
+    facts = sections.probe("container", questions, container.read_answers, nonce=NONCE).parse(text)
     assert facts.data == {"imagenet": "unreadable"}
 
 
@@ -69,7 +70,8 @@ def test_real_script_answers_under_a_plain_shell(tmp_path: Path) -> None:
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     node = member(gpus={"count": 2}, hcas=[{"name": "mlx5_0", "rate_gbps": 100}])
-    probe = container.probe(container.questions(node), nonce=NONCE)
+    questions = container.questions(node)
+    probe = sections.probe("container", questions, container.read_answers, nonce=NONCE)
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = subprocess.run(
         probe.argv, env=env, capture_output=True, text=True, timeout=60, check=True

@@ -45,9 +45,9 @@ def test_what_cannot_be_read_is_not_known() -> None:
         "uptime 5.00\ngovernor x\nSwapTotal much\nhca mlx5_0\nkernel words\nelse\n"
     )
     assert (facts.governors, facts.swap_used_mib, facts.hcas) == ({}, None, ())
-    assert (facts.xids, facts.link_downs) == (None, None)
+    assert facts.xids is None
     facts = health.parse("uptime 5.00\nkernel_log\nkernel words\nkernel \n")
-    assert (facts.xids, facts.link_downs) == ((), ())
+    assert facts.xids == ()
 
 
 def test_an_answer_without_uptime_is_none() -> None:
@@ -110,24 +110,6 @@ def test_a_flood_of_one_error_hides_no_other(tmp_path: Path) -> None:
     log.write_text(fatal + "[    2.000000] NVRM: Xid (PCI:0000:3b:00): 13, pid=1\n" * 3000)
     xids = logged(log, tmp_path).xids or ()
     assert {(xid.number, xid.fatal) for xid in xids} == {(149, True), (13, None)}
-
-
-def test_links_that_went_down_are_read_in_the_words_of_their_drivers(tmp_path: Path) -> None:
-    """Interfaces and adapters; what a bond says of it is no second time."""
-    facts = logged(FOLDER / "kernel_link_downs.txt", tmp_path)
-    assert facts.link_downs is not None
-    names = ("enp1s0f0np0", "enp1s0f1np1", "enp11s0f1np1", "mlx5_0", "eth0", "eth5", "lan2")
-    assert tuple(name for name, _ in facts.link_downs) == names
-    (_, first_s), (_, second_s), *_ = facts.link_downs
-    assert first_s - second_s == pytest.approx(18866.057990 - 18865.848172)
-
-
-def test_every_time_that_a_link_went_down_counts(tmp_path: Path) -> None:
-    """The recorded link did so five times within 35 minutes, and came up again each time."""
-    downs = logged(FOLDER / "kwrt_r8125_link_downs.txt", tmp_path).link_downs
-    assert downs is not None
-    assert [name for name, _ in downs] == ["eth2"] * 5
-    assert downs[0][1] - downs[-1][1] == pytest.approx(237485.098007 - 235389.042986)
 
 
 def test_a_kernel_that_tells_who_logged_is_read() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import checks, errors
+from orchestrator import errors
+from orchestrator.checks import gpu as gpu_checks
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import (
     DriverFacts,
@@ -22,6 +23,7 @@ from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
 from orchestrator.model.site import GpuSummary, Topology
 from orchestrator.probes import node as node_probe
+from orchestrator.probes import sections
 from tests import SAMPLES
 
 NONCE = "n0nce"
@@ -40,9 +42,8 @@ def member(**defaults: object) -> Node:
 def ask(node: Node, tools: Path, limit_s: int | None = None) -> NodeAnswer:
     """What this machine answers with stand-ins for hardware first in its PATH."""
     asked = node_probe.questions(node, python=sys.executable, folder=str(tools))
-    probe = node_probe.probe(
-        [replace(section, limit_s=limit_s or section.limit_s) for section in asked], nonce=NONCE
-    )
+    limited = [replace(section, limit_s=limit_s or section.limit_s) for section in asked]
+    probe = sections.probe("facts", limited, node_probe.read_answers, nonce=NONCE)
     env = {"PATH": f"{tools}:/usr/bin:/bin"}
     done = subprocess.run(
         probe.argv, env=env, capture_output=True, text=True, timeout=60, check=True
@@ -190,7 +191,7 @@ def test_a_warning_of_nvidia_smi_keeps_its_data(tools: Path, ending: str, said: 
     assert answer.gpu.problems == (Problem("GPU-WARNING", said),)
     assert isinstance(answer.topology, Topology)
     assert answer.topology.problems == ()
-    (found,) = checks.gpus(member(gpus={}), replace(answer.gpu, gpus=()))
+    (found,) = gpu_checks.gpus(member(gpus={}), replace(answer.gpu, gpus=()))
     assert (found.severity, found.code, found.seen) == ("warning", "GPU-WARNING", said)
 
 
@@ -207,7 +208,7 @@ def test_a_driver_that_prints_no_document_failed(
     """Its own words are shown; also where the program prints nothing."""
     tool(tools, "nvidia-smi", does)
     answer = ask(member(**EVERYTHING, runtime="process"), tools)
-    (found,) = checks.gpus(member(gpus={}), answer.gpu)
+    (found,) = gpu_checks.gpus(member(gpus={}), answer.gpu)
     assert found.code == code
     assert words in found.seen
 
@@ -276,19 +277,19 @@ DOCTORED = node_probe.questions(
 )
 def test_data_set_that_gives_no_clear_answer_is_not_readable(data: str, state: str) -> None:
     """Only the word itself counts; a time-out is a hung mount."""
-    probe = node_probe.probe(DOCTORED, nonce=NONCE)
+    probe = sections.probe("facts", DOCTORED, node_probe.read_answers, nonce=NONCE)
     assert probe.parse(said(HOST, data=data)).data == {"set": state}
 
 
 def test_clock_is_read_after_everything_else() -> None:
     """A question that took twenty seconds does not make the clock wrong by them."""
-    probe = node_probe.probe(DOCTORED, nonce=NONCE)
+    probe = sections.probe("facts", DOCTORED, node_probe.read_answers, nonce=NONCE)
     assert probe.parse(said(HOST)).host.clock_s == 1600180133.5
 
 
 def test_node_that_cannot_say_what_it_is_is_refused() -> None:
     """Without the machine's own facts nothing else counts."""
-    probe = node_probe.probe(DOCTORED, nonce=NONCE)
+    probe = sections.probe("facts", DOCTORED, node_probe.read_answers, nonce=NONCE)
     with pytest.raises(errors.LogError, match="gave no host facts in time") as raised:
         probe.parse(said("clock", status="124"))
     assert raised.value.code == "HOST-HUNG"

@@ -12,6 +12,7 @@ import pytest
 from orchestrator.deadlines import CALLED_S
 from orchestrator.probes import reach
 from orchestrator.probes.reach import Heard
+from orchestrator.probes.sections import Output
 from tests import commands
 
 WORD = "w0rd"
@@ -47,7 +48,7 @@ def call(port: int, address: str = "127.0.0.1", env: dict[str, str] | None = Non
     """What calling came to."""
     argv = reach.connector(address, port)
     done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=30, check=False)
-    return reach.connected(done.returncode, done.stdout, done.stderr, token=WORD)
+    return reach.connected(Output(done.returncode, done.stdout, done.stderr), token=WORD)
 
 
 def test_listener_is_reached_again_and_again(listener: int) -> None:
@@ -81,7 +82,7 @@ def test_port_that_another_program_holds_is_not_ours() -> None:
         with peer:
             peer.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
         out, err = caller.communicate(timeout=30)
-    heard = reach.connected(caller.returncode, out, err, token=WORD)
+    heard = reach.connected(Output(caller.returncode, out, err), token=WORD)
     assert heard == Heard("blocked", "something else answers there")
 
 
@@ -125,7 +126,7 @@ def test_listener_that_does_not_listen_says_why(line: str, heard: Heard) -> None
 )
 def test_call_that_fails_says_why(exit_code: int, err: str, heard: Heard) -> None:
     """A firewall that drops is silent, one that rejects is not."""
-    assert reach.connected(exit_code, "", err, token=WORD) == heard
+    assert reach.connected(Output(exit_code, "", err), token=WORD) == heard
 
 
 @pytest.mark.parametrize("nodes", [2, 4, 16, 32, 64, 200])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import checks
+from orchestrator.checks import fabric as fabric_checks
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import Gid, Silent
 from orchestrator.model.node import Node
@@ -94,16 +94,16 @@ def test_adapters_on_ethernet_alone_are_asked() -> None:
 )
 def test_the_index_must_hold_a_routable_gid(tmp_path: Path, said: object, seen: str | None) -> None:
     """A wrong one makes NCCL hang or fail; the finding lists what there is."""
-    found = list(checks.gids(node(said), read(sysfs(tmp_path))))
+    found = list(fabric_checks.gids(node(said), read(sysfs(tmp_path))))
     assert [finding.code for finding in found] == (["ROCE-GID"] if seen else [])
     assert all(seen and seen in finding.seen for finding in found)
 
 
 def test_an_adapter_without_gids_cannot_speak() -> None:
     """No address on its interface, or no answer at all."""
-    (none,) = checks.gids(node(), ())
+    (none,) = fabric_checks.gids(node(), ())
     assert none.seen == "mlx5_0 has no routable GID of RoCE v2; there are none"
-    (hung,) = checks.gids(node(), Silent("HUNG", ""))
+    (hung,) = fabric_checks.gids(node(), Silent("HUNG", ""))
     assert "no list of GIDs" in hung.seen
-    assert list(checks.gids(node(layer="InfiniBand"), ())) == []
-    assert list(checks.gids(node(), None)) == []
+    assert list(fabric_checks.gids(node(layer="InfiniBand"), ())) == []
+    assert list(fabric_checks.gids(node(), None)) == []
