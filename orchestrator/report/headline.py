@@ -121,7 +121,8 @@ def _took(page: Page) -> Iterable[str]:
         if hours:
             ran = page.text(f"{hours} h {more} min", f"{hours} 小时 {more} 分")
         yield page.text(f"trials ran for {ran}", f"试验运行共 {ran}")
-    windows = [it.measured_s for it in page.report.trials if it.state == "valid" and it.measured_s]
+    logs = [trial.log for trial in page.report.trials if trial.state == "valid" and trial.log]
+    windows = [log.measured_s for log in logs if log.measured_s]
     if windows:
         seconds_measured, count = labels.fixed(sum(windows), 1), len(windows)
         yield page.text(

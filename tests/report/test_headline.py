@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import report
+from orchestrator.model.log import Moment
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog, Report
 from orchestrator.model.result import Watched
-from tests.reported import LOG, SEED_AMP, folder, results, sweep
+from tests.reported import LOG, SEED_AMP, folder, logged, results, sweep
 
 GPUS = {"vs001": {"GPUs": "V100 x 8"}, "vs002": {"GPUs": "V100 x 8"}}
 GAP = Problem("GAP", "line 90")
@@ -86,7 +87,8 @@ def test_the_duration_and_the_measured_seconds_are_said(
 ) -> None:
     """Of the sweep, and of the windows of its valid trials."""
     (one,) = results({"1x1": (800.0, 801.0)})
-    trials = tuple(replace(trial, measured_s=10.25) for trial in one.trials)
+    ends = {"start": Moment(20, 0, 40), "end": Moment(60, 10_250_000_000, 80), "origin_ns": 1}
+    trials = tuple(logged(trial, **ends) for trial in one.trials)
     found = sweep((replace(one, trials=trials),), ran_s=seconds)
     windows = "measured windows of 2 valid trials: 20.5 s"
     assert f"- Duration: trials ran for {english}, {windows}\n" in report.markdown(found)
