@@ -12,7 +12,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric, Moment, Rate, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, PublishedResult, Report
-from orchestrator.model.result import Evidence, Measurement, Result
+from orchestrator.model.result import Measurement, Result
 from tests.seeds import RN50_AMP
 
 SHA256 = "0123456789abcdef" * 4
@@ -30,7 +30,6 @@ LOG = TrainingLog(
     unit="images/s",
     reported={},
     digest="d",
-    size_bytes=1,
     sha256=SHA256,
     fabric=Fabric(),
     problems=(),
@@ -63,18 +62,24 @@ def trial(case: Case, repeat: int, throughput: float | None) -> Measurement:
         attempt=1,
         state="failed" if throughput is None else "valid",
         throughput=throughput,
-        rate=throughput,
         problems=(failed,) if throughput is None else (),
-        marks=(),
-        evidence=None if throughput is None else Evidence(log, (40, 140), SHA256, "d"),
         provenance={"driver": "440.33.01"},
+        path="" if throughput is None else log,
+        log=None
+        if throughput is None
+        else replace(LOG, lines=(40, 140), window=None, rate=Rate(99, throughput, throughput)),
     )
+
+
+def logged(found: Measurement, **fields: object) -> Measurement:
+    """The trial with these values in its log, if it has one."""
+    return replace(found, log=found.log and replace(found.log, **fields))  # type: ignore[arg-type] # passed on
 
 
 def unrun(found: Measurement) -> Measurement:
     """The same trial, as it is before anything was started."""
     missing = (Problem("MISSING", "it has not been run"),)
-    return replace(found, state="planned", throughput=None, problems=missing, evidence=None)
+    return replace(found, state="planned", throughput=None, problems=missing, path="", log=None)
 
 
 def results(values: Mapping[str, Sequence[float | None]], **fields: object) -> tuple[Result, ...]:

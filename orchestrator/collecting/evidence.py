@@ -34,10 +34,14 @@ def check_outcome(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
 
     The logs are the one that was measured and, of a gang, the raw logs of its tasks.
     """
+    log = _sha256(sweep.log(trial.log))
+    digests = {closed.sha256 for closed in history.closed.values()}
+    is_unknown = log is not None and digests and log not in digests
+    of_log = (Problem("LOG-CHANGED", OTHERWISE),) if is_unknown else ()
     try:
         recorded = sweep.outcome(trial.log)
     except errors.DlperfError:
-        return _refuse(sweep, trial, history, "it does not read")
+        return KeptOutcome(None, (*of_log, outcome_changed("it does not read")))
     if recorded is None:
         gone = any(closed.outcome for closed in history.closed.values())
         return KeptOutcome(None, (outcome_changed("it is gone"),) if gone else ())
@@ -45,24 +49,32 @@ def check_outcome(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     closed = history.closed.get(outcome.attempt)
     summary = (outcome.trial, outcome.state, outcome.sha256)
     if closed is None or summary != (trial.name, closed.state, closed.sha256):
-        return _refuse(sweep, trial, history, "events.jsonl says otherwise")
+        return KeptOutcome(None, (*of_log, outcome_changed("events.jsonl says otherwise")))
     if closed.outcome and closed.outcome != sha256:
         return KeptOutcome(None, (outcome_changed(OTHERWISE),))
-    measured = outcome.state in ("valid", "invalid")
-    return KeptOutcome(outcome, tuple(_check_evidence(sweep, trial, outcome)) if measured else ())
+    if outcome.state not in ("valid", "invalid"):
+        return KeptOutcome(outcome, ())
+    problems = []
+    if log is None:
+        problems.append(Problem("MISSING", "its log is gone"))
+    elif log != outcome.sha256:
+        problems.append(Problem("LOG-CHANGED", OTHERWISE))
+    if trial.case.nodes > 1:
+        if [end.node_rank for end in outcome.tasks] != [*range(trial.case.nodes)]:
+            problems.append(outcome_changed("it lacks tasks"))
+        folder = sweep.attempt_folder(trial.name, outcome.attempt)
+        problems += changed_logs(folder, outcome.tasks)
+    return KeptOutcome(outcome, tuple(problems))
 
 
 def not_needed(sweep: Sweep, plan: Plan, histories: Mapping[str, History]) -> frozenset[str]:
     """Return the names of trials without a valid outcome whose case has settled without them."""
     if isinstance(plan.method.repeats, int):
         return frozenset()  # nothing settles, so no log need be looked at
-    outcomes = {
-        it.name: check_outcome(sweep, it, histories.get(it.name, History())) for it in plan.trials
-    }
-    values = {
-        name: it.outcome.throughput if it.valid and it.outcome else None
-        for name, it in outcomes.items()
-    }
+    values: dict[str, float | None] = {}
+    for trial in plan.trials:
+        kept = check_outcome(sweep, trial, histories.get(trial.name, History()))
+        values[trial.name] = kept.outcome.throughput if kept.valid and kept.outcome else None
     return Series(plan).not_needed(values)
 
 
@@ -89,29 +101,6 @@ def changed_logs(folder: Path, ends: Iterable[TaskEnd]) -> tuple[Problem, ...]:
 def outcome_changed(how: str) -> Problem:
     """Return OUTCOME-CHANGED, with how it is seen."""
     return Problem("OUTCOME-CHANGED", f"its outcome does not count: {how}")
-
-
-def _check_evidence(sweep: Sweep, trial: Trial, outcome: Outcome) -> Iterable[Problem]:
-    log = _sha256(sweep.log(trial.log))
-    if log is None:
-        yield Problem("MISSING", "its log is gone")
-    elif log != outcome.sha256:
-        yield Problem("LOG-CHANGED", OTHERWISE)
-    if trial.case.nodes == 1:
-        return
-    ranks = [end.node_rank for end in outcome.tasks]
-    if ranks != [*range(trial.case.nodes)]:
-        yield outcome_changed("it lacks tasks")
-    yield from changed_logs(sweep.attempt_folder(trial.name, outcome.attempt), outcome.tasks)
-
-
-def _refuse(sweep: Sweep, trial: Trial, history: History, how: str) -> KeptOutcome:
-    """Return no outcome; LOG-CHANGED too if events.jsonl knows logs, and this log is none."""
-    log = _sha256(sweep.log(trial.log))
-    digests = {closed.sha256 for closed in history.closed.values()}
-    changed = log is not None and digests and log not in digests
-    of_log = (Problem("LOG-CHANGED", OTHERWISE),) if changed else ()
-    return KeptOutcome(None, (*of_log, outcome_changed(how)))
 
 
 def _sha256(path: Path) -> str | None:

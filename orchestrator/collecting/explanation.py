@@ -3,7 +3,7 @@
 import hashlib
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ from pydantic_core import to_jsonable_python
 from orchestrator import errors, nodeset, words, workloads
 from orchestrator.collecting.folder import locate
 from orchestrator.disk import on_disk
-from orchestrator.model.case import Case
 from orchestrator.model.facts import JSON
+from orchestrator.model.log import TrainingLog
 from orchestrator.model.report import Report
-from orchestrator.model.result import Evidence, Measurement, Result
+from orchestrator.model.result import Measurement, Result
 from orchestrator.report import case_document, labels
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload
@@ -27,14 +27,11 @@ MOST_ROWS = 10
 def explain(
     report: Report, folder: Path, name: str, sweep: Sweep | None = None
 ) -> tuple[list[str], dict[str, JSON]]:
-    """Derive the number of the one case that fits a name.
+    """Derive the number of the one case that fits a name: lines of a page, and the document.
 
     Args:
         folder: from which the report's paths of logs start.
         sweep: None for a folder of logs.
-
-    Returns:
-        The lines of a page, of any length, and the document for programs with every line and digit.
 
     Raises:
         UsageError: NO-CASE, CASE-AMBIGUOUS.
@@ -53,16 +50,22 @@ def explain(
     derivations = [_derive(report, folder, trial, case.global_batch_size) for trial in middle]
     page = [*_describe_number(report, result, baseline)]
     page += (f"mark {mark.code}: {mark.message}" for mark in result.marks)
-    page += _list_trials(report, result, middle)
+    signs = {1: "; > is the median", 2: "; the median is the mean of the two >"}
+    page.append(f"  trial  {report.unit:>12}  state{signs.get(len(middle), '')}")
+    for trial in result.trials:
+        sign, value = ">" if trial in middle else " ", trial.throughput
+        number = "-" if value is None else f"{value:.2f}"
+        reasons = "; ".join(f"{it.code}: {it.message}" for it in (*trial.problems, *trial.marks))
+        page.append(f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip())
     batch = f"{case.micro_batch_size} x {case.data_parallel} replicas x {case.accumulation_steps}"
-    for rule, window in dict.fromkeys((trial.rule, trial.window) for trial in middle):
+    for rule, window in dict.fromkeys((found["rule"], found["window"]) for found in derivations):
         between = f", iterations {window[0]} to {window[1]}" if window else ""
         samples = f", {batch} = {case.global_batch_size} samples"
         page.append(f"rule {rule}{between}{samples if rule in ('clock', 'latency') else ''}")
-    for trial, it in zip(middle, derivations, strict=True):
-        page.append(f"trial {trial.repeat}: {it['log']}, sha256 {it['sha256']}")
-        page += (f"  {line['number']}: {line['text']}" for line in it["lines"])
-        page.append(f"  {it['formula']}")
+    for trial, found in zip(middle, derivations, strict=True):
+        page.append(f"trial {trial.repeat}: {found['log']}, sha256 {found['sha256']}")
+        page += (f"  {line['number']}: {line['text']}" for line in found["lines"])
+        page.append(f"  {found['formula']}")
     if attempt and shown:
         nodes = nodeset.fold(attempt.nodes)
         page.append(f"attempt a{attempt.number} on {nodes}, transport {result.transport}")
@@ -87,20 +90,16 @@ def explain(
     return lines, to_jsonable_python(document)
 
 
-def _path(case: Case) -> str:
-    return f"{case.token}/{case.precision}/{case.micro_batch_size}"
-
-
 def _find_result(report: Report, name: str) -> Result:
     """Find the one case with a name, a path such as ``4n8g/amp/256``, or a trial's name."""
-    called = {it.case: labels.of_case(report, it) for it in report.results}
-    times = Counter(called.values())
-    found, known = [], []
+    times = Counter(labels.of_case(report, it) for it in report.results)
+    found, known, paths = [], [], []
     for it in report.results:
-        label = called[it.case]
+        case, label = it.case, labels.of_case(report, it)
         known.append(label if times[label] == 1 else it.trials[0].trial)
-        names = (it.case.placement, label, *(trial.trial for trial in it.trials))
-        is_below = f"{_path(it.case)}/".startswith(f"{name}/")
+        paths.append(f"{case.token}/{case.precision}/{case.micro_batch_size}")
+        names = (case.placement, label, *(trial.trial for trial in it.trials))
+        is_below = f"{paths[-1]}/".startswith(f"{name}/")
         if is_below or any(nodeset.fits(own, name) for own in names):
             found.append((it, known[-1]))
     if len(found) == 1:
@@ -121,7 +120,7 @@ def _find_result(report: Report, name: str) -> Result:
         f"no case {words.shown(name)}; there are {', '.join(map(shlex.quote, known)) or 'none'}"
         f"{logs}",
         code="NO-CASE",
-        fix=words.did_you_mean(name, [*known, *map(_path, called)]) or fix,
+        fix=words.did_you_mean(name, [*known, *paths]) or fix,
     )
 
 
@@ -142,50 +141,40 @@ def _describe_number(report: Report, result: Result, baseline: float | None) -> 
         )
 
 
-def _list_trials(report: Report, result: Result, middle: Sequence[Measurement]) -> Iterator[str]:
-    signs = {1: "; > is the median", 2: "; the median is the mean of the two >"}
-    yield f"  trial  {report.unit:>12}  state{signs.get(len(middle), '')}"
-    for trial in result.trials:
-        sign = ">" if trial in middle else " "
-        number = "-" if trial.throughput is None else f"{trial.throughput:.2f}"
-        reasons = "; ".join(f"{it.code}: {it.message}" for it in (*trial.problems, *trial.marks))
-        yield f"{sign} {trial.repeat:>5}  {number:>12}  {trial.state} {reasons}".rstrip()
-
-
 def _derive(report: Report, folder: Path, trial: Measurement, batch: int) -> dict[str, Any]:
     """Put a log's values into the formula of its rule, seconds to their last digit.
 
     Raises:
         LocalError: LOG-RIGHTS, the log cannot be read any more; LOG-CHANGED, it is not that log.
     """
-    log, rule = trial.evidence, trial.rule
+    log = trial.log
     assert log is not None  # a valid trial was measured
-    first, last = trial.window or (0, 0)
+    rule, (first, last) = log.rule, log.window or (0, 0)
     terms = "what the program reports itself"
     if rule == "clock":
-        exact = f"{trial.measured_s:.9f}".rstrip("0").rstrip(".")
+        exact = f"{log.measured_s:.9f}".rstrip("0").rstrip(".")
         terms = f"{batch} samples x ({last} - {first}) iterations / {exact} s"
     elif rule == "latency":
-        terms = f"{batch} samples / {trial.latency_s:.9g} s, the mean of these rows and between"
+        terms = f"{batch} samples / {log.latency_s:.9g} s, the mean of these rows and between"
     elif rule in ("rates", "arithmetic"):
         mean = "harmonic" if rule == "rates" else "arithmetic"
         terms = f"the {mean} mean of the rates printed from iteration {first} to {last}"
     workload = workloads.require(report.workload) if rule in ("latency", "rates") else None
-    lines = _read_lines(locate(folder, log.log), log, workload)
+    lines = _read_lines(locate(folder, trial.path), log, workload)
     return {
         "trial": trial.trial,
-        "log": log.log,
+        "log": trial.path,
         "sha256": log.sha256,
         "rule": rule,
-        "window": trial.window,
+        "window": log.window,
         "lines": [{"number": number, "text": text} for number, text in lines.items()],
         "formula": f"{terms} = {trial.throughput:.2f} {report.unit}",
     }
 
 
-def _read_lines(path: Path, log: Evidence, rows_of: Workload | None) -> dict[int, str]:
+def _read_lines(path: Path, log: TrainingLog, rows_of: Workload | None) -> dict[int, str]:
     """Read the first and the last line that a number comes from, and rows between if few."""
-    first, last = log.lines or (0, 0)
+    first, last = log.evidence or (0, 0)
     digest, found = hashlib.sha256(), dict[int, str]()
     with on_disk(path, "LOG-RIGHTS", "make it readable for this user"), open(path, "rb") as file:
         for number, line in enumerate(file, 1):

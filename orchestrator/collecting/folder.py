@@ -1,6 +1,7 @@
 """Reports on a folder of logs that no sweep made: cases by DLPerf's naming, else by header."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,15 +11,21 @@ from orchestrator import __version__, errors
 from orchestrator.collecting import package
 from orchestrator.collecting.logs import Reading, read, read_all
 from orchestrator.disk import on_disk, walk
-from orchestrator.measuring import medians, names, published, validity
+from orchestrator.measuring import medians, published, validity
 from orchestrator.measuring.validity import measure_log, value
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.log import TrainingLog, global_batch_size
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, Report, Writer
-from orchestrator.model.result import Measurement, Result
+from orchestrator.model.result import Measurement
 from orchestrator.model.text import Scalar
 from orchestrator.workloads import Workload
+
+_TOKEN = re.compile(r"([1-9][0-9]*)n([1-9][0-9]*)[gd]")
+_NAME = re.compile(
+    r"(\w+?)_b([1-9][0-9]*)_(fp32|fp16|bf16|amp)([^_]*)_([1-9][0-9]*)\.log", re.ASCII
+)
+_REPEAT = re.compile(r".*_([1-9][0-9]{0,3})")
 
 
 def report_on(folder: Path, reading: Reading) -> Report:
@@ -28,30 +35,16 @@ def report_on(folder: Path, reading: Reading) -> Report:
         UsageError: NO-LOGS, NO-WORKLOAD, NO-RULE.
         LocalError: LOG-RIGHTS.
     """
-    workload = reading.resolved()
-    paths = _find_logs(folder)
+    workload, source = reading.resolved(), escape_path(folder)
+    paths, above = _find_logs(folder), folder if folder.is_dir() else folder.parent
     read_one = partial(_read_or_problem, workload=workload, window=reading.window)
     logs = [*zip(paths, read_all(paths, read_one), strict=True)]
-    measured = published.complete_report(
-        _build_report(folder, workload, logs), workload, package.published_results()
-    )
-    return replace(
-        measured,
-        commands=(reading.command(measured.source),),
-        writer=Writer(__version__, package.digest(workload.name)),
-    )
-
-
-def _build_report(
-    folder: Path, workload: Workload, logs: Sequence[tuple[Path, TrainingLog]]
-) -> Report:
-    above = folder if folder.is_dir() else folder.parent
     cases: list[tuple[Case, Measurement]] = []
     lone: list[LoneLog] = []
     for (path, log), case_of_log in zip(logs, _find_cases(folder, logs, workload), strict=True):
         name = escape_path(path.relative_to(above))
         if case_of_log is None:
-            throughput, more = value(log, global_batch_size(log.config), None)
+            throughput, more = value(log, global_batch_size(log.config))
             problems = tuple(dict.fromkeys((*log.problems, *more)))
             lone.append(LoneLog(name, log, throughput, problems))
             continue
@@ -61,25 +54,32 @@ def _build_report(
         in_case = {**case.document(), **case.given}
         provenance = {key: str(it) for key, it in log.config.items() if key not in in_case}
         cases.append((case, replace(measurement, provenance=provenance)))
+    by_case: dict[Case, list[Measurement]] = {}
+    trials = validity.same_evidence([trial for _, trial in cases])
+    for (case, _), trial in zip(cases, trials, strict=True):
+        by_case.setdefault(case, []).append(trial)
+    results = [
+        medians.result(case, sorted(group, key=lambda trial: trial.repeat))
+        for case, group in by_case.items()
+    ]
+    results.sort(key=lambda result: (result.case.precision, result.case.micro_batch_size))
     rules = {(log.rule, log.window) for _, log in logs}
     # Where there are several, each log's reader chose by what the log is.
     rule, window = next(iter(rules)) if len(rules) == 1 else (None, None)
-    return Report(
-        source=escape_path(folder),
+    draft = Report(
+        source=source,
         title=workload.title,
         workload=workload.name,
         unit=workload.unit,
         window=window,
-        results=_summarize(cases),
-        lone=tuple(sorted(lone, key=_by_world_size)),
+        results=medians.compared(results),
+        lone=tuple(sorted(lone, key=lambda it: (int(it.log.config.get("world_size", 0)), it.path))),
         rule=rule,
         began_ns=tuple(log.origin_ns for _, log in logs),
+        commands=(reading.command(source),),
+        writer=Writer(__version__, package.digest(workload.name)),
     )
-
-
-def _by_world_size(lone: LoneLog) -> tuple[int, str]:
-    world = lone.log.config.get("world_size")
-    return (world if isinstance(world, int) else 0, lone.path)
+    return published.complete_report(draft, workload, package.published_results())
 
 
 def _find_cases(
@@ -95,7 +95,7 @@ def _find_cases(
     campaigns: dict[Case, set[Path]] = {}
     for path, log in logs:
         header = {**shared_headers[_series(path)], **log.config}
-        cases.append(names.read_case(str(path.absolute()), header, workload))
+        cases.append(read_case(path.absolute(), header, workload))
         if found := cases[-1]:
             campaigns.setdefault(found[0], set()).add(path.absolute().parent.parent)
     if all(len(folders) == 1 for folders in campaigns.values()):
@@ -108,27 +108,55 @@ def _find_cases(
     return cases
 
 
-def _summarize(cases: Sequence[tuple[Case, Measurement]]) -> tuple[Result, ...]:
-    """Return the results of all cases; those of equal size by precision, then batch size."""
-    trials = validity.same_evidence([trial for _, trial in cases])
-    by_case: dict[Case, list[Measurement]] = {}
-    for (case, _), trial in zip(cases, trials, strict=True):
-        by_case.setdefault(case, []).append(trial)
-    results = [
-        medians.result(case, sorted(group, key=lambda trial: trial.repeat))
-        for case, group in by_case.items()
-    ]
-    results.sort(key=lambda result: (result.case.precision, result.case.micro_batch_size))
-    return medians.compared(results)
+def read_case(
+    path: Path, header: Mapping[str, Scalar], workload: Workload
+) -> tuple[Case, int] | None:
+    """Return case and repeat by a log's name and header, None if both lack part of the case.
+
+    A log of another name is the repeat at the end of the name, else 1.
+
+    Args:
+        path: absolute, such as ``.../2n8g/r50_b128_fp32_1.log``.
+    """
+    token, name = _TOKEN.fullmatch(path.parent.name), _NAME.fullmatch(path.name)
+    from_name = workload.told_by_name(path.stem)
+    header = {**header, **from_name}  # a header that contradicts the name is a mismatch
+    label = ""
+    if token and name:
+        nodes, gpus, batch = int(token[1]), int(token[2]), int(name[2])
+        precision, repeat = "amp" if name[3] == "fp16" else name[3], int(name[5])
+        label = (name[1] if name[1] != workload.log_prefix else "") + ("" if from_name else name[4])
+    else:
+        match [
+            header.get(key) for key in ("nodes", "gpus_per_node", "micro_batch_size", "precision")
+        ]:
+            case [int(nodes), int(gpus), int(batch), str(precision)]:
+                of_name = _REPEAT.fullmatch(path.stem)
+                repeat = int(of_name[1]) if of_name else 1
+            case _:
+                return None
+    params = {name: header[name] for name in workload.params.model_fields if name in header}
+    if precision != "amp":
+        params.pop("loss_scale", None)
+    if label:  # logs with different names must not share a median
+        params["named"] = label.strip("-")
+    axes = {
+        axis: value for axis in AXES if isinstance(value := header.get(axis), int) and value > 0
+    }
+    case = Case(
+        nodes=nodes,
+        gpus_per_node=gpus,
+        micro_batch_size=batch,
+        precision=precision,
+        device=str(header.get("device", "cuda")),
+        params=tuple(params.items()),
+        **axes,
+    )
+    return case, repeat
 
 
 def _find_logs(folder: Path) -> list[Path]:
-    """List every log below a folder, or the one file that is given.
-
-    Raises:
-        UsageError: NO-LOGS; there is nothing of that name, or no log in it.
-        LocalError: some folder cannot be read, so that logs in it would be left out.
-    """
+    """List every log below a folder, or the one file that is given."""
     with on_disk(folder, "LOG-RIGHTS", "make it readable for this user"):
         if not folder.exists():
             raise errors.UsageError(

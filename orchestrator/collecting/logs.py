@@ -26,12 +26,7 @@ FEW = 50
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The settings for reading logs that belong to no sweep.
-
-    Args:
-        window: None for what each log's reader chooses.
-        rule: None for each log's own.
-    """
+    """The settings for reading logs that belong to no sweep; None for each log's own."""
 
     workload: str
     window: tuple[int, int] | None
@@ -61,19 +56,14 @@ class Reading:
                 code="NO-RULE",
                 fix=f"needed {' or '.join(sorted(workload.rules))}",
             )
-
-        def read_so(chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
-            return replace(workload.read(chunks, window), rule=rule)
-
-        return replace(workload, read=read_so)
+        return replace(
+            workload,
+            read=lambda chunks, window: replace(workload.read(chunks, window), rule=rule),
+        )
 
 
 def read(path: Path, workload: Workload, window: tuple[int, int] | None) -> TrainingLog:
-    """Read the log in a file.
-
-    Raises:
-        LogError: READ; the file cannot be opened or read.
-    """
+    """Read the log in a file; it raises LogError (READ) if the file cannot be read."""
     try:
         with open(path, "rb") as file:
             return workload.read(chunks(file), window)
@@ -82,7 +72,6 @@ def read(path: Path, workload: Workload, window: tuple[int, int] | None) -> Trai
 
 
 def chunks(file: BinaryIO) -> Iterator[bytes]:
-    """Read a file in pieces, so that its size does not matter."""
     return iter(lambda: file.read(CHUNK_BYTES), b"")
 
 

@@ -1,24 +1,21 @@
 """The sha256 of the package's code, and the published results that it contains."""
 
+import csv
 import hashlib
 from functools import cache
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
 from orchestrator import workloads
-from orchestrator.measuring import published
 from orchestrator.model.report import PublishedResult
+from orchestrator.model.text import shape
 
 PACKAGE = Path(__file__).parents[1]
 
 
 @cache
 def digest(workload: str) -> str:
-    """Return the sha256 over the package's files and a plug-in workload's module.
-
-    It tells apart versions that have one number.
-    """
+    """Return the sha256 over the package's files and a plug-in workload's module."""
     files = sorted([*PACKAGE.rglob("*.py"), *PACKAGE.glob("*.csv")])
     spec = find_spec(workloads.module(workload))
     origin = Path(spec.origin) if spec and spec.origin else PACKAGE
@@ -33,5 +30,5 @@ def digest(workload: str) -> str:
 
 
 def published_results() -> tuple[PublishedResult, ...]:
-    text = resources.files("orchestrator").joinpath(published.FILE).read_text("utf-8")
-    return published.parse_rows(text)
+    with open(PACKAGE / "published.csv", encoding="utf-8", newline="") as file:
+        return shape(tuple[PublishedResult, ...]).validate_python([*csv.DictReader(file)])

@@ -4,7 +4,8 @@ import contextlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from orchestrator import disk, report, words
@@ -31,7 +32,7 @@ _FIGURE = re.compile(r"(scaling|iterations|throttling)(-[0-9]+)?([.]zh)?|trials(
 
 
 def html(language: Language) -> str:
-    """Return the name of the page in a language: report.html or report.zh.html."""
+    """Return the name of the page: report.html or report.zh.html."""
     return f"report{report.suffix(language)}.html"
 
 
@@ -45,13 +46,12 @@ def reports(
 ) -> None:
     """Write results.json, results.csv, report.md with its figures, report.html, result files.
 
-    A report in the other language that is there is written anew too: both have the same numbers.
-    Files of an earlier report that this one does not write are removed, so that no stale numbers
-    stay beside it.
+    An existing report in the other language is written anew too, and files of an earlier report
+    that this one lacks are removed, so that no stale numbers stay.
 
     Args:
         logs: the folder that paths of logs start from, or the one log; None for ``folder``.
-        linked: whether the logs stay there, so that a page may lead to them.
+        linked: whether the logs stay there, so that a page may link to them.
 
     Raises:
         StoreError: STORE-FULL.
@@ -91,23 +91,21 @@ def _find_sources(
     folder: Path, measured: Report, logs: Path, *, linked: bool
 ) -> dict[str, LogSource]:
     """Return the sources of a report's logs, by their paths there."""
-    lines = {it.evidence.log: it.evidence.lines for it in measured.trials if it.evidence}
-    lines |= {lone.path: lone.log.evidence(lone.log.rule) for lone in measured.lone}
     sources = {}
-    for name, numbers in lines.items():
+    named = [(it.path, it.log) for it in measured.trials if it.log]
+    for name, log in (*named, *((it.path, it.log) for it in measured.lone)):
         path = logs if logs.is_file() else logs / name
         sources[name] = LogSource("")
         if path.is_file():
             shown = os.path.relpath(path.resolve(), folder.resolve()) if linked else ""
-            sources[name] = LogSource(shown, tuple(_read_lines(path, numbers or ())))
+            sources[name] = LogSource(shown, tuple(_read_lines(path, log.evidence or ())))
     return sources
 
 
-def _read_lines(path: Path, numbers: Iterable[int]) -> Iterable[tuple[int, str]]:
-    """Yield the lines of these numbers; those that the log does not have are left out."""
-    last = max(numbers, default=0)
+def _read_lines(path: Path, numbers: Sequence[int]) -> Iterable[tuple[int, str]]:
+    """Yield the lines of these numbers, in ascending order; a changed log may lack some."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
-        for number, line in zip(range(1, last + 1), file, strict=False):
+        for number, line in enumerate(islice(file, max(numbers, default=0)), 1):
             if number in numbers:
                 text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
                 is_long = len(text) > LONGEST_LINE
@@ -143,7 +141,7 @@ def write(
 def present(
     measured: Report, voice: Voice, page: Path | None, names: frozenset[str] | None = None
 ) -> int:
-    """Show the table of a report, and where its page is; exit code.
+    """Show the table of a report, and where its page is; return the exit code.
 
     Args:
         page: None where no report was written.
@@ -161,10 +159,7 @@ def present(
 
 
 def say_reasons(measured: Report, voice: Voice) -> None:
-    """Say why trials and logs do not count, and how many trials were not run.
-
-    Of each code some lines; marks of what counts are in the first lines.
-    """
+    """Print why trials and logs do not count, a few lines a code, and how many were not run."""
     by_code: dict[str, list[str]] = {}
     for trial in measured.trials:
         if not trial.counts_or_rests and trial.state != "planned":

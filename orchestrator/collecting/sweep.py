@@ -10,7 +10,6 @@ from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.measuring import medians, published, settling, validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import Rule
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report, Writer
@@ -21,7 +20,7 @@ from orchestrator.report import node_facts
 from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload
 
-NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # what was seen when it ran, and no log can tell
+NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # seen when it ran, and in no log
 
 
 def measured(sweep: Sweep, *, strict: bool = False) -> Report:
@@ -43,7 +42,7 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
     histories = sweep.histories()
     rests = evidence.not_needed(sweep, plan, histories)
     measurements = [
-        _unmeasured(trial, 0, NOT_NEEDED, ())
+        Measurement(trial.name, trial.repeat, 0, NOT_NEEDED, None, ())
         if trial.name in rests
         else measure_trial(
             *(sweep, plan.method, trial, workload),
@@ -77,7 +76,7 @@ def measured(sweep: Sweep, *, strict: bool = False) -> Report:
 
 
 def _count_seconds(histories: Iterable[History]) -> float | None:
-    """Return for how many seconds at least one attempt ran; pauses between two do not count."""
+    """Return for how many seconds at least one attempt ran."""
     spans = sorted(span for history in histories for span in history.spans() if all(span))
     total, until = timedelta(), datetime.min.replace(tzinfo=UTC)
     for begin, end in (map(datetime.fromisoformat, span) for span in spans):
@@ -92,6 +91,10 @@ def _build_report(record: SweepRecord, workload: Workload, results: tuple[Result
     are_equal = {len(result.trials) for result in results} == {most_repeats}
     experiment = record.inputs.get("experiment")
     own_env = experiment.get("env", {}) if isinstance(experiment, dict) else {}
+    # By its method, else by what its logs chose, else by what the workload chooses without a log.
+    rules = {method.rule} if method.rule else set()
+    rules = rules or {it.log.rule for result in results for it in result.trials if it.log}
+    rule, *others = rules or {workload.read((), method.window).rule}
     draft = Report(
         source=record.id,
         title=workload.title,
@@ -99,7 +102,7 @@ def _build_report(record: SweepRecord, workload: Workload, results: tuple[Result
         workload=plan.workload,
         unit=workload.unit,
         window=method.window,
-        rule=_find_rule(method, workload, results),
+        rule=None if others else rule,
         method=method.with_most(most_repeats),
         trials_planned=most_repeats if isinstance(method.repeats, int) and are_equal else None,
         cluster=plan.cluster,
@@ -120,36 +123,22 @@ def _build_report(record: SweepRecord, workload: Workload, results: tuple[Result
     return published.complete_report(draft, workload, package.published_results())
 
 
-def _find_rule(method: Method, workload: Workload, results: Iterable[Result]) -> Rule | None:
-    """Return the rule by which the trials were measured; None if their logs chose different ones.
-
-    If no log was read, it is the rule that the workload chooses without one.
-    """
-    if method.rule:
-        return method.rule
-    rules = {trial.rule for result in results for trial in result.trials if trial.rule}
-    first, *others = rules or {workload.read((), method.window).rule}
-    return None if others else first
-
-
 def measure_trial(
     sweep: Sweep, method: Method, trial: Trial, workload: Workload, kept: KeptOutcome
 ) -> Measurement:
     """Measure a trial by the logs of its attempt that counts."""
     outcome = kept.outcome
-    if outcome is None and not kept.problems:
-        missing = Problem("MISSING", "it has not been run")
-        return _unmeasured(trial, 0, "planned", (missing,))
     if outcome is None:
-        return _unmeasured(trial, 0, "invalid", kept.problems)
+        state = "invalid" if kept.problems else "planned"
+        problems = kept.problems or (Problem("MISSING", "it has not been run"),)
+        return Measurement(trial.name, trial.repeat, 0, state, None, problems)
     path = sweep.log(trial.log)
     if outcome.state not in ("valid", "invalid") or not path.is_file():
         state = "invalid" if outcome.state == "valid" else outcome.state
         problems = (*kept.problems, *outcome.problems)
-        return _unmeasured(trial, outcome.attempt, state, problems)
-    log = logs.read(path, workload, method.window)
+        return Measurement(trial.name, trial.repeat, outcome.attempt, state, None, problems)
     measurement = validity.measure_log(
-        log,
+        logs.read(path, workload, method.window),
         trial.case,
         method,
         trial=trial.name,
@@ -165,7 +154,7 @@ def measure_trial(
             measurement = measurement.with_problems([changed])
         else:
             measurement = nodes_seen.add_transport(measurement, attempt, folder, workload)
-    measurement = nodes_seen.add_recorded_state(measurement, log, folder, outcome)
+    measurement = nodes_seen.add_state(measurement, folder, outcome)
     as_it_ran = [problem for problem in outcome.problems if problem.code in NOT_IN_LOGS]
     return replace(
         measurement.with_problems((*kept.problems, *as_it_ran)),
@@ -174,9 +163,3 @@ def measure_trial(
         nodes=tuple(end.node for end in outcome.tasks),
         beside=outcome.beside,
     )
-
-
-def _unmeasured(
-    trial: Trial, attempt: int, state: str, problems: tuple[Problem, ...]
-) -> Measurement:
-    return Measurement(trial.name, trial.repeat, attempt, state, None, None, problems, (), None, {})

@@ -1,9 +1,4 @@
-"""Logs: reads what a training program prints into a ``TrainingLog``. Pure, no IO.
-
-One engine knows runs, order and ends (``engine``), windows, clocks and rates (``window``);
-``formats`` has a module a format, ``nccl`` reads what communication libraries print. For a program
-with another log, write one ``Format``, in ``formats`` or beside your workload.
-"""
+"""Reads what a training program prints into a ``TrainingLog``: one engine for all formats. Pure."""
 
 from orchestrator.logs import clock, nccl
 from orchestrator.logs.engine import Reader, Run, progress, reader

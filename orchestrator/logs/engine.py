@@ -5,6 +5,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from math import inf, isfinite
 from statistics import median
 
@@ -13,11 +14,10 @@ from orchestrator.logs import nccl
 from orchestrator.logs.format import CRASH, Format, Promise, Step
 from orchestrator.logs.header import Header, Notes
 from orchestrator.logs.text import LONGEST_RECORD, select_lines, whole_lines
-from orchestrator.logs.window import Window, compute_harmonic_mean, compute_mean
+from orchestrator.logs.window import Window, compute_mean
 from orchestrator.model.log import (
     SECOND_NS,
     Rate,
-    Rule,
     TracePoint,
     TrainingLog,
     global_batch_size,
@@ -33,17 +33,13 @@ _TOLERANCE = 0.03
 
 
 class Run:
-    """One run: its steps are summed up as they come.
-
-    Args:
-        requested: the window; None for the usual one.
-    """
+    """One run: its steps are summed up as they come."""
 
     def __init__(self, form: Format, requested: tuple[int, int] | None, notes: Notes) -> None:
         self._form = form
         self._requested = requested
         self.notes = notes
-        self.header = Header(form.header, notes)
+        self.header: Header = Header(form.header, notes)
         self.reported: dict[str, float] = {}
         self.result_line: int | None = None
         self.memory_mib: int | None = None
@@ -59,15 +55,15 @@ class Run:
         self._rates = array("d")
         self._in_first_epoch = 0
         self._clock_ns: int | None = None
-        """The last time that was printed."""
         self._batch: float | None = None
         self._strides = Counter[int]()
         self._seen: dict[int, str] = {}
         """The first step of each stride, in words."""
-        self._damaged: list[int] = []
+        self.damaged: list[int] = []
         """Lines of broken records since the last step."""
-        self._ended_at = self._crashed_at = -1
-        self._crash = ""
+        self.ended_at = self.crashed_at = -1
+        """The number of steps before the program's own end, and before a crash."""
+        self.crash = ""
 
     @property
     def has_begun(self) -> bool:
@@ -90,7 +86,12 @@ class Run:
             self.series, self.first = step.series, step
             self._batch = self._form.promise(self).batch
             self.window = Window(self.ends, self._form, self.notes)
-        self._check_clock(step)
+        if self._form.clock and not step.stamp:
+            self.notes.add("NO-CLOCK", f"{step.where} without the time of its print")
+        if step.clock_ns is not None:
+            if self._clock_ns is not None and step.clock_ns < self._clock_ns:
+                self.notes.add("CLOCK-STEP", f"{step.where}: the clock goes backwards")
+            self._clock_ns = step.clock_ns
         self.note_damage(step)
         if before is None:
             self.epochs = 1
@@ -114,46 +115,22 @@ class Run:
         if self.window and self.epochs == 1:
             self.window.repeat(step)
 
-    def end(self) -> None:
-        """Take the program's own last words."""
-        self._ended_at = self.steps
-
-    def crash(self, line: int, words: str) -> None:
-        if self._crashed_at != self.steps:
-            self._crashed_at, self._crash = self.steps, f"line {line}: {words}"
-
-    def damage(self, line: int) -> None:
-        """Keep the line of a broken record until the next step shows where it was."""
-        self._damaged.append(line)
-
     def note_damage(self, after: Step | None) -> None:
         """Note the records that broke before a step, None at the end, if that may be measured."""
-        if self._damaged and self.epochs <= 1:
+        if self.damaged and self.epochs <= 1:
             first, last = self.ends or (inf, -inf)
             is_measured = self.window is None or (
                 (after is None or after.number > first)
                 and (self.last is None or self.last.number < last)
             )
             if is_measured:
-                seen = f"line {self._damaged[0]} begins or ends as a record but does not match"
+                seen = f"line {self.damaged[0]} begins or ends as a record but does not match"
                 seen = f"{seen}, inside the window"
-                self.notes.add("MALFORMED", seen, sort="record", times=len(self._damaged))
-        self._damaged.clear()
-
-    def _check_clock(self, step: Step) -> None:
-        if self._form.clock and not step.stamp:
-            self.notes.add("NO-CLOCK", f"{step.where} without the time of its print")
-        if step.clock_ns is None:
-            return
-        if self._clock_ns is not None and step.clock_ns < self._clock_ns:
-            self.notes.add("CLOCK-STEP", f"{step.where}: the clock goes backwards")
-        self._clock_ns = step.clock_ns
+                self.notes.add("MALFORMED", seen, sort="record", times=len(self.damaged))
+        self.damaged.clear()
 
     def _check_rate(self, step: Step) -> None:
-        """Note a rate or latency that is no positive number; compare their product with the batch.
-
-        It is compared as exactly as both are printed.
-        """
+        """Note a rate or latency that is not positive, or whose product is not the batch."""
         if not 0 < step.rate < inf:
             self.notes.add("NOT-FINITE", f"{step.where}: rate {step.rate:g}", sort="rate")
         if step.latency_ns is None:
@@ -165,7 +142,7 @@ class Run:
         if not self._batch or not isfinite(step.rate):
             return
         latency_s, tolerance, digits = step.latency_ns / SECOND_NS, _TOLERANCE, self._form.digits
-        if digits and step.rate > 0:
+        if digits and step.rate > 0:  # as exactly as both are printed
             tolerance = 0.51 * (digits[0] / step.rate + digits[1] / latency_s) + 1e-6
         made = step.rate * latency_s
         if abs(made / self._batch - 1) > tolerance:
@@ -191,8 +168,8 @@ class Run:
                 seen = f"the log begins at iteration {begin}; needed {needed}"
                 self.notes.add("SKIPPED-STEPS", seen, sort="beginning")
         self._judge_length(stride, promise)
-        if self.steps and self._crashed_at == self.steps != self._ended_at:
-            self.notes.add("CRASHED", f"{self._crash}; after the last step, and no end of its own")
+        if self.steps and self.crashed_at == self.steps != self.ended_at:
+            self.notes.add("CRASHED", f"{self.crash}; after the last step, and no end of its own")
         keys, form = self.header.keys, self._form
         lacking = [name for name, any_of in form.needed if not any_of & keys]
         if not keys:
@@ -218,7 +195,7 @@ class Run:
             elif (promise.least or 0) - done >= stride or epoch < epochs:
                 short = seen
         is_gapless = self._strides.keys() <= {stride} and self.epochs >= (promise.epochs or 1)
-        has_ended = is_gapless and self._ended_at == self.steps > 0
+        has_ended = is_gapless and self.ended_at == self.steps > 0
         if short and has_ended:
             self.notes.add("SHORT-RUN", f"{short}; the program ended there by itself")
         elif short:
@@ -282,19 +259,20 @@ class Reader:
                 continue
             if len(line) <= LONGEST_RECORD:
                 if form.end and form.end.search(line):
-                    self.run.end()
+                    self.run.ended_at = self.run.steps
                 if form.event(self, line):
                     continue
-                if crash := _CRASH.search(line):
-                    self.run.crash(self.line, crash[0].decode())
+                crash, run = _CRASH.search(line), self.run
+                if crash and run.crashed_at != run.steps:
+                    run.crashed_at, run.crash = run.steps, f"line {number}: {crash[0].decode()}"
             if form.broken(line):
-                self.run.damage(self.line)
+                self.run.damaged.append(self.line)
         self.line = after
 
     def _take_end(self, line: bytes) -> None:
         """Read the last line, of which digits may be missing, unless its record is complete."""
         form, step, window = self.form, self.form.read(line, self.line), self.run.window
-        is_behind = step is not None and window is not None and window.is_whole
+        is_behind = step and window and form.rule != "latency" and all(window.find_ends())
         is_timed = is_behind and step and step.stamp and line.rstrip().endswith(step.stamp)
         if is_timed or (form.sealed and form.sealed.search(line)):
             self.take(line + b"\n")
@@ -338,62 +316,44 @@ class Reader:
         self.run.header.add(name, text, self.line)
 
     def lose(self, iteration: int) -> None:
-        """Note that the loss of a step is not finite."""
         seen = f"line {self.line}: iteration {iteration}: the loss is not finite"
         self.notes.add("LOSS-NOT-FINITE", seen)
 
-    def log(self, size_bytes: int, sha256: str) -> TrainingLog:
+    def log(self, sha256: str) -> TrainingLog:
         run, form = self.run, self.form
         runs = self._runs_before + run.has_begun
         promise = form.promise(run)
         stride, config = run.judge(promise), form.config(run)
-        window = run.window if runs == 1 and run.window else Window(run.ends, form, self.notes)
-        rule: Rule = "reported" if form.reporting and run.ends is None else form.rule
         reported = {name: value for name, value in run.reported.items() if isfinite(value)}
-        if rule == "reported" and runs == 1 and RESULT not in reported:
-            seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
-            self.notes.add("NO-RESULT", seen)
-        if window is run.window:
-            window.judge(run, stride, promise.batch or global_batch_size(config))
-        rates = window.rates if window.is_whole else []
-        after_first = rates if form.rule == "latency" else rates[1:]
-        mean = compute_mean(rates)
-        has_number = RESULT in run.reported if rule == "reported" else window.is_whole
-        if self._torn_line and not (has_number and run.is_whole):
-            seen = f"the log ends in the middle of a record, in line {self._torn_line}"
-            self.notes.add("TRUNCATED", seen, sort="record")
-        return TrainingLog(
+        log = TrainingLog(
             runs=runs,
             steps=run.steps,
             first_iteration=run.first.number if run.first else None,
             last_iteration=run.last.number if run.last else None,
             config=config,
-            start=window.start,
-            end=window.end,
             rate=run.rate,
-            window_rate=compute_harmonic_mean(after_first),
             unit=form.unit,
             reported=reported,
-            digest=window.digest,
-            words=window.words,
-            size_bytes=size_bytes,
             sha256=sha256,
             fabric=self._libraries.fabric(),
-            problems=self.notes.problems(),
-            rule=rule,
-            window=window.used,
-            window_mean=mean if isfinite(mean) else None,
-            window_weighed=compute_harmonic_mean(rates[1:] if form.averaged else rates),
-            samples=window.samples,
-            agreement=window.agreement,
-            latency_s=window.latency_s,
+            rule="reported" if form.reporting and run.ends is None else form.rule,
+            window=run.ends,
             memory_mib=run.memory_mib,
-            lines=window.lines,
             result_line=run.result_line if runs == 1 and RESULT in reported else None,
-            origin_ns=window.origin_ns,
             tells=promise.tells,
             trace=run.trace if runs == 1 else (),
         )
+        if log.rule == "reported" and runs == 1 and RESULT not in reported:
+            seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
+            self.notes.add("NO-RESULT", seen)
+        if runs == 1 and run.window:
+            batch = promise.batch or global_batch_size(config)
+            log = run.window.measure(log, run, stride, batch)
+        has_number = RESULT in run.reported if log.rule == "reported" else log.lines
+        if self._torn_line and not (has_number and run.is_whole):
+            seen = f"the log ends in the middle of a record, in line {self._torn_line}"
+            self.notes.add("TRUNCATED", seen, sort="record")
+        return replace(log, problems=self.notes.problems())
 
 
 def reader(
@@ -401,26 +361,24 @@ def reader(
 ) -> Callable[[Iterable[bytes], tuple[int, int] | None], TrainingLog]:
     """Return a function that reads logs of one format, given in chunks, for a window.
 
-    The result does not depend on how the bytes are cut into chunks. The function holds the steps of
-    the window, the rates of all others and a few pieces of the log in memory.
+    The result does not depend on how the bytes are cut into chunks. In memory it holds the steps of
+    the window, all rates and a few pieces of the log.
 
     Args:
         usual: the window where none is requested; None for the format's own.
     """
 
     def read(chunks: Iterable[bytes], window: tuple[int, int] | None) -> TrainingLog:
-        reader, sha256, size_bytes = Reader(form, window or usual), hashlib.sha256(), 0
+        reader, sha256 = Reader(form, window or usual), hashlib.sha256()
 
-        def counted() -> Iterator[bytes]:
-            nonlocal size_bytes
+        def hashed() -> Iterator[bytes]:
             for chunk in chunks:
                 sha256.update(chunk)
-                size_bytes += len(chunk)
                 yield chunk
 
-        for text in whole_lines(counted()):
+        for text in whole_lines(hashed()):
             reader.take(text)
-        return reader.log(size_bytes, sha256.hexdigest())
+        return reader.log(sha256.hexdigest())
 
     return read
 

@@ -38,13 +38,13 @@ _GROUPS = ("series", "clock", "epoch", "iteration", "rate", "latency", "words")
 
 
 class Step(NamedTuple):
-    """A step as it is printed; what its format does not print is empty, or epoch 0.
+    """A step as it is printed; what its format does not print is empty, None, or epoch 0.
 
     Args:
         series: the program's name of its rates.
-        clock_ns: of the stamp; None without one, or if there is no such time.
-        latency_ns: nanoseconds of an iteration, NaN for a lost number; None where none is printed.
-        text: what is printed, without tags of a launcher.
+        clock_ns: of the stamp; None also if there is no such time.
+        latency_ns: of an iteration, NaN for a lost number.
+        text: without tags of a launcher.
     """
 
     series: bytes
@@ -79,23 +79,15 @@ class Step(NamedTuple):
 class Agreement(NamedTuple):
     """Limits on the difference between a clock and the rates printed beside it.
 
+    ``step`` and ``window`` are shares of their times. Besides, a line may be late by so many ns.
     Defaults are above the largest difference in recorded logs with a line a step: 2.2 % of a step
     (V100, 8 GPUs, step 53), 0.6 % of 20 steps or more.
-
-    Args:
-        step: share of the time from one printed step to the next.
-        window: share of a window's time.
-        late_ns: how late a line may be printed, besides.
-        window_late_ns: how late an end of a window may be printed, besides.
     """
 
     step: float = 0.03
     window: float = 0.007
     late_ns: float = 2e6
     window_late_ns: float = 2e6
-
-
-AGREEMENT = Agreement()
 
 
 class Promise(NamedTuple):
@@ -105,7 +97,7 @@ class Promise(NamedTuple):
         interval: from one printed step to the next.
         first: the latest number at which the log may begin; None for one interval.
         lines: of steps, in all epochs.
-        least, most: iterations of an epoch, as far as the header says.
+        least, most: iterations of an epoch.
         batch: samples of an iteration, or what else the unit counts.
         tells: keys of the config that every whole header of this sort has.
     """
@@ -120,10 +112,6 @@ class Promise(NamedTuple):
     tells: frozenset[str] = frozenset({"micro_batch_size", "precision", "world_size"})
 
 
-def all_values(run: "Run") -> Mapping[str, Value]:
-    return run.header.values
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Format:
     """The log format of one program.
@@ -131,16 +119,14 @@ class Format:
     Args:
         step: pattern of a step, with groups ``iteration`` and ``rate`` and, where they are printed,
             ``clock``, ``epoch``, ``latency``, ``series``, and ``words`` where not all of the match
-            is the program's. Where a number may be lost it allows ``LOST``. Lines of steps with
-            other text around them may match as well.
+            is the program's. Where a number may be lost it allows ``LOST``.
         marks: words; lines without any of them are ignored.
         alone: words that a line with one step and no piece of another has exactly once.
         lost: finds a loss that is not finite in the line of a step.
-        sealed: finds a record that is whole although nothing ends its line; None if none ever is.
-        end: finds what the program prints at the end of a run that went well; None if nothing.
+        sealed: finds a record that is whole although nothing ends its line.
+        end: finds what the program prints at the end of a run that went well.
         clock: converts a printed time to ns, or to None if there is no such time; None for a
             program that prints none.
-        agreement: between that time and the printed rates.
         averaged: True if a rate is the mean since the line before, not that of one step.
         latencies_a_second: units of the printed latency in a second.
         digits: the last printed digit of a rate, in its unit, and of a latency, in seconds.
@@ -152,10 +138,8 @@ class Format:
         needed: name of each part of a whole header, with the keys of which one must be there.
         headerless: code and text of a log without a header.
         event: reads a line that is no step; returns True if the line is of this format.
-        broken: finds the beginning or the end of a record in a line that is neither, such as the
-            ``search`` of a pattern.
+        broken: finds the beginning or the end of a record in a line that is neither.
         config: returns a run's configuration by its header; by default, all of its values.
-        promise: returns the steps that a run's header promises.
     """
 
     unit: str
@@ -167,7 +151,7 @@ class Format:
     sealed: re.Pattern[bytes] | None = None
     end: re.Pattern[bytes] | None = None
     clock: Callable[[bytes], int | None] | None = clock.of_stamp
-    agreement: Agreement = AGREEMENT
+    agreement: Agreement = field(default_factory=Agreement)
     averaged: bool = False
     latencies_a_second: int = 1
     digits: tuple[float, float] | None = None
@@ -180,7 +164,7 @@ class Format:
     headerless: tuple[str, str]
     event: Callable[["Reader", bytes], bool]
     broken: Callable[[bytes], object]
-    config: Callable[["Run"], Mapping[str, Value]] = all_values
+    config: Callable[["Run"], Mapping[str, Value]] = lambda run: run.header.values
     promise: Callable[["Run"], Promise]
 
     def __post_init__(self) -> None:
@@ -201,22 +185,20 @@ class Format:
 
     @cached_property
     def pattern(self) -> re.Pattern[bytes]:
-        """Finds a step in a line; has all groups, of which missing ones match nothing."""
+        """Finds a step in a line; groups that ``step`` lacks match nothing."""
         groups = (b"(?P<%s>" % name.encode() for name in _GROUPS)
         absent = b"".join(group + b")" for group in groups if group not in self.step)
         return re.compile(self.step + absent)
 
     @cached_property
     def concerns(self) -> Callable[[bytes], object]:
-        """Finds any word of this format, or of a crash, in a line."""
+        """Finds any of ``marks``, or a crash, in a line."""
         return re.compile(b"|".join((*map(re.escape, self.marks), CRASH))).search
 
     def read(self, line: bytes, line_number: int) -> Step | None:
-        """Return the step in a line, None if it holds none or text of another writer, too."""
-        for word in self.alone:
-            if line.count(word) != 1:
-                return None
-        found = self.pattern.search(line)
+        """Return the step in a line, None if it has none or text of another writer, too."""
+        is_alone = all(line.count(word) == 1 for word in self.alone)
+        found = self.pattern.search(line) if is_alone else None
         if found is None:
             return None
         series, stamp, epoch, iteration, rate, latency, words = found.group(*_GROUPS)
@@ -237,7 +219,6 @@ class Format:
         )
 
     def place(self, step: Step) -> str:
-        """Return the iteration of a step, and its epoch if the format prints epochs."""
         has_epochs = b"(?P<epoch>" in self.step
         return f"{step.number} of epoch {step.epoch}" if has_epochs else str(step.number)
 

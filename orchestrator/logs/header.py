@@ -22,7 +22,7 @@ class Notes:
         self._seen[code, sort] = (count + times, first)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return the first problem of every sort, in the order of the log."""
+        """Return them in the order of the log."""
         return tuple(
             Problem(code, first if count == 1 else f"{first} (the first of {count})")
             for (code, _), (count, first) in self._seen.items()
@@ -30,7 +30,7 @@ class Notes:
 
 
 def parser(pattern: str, convert: Callable[[str], Value], needed: str) -> Callable[[str], Value]:
-    """Return a function that converts a text that matches; it raises ValueError for others."""
+    """Return a function that converts a text that matches; for others it raises ValueError."""
     find = re.compile(pattern, re.ASCII).fullmatch
 
     def parse(text: str) -> Value:
@@ -54,11 +54,7 @@ def keep(read: Callable[[str], Value], *keys: str) -> Table:
 
 
 class Header:
-    """The header of one run, line by line.
-
-    Args:
-        table: the arguments that matter; of all others only the name is kept.
-    """
+    """The header of one run; of arguments that the table lacks only the name is kept."""
 
     def __init__(self, table: Table, notes: Notes) -> None:
         self._table = table
@@ -68,7 +64,7 @@ class Header:
         self.keys: set[str] = set()
 
     def add(self, key: str, text: str, line: int) -> None:
-        """Take one argument; a value that is invalid or contradicts another is noted, not used."""
+        """Take an argument; a value that is invalid or contradicts another is noted, not used."""
         self.keys.add(key)
         if key not in self._table or text in ("", "None"):
             return
@@ -91,7 +87,7 @@ class Header:
 
     @property
     def values(self) -> Mapping[str, Value]:
-        """Return all certain values by our names."""
+        """Return certain values by our names."""
         return {name: it for name, it in self._values.items() if name not in self._unsure}
 
     def get(self, name: str) -> Value | None:

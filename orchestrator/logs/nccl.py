@@ -14,8 +14,6 @@ from orchestrator.logs.header import Notes
 from orchestrator.logs.text import LONGEST_RECORD, select_lines, whole_lines
 from orchestrator.model.log import Fabric, Port
 
-_SHOWN = 160
-
 # NCCL INFO Using network IB; ... [send] via NET/AWS Libfabric/0
 _NETWORK = re.compile(
     rb"NCCL INFO Using network (\w{1,32}(?: \w{1,32})?)[ \t]*$"
@@ -51,14 +49,15 @@ _PROBLEMS: Mapping[str, re.Pattern[bytes]] = {
 }
 
 
+_WORDS = (  # long words are found in half the time
+    *(b"NCCL ", b"no userspace device-specific driver", b"insufficient shared memory (shm)"),
+    *(b"initialize NVML: Unknown Error", b"out of memory"),
+)
+_SHOWN = 160
+
+
 def _concerns(text: bytes) -> bool:
-    return (
-        b"NCCL " in text
-        or b"no userspace device-specific driver" in text  # long words are found in half the time
-        or b"insufficient shared memory (shm)" in text
-        or b"initialize NVML: Unknown Error" in text
-        or b"out of memory" in text
-    )
+    return any(word in text for word in _WORDS)
 
 
 class Listener:
@@ -73,7 +72,7 @@ class Listener:
         self._no_device: int | None = None
 
     def take(self, text: bytes, first: int) -> None:
-        """Read whole lines, of which ``first`` is the number of the first one."""
+        """Read whole lines, numbered from ``first``."""
         for number, line in select_lines(_concerns, text, first) if _concerns(text) else ():
             if len(line) > LONGEST_RECORD:
                 continue

@@ -24,7 +24,6 @@ _TAG = re.compile(
 
 
 def _cut_pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the same pieces however the bytes arrive."""
     rest = b""
     for chunk in chunks:
         rest += chunk
@@ -85,7 +84,7 @@ class RankLines:
     """Joins the lines of mpirun's ranks from the pieces that mpirun tags.
 
     A line takes the place where its end is printed, with its last piece's tag, so that line numbers
-    stay. Text without tags stays as it is.
+    stay.
     """
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from heapq import nsmallest
 from math import fsum, inf, isfinite, nan
 from statistics import median
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from orchestrator.logs.format import Agreement, Format, Step
 from orchestrator.logs.header import Notes
-from orchestrator.model.log import RATE_TOLERANCE, SECOND_NS, Moment
+from orchestrator.model.log import RATE_TOLERANCE, SECOND_NS, Moment, TrainingLog
 
 if TYPE_CHECKING:
     from orchestrator.logs.engine import Run
@@ -27,11 +28,10 @@ _FEWER = 3
 
 
 class _Pace(NamedTuple):
-    """The time of an iteration, from the step before to a step.
+    """The time of an iteration, from the step before to a step, ``ahead`` iterations later.
 
     Args:
         took_ns: by the clock, else by the printed latency, else one over the rate.
-        ahead: iterations between the two.
     """
 
     took_ns: float
@@ -40,14 +40,8 @@ class _Pace(NamedTuple):
     step: Step
 
 
-_Jump = tuple[Step | Moment, Step | Moment, float, float]
-"""Two lines, and the nanoseconds between them by the clock and by the printed rates."""
-
-
 class Window:
     """The steps inside a window, or the last ones of a run; all of them are evidence.
-
-    ``start`` to ``agreement`` are those of a ``TrainingLog``, once the window is judged.
 
     Args:
         ends: the first and the last iteration; None for the last ``tail`` steps of the format, or
@@ -55,18 +49,10 @@ class Window:
     """
 
     def __init__(self, ends: tuple[int, int] | None, form: Format, notes: Notes) -> None:
-        self.ends = ends
-        self.used = ends
-        """The first and the last iteration that count."""
-        self.start: Moment | None = None
-        self.end: Moment | None = None
-        self.lines: tuple[int, int] | None = None
-        self.latency_s: float | None = None
-        self.origin_ns: int | None = None
-        self.samples: float | None = None
-        self.agreement = RATE_TOLERANCE
+        self._ends = ends
         self._form = form
         self._notes = notes
+        self._origin_ns: int | None = None
         self._steps: dict[int, Step] = {}
         """By iteration."""
         self._doubtful: set[int] = set()
@@ -74,14 +60,14 @@ class Window:
 
     def add(self, step: Step) -> None:
         """Take the next step, if it is inside."""
-        if self.origin_ns is None:
-            self.origin_ns = step.clock_ns
-        if self.ends and not self.ends[0] <= step.number <= self.ends[1]:
+        if self._origin_ns is None:
+            self._origin_ns = step.clock_ns
+        if self._ends and not self._ends[0] <= step.number <= self._ends[1]:
             return
-        if step.stamp and step.clock_ns is None and self.ends:
+        if step.stamp and step.clock_ns is None and self._ends:
             self._notes.add("MALFORMED", f"line {step.line}: there is no such date or time")
         self._steps[step.number] = step
-        if self.ends is None and 0 < self._form.tail < len(self._steps):
+        if self._ends is None and 0 < self._form.tail < len(self._steps):
             del self._steps[next(iter(self._steps))]
 
     def repeat(self, step: Step) -> None:
@@ -90,57 +76,71 @@ class Window:
         if kept and kept.text != step.text:
             self._doubtful.add(step.number)
 
-    def judge(self, run: "Run", stride: int, batch: float | None) -> None:
-        """Note what the log lacks, iterations far longer than others, and a doubtful clock.
+    def find_ends(self) -> tuple[Step | None, Step | None]:
+        """Return both ends; None for one that lacks, is doubtful, or has an impossible time."""
+        first, last = (
+            step
+            if (step := self._steps.get(number))
+            and number not in self._doubtful
+            and (step.clock_ns is not None or not step.stamp)
+            else None
+            for number in self._ends or (-1, -1)
+        )
+        return first, last
+
+    def measure(
+        self, log: TrainingLog, run: "Run", stride: int, batch: float | None
+    ) -> TrainingLog:
+        """Return the log with its window.
+
+        Note what it lacks, iterations far longer than others, and a doubtful clock.
 
         Args:
             batch: samples of an iteration by the header; None if the header lacks them.
         """
-        if self._form.rule == "latency":
-            self._judge_records(run, stride)
-        first, last = self._find_ends()
-        self.start, self.end = self._find_moment(first), self._find_moment(last)
-        if self._form.rule != "latency" and first and last:
-            self.lines = first.line, last.line
+        form, is_latency = self._form, self._form.rule == "latency"
+        if is_latency:
+            log = self._measure_records(log, run, stride)
+        first, last = self.find_ends()
+        log = replace(
+            log,
+            start=self._find_moment(first),
+            end=self._find_moment(last),
+            lines=(first.line, last.line) if first and last and not is_latency else log.lines,
+            origin_ns=self._origin_ns,
+        )
         paces = self._list_paces()
-        if not self._is_coarse():
-            self._judge_clock([pace for pace in paces if pace.step.rate > 0], batch)
-        if self.used and paces:
+        if not self._is_coarse(log):
+            log = self._judge_clock(log, [pace for pace in paces if pace.step.rate > 0], batch)
+        if log.window and paces:
             self._judge_gap(paces)
-
-    @property
-    def is_whole(self) -> bool:
-        """Return True if the log has both ends, or all records that a latency needs."""
-        if self._form.rule == "latency":
-            return self.lines is not None
-        return all(self._find_ends())
-
-    def _find_ends(self) -> tuple[Step | None, Step | None]:
-        """Return both ends; None for one that lacks, is doubtful, or has an impossible time."""
-        ends = [self._steps.get(number) for number in self.ends or ()]
-        first, last = [
-            step
-            if step
-            and step.number not in self._doubtful
-            and (step.clock_ns is not None or not step.stamp)
-            else None
-            for step in ends or (None, None)
-        ]
-        return first, last
+        steps = self._steps.values()
+        rates = [step.rate for step in steps] if log.lines else []
+        mean, after_first = compute_mean(rates), compute_harmonic_mean(rates[1:])
+        whole = compute_harmonic_mean(rates)
+        evidence = b"".join(step.evidence + b"\n" for step in steps)
+        return replace(
+            log,
+            window_rate=whole if is_latency else after_first,
+            window_mean=mean if isfinite(mean) else None,
+            window_weighed=after_first if form.averaged else whole,
+            digest=hashlib.sha256(evidence).hexdigest() if evidence else "",
+            words=self._hash_words(),
+        )
 
     def _find_moment(self, step: Step | None) -> Moment | None:
         if step is None or step.clock_ns is None:
             return None
-        return Moment(step.number, step.clock_ns - (self.origin_ns or 0), step.line)
+        return Moment(step.number, step.clock_ns - (self._origin_ns or 0), step.line)
 
-    def _judge_records(self, run: "Run", stride: int) -> None:
+    def _measure_records(self, log: TrainingLog, run: "Run", stride: int) -> TrainingLog:
         """Take the mean latency if records follow each other from one end to the other."""
         steps, tail = [*self._steps.values()], self._form.tail
         last = run.last.number if run.last else 0
         begin, end = (steps[0].number, steps[-1].number) if steps else (0, 0)
         is_covered, needed = len(steps) == tail, f"its last {tail}"
-        if self.ends:
-            (first, until), is_covered = self.ends, bool(steps)
+        if self._ends:
+            (first, until), is_covered = self._ends, bool(steps)
             is_covered = is_covered and begin - stride < first and until < end + stride
             is_covered, needed = is_covered and until <= last, f"the window {first}-{until}"
         is_gapless = end - begin == (len(steps) - 1) * stride
@@ -149,11 +149,15 @@ class Window:
             needed = f"needed {needed}, one every {stride} iterations"
             self._notes.add("WINDOW", f"{seen} to {last}; {needed}")
             self._steps.clear()
-            return
-        self.used, self.lines = (begin, end), (steps[0].line, steps[-1].line)
+            return log
         took_ns = sum(it.latency_ns if it.latency_ns and it.latency_ns > 0 else nan for it in steps)
         mean_s = took_ns / (len(steps) * SECOND_NS)  # rounded only here
-        self.latency_s = mean_s if isfinite(mean_s) else None
+        return replace(
+            log,
+            window=(begin, end),
+            lines=(steps[0].line, steps[-1].line),
+            latency_s=mean_s if isfinite(mean_s) else None,
+        )
 
     def _list_paces(self) -> list[_Pace]:
         paces: list[_Pace] = []
@@ -185,25 +189,27 @@ class Window:
             seen = f"has the rate {step.rate:g}; the median is {1 / usual_ns:g}"
         self._notes.add("GAP", f"{step.where}, inside the window, {seen}")
 
-    def _is_coarse(self) -> bool:
+    def _is_coarse(self, log: TrainingLog) -> bool:
         """Return True, and note it, if the time of an end has no fractions of a second.
 
         Both ends are whole seconds by chance once in 10 ** 12 windows. One end is not suspicious
         if it is printed with as many decimals as the other.
         """
-        if not (self.start and self.end) or self.end.clock_ns <= self.start.clock_ns:
+        if not (log.start and log.end) or log.end.clock_ns <= log.start.clock_ns:
             return False
-        ends = [self._steps[moment.iteration] for moment in (self.start, self.end)]
+        ends = [self._steps[moment.iteration] for moment in (log.start, log.end)]
         whole = [step for step in ends if (step.clock_ns or 0) % SECOND_NS == 0]
         decimals = [len(step.stamp.partition(b".")[2]) for step in ends]
         if not whole or (len(whole) < 2 and max(decimals) - min(decimals) < _FEWER):
             return False
         seen = f"line {whole[0].line}: the clock shows whole seconds"
-        lasted = f"the {(self.end.clock_ns - self.start.clock_ns) / SECOND_NS:g} s between the ends"
+        lasted = f"the {(log.end.clock_ns - log.start.clock_ns) / SECOND_NS:g} s between the ends"
         self._notes.add("COARSE-CLOCK", f"{seen}; {lasted} of the window are good to 1 s")
         return True
 
-    def _judge_clock(self, paces: Sequence[_Pace], batch: float | None) -> None:
+    def _judge_clock(
+        self, log: TrainingLog, paces: Sequence[_Pace], batch: float | None
+    ) -> TrainingLog:
         """Note steps, or a whole window, whose time by the clock contradicts the printed rates.
 
         Where only some steps are printed, the median of the samples that clock and rates give for
@@ -213,33 +219,35 @@ class Window:
             paces: of steps with a positive rate.
         """
         if not paces or not any(step.stamp for step in self._steps.values()):
-            return
+            return log
         usual = median([pace.took_ns * pace.step.rate for pace in paces])
-        self.samples = usual / SECOND_NS
-        if not self.is_whole:
-            return
-        agreed, start, end = self._form.agreement, self.start, self.end
+        samples, agreement = usual / SECOND_NS, RATE_TOLERANCE
+        if not log.lines:
+            return replace(log, samples=samples)
+        agreed, start, end = self._form.agreement, log.start, log.end
         is_sampled = not self._form.averaged and any(pace.ahead > 1 for pace in paces)
         took_ns = end.clock_ns - start.clock_ns if start and end else 0
         if took_ns > 0 and not is_sampled:
-            self.agreement = agreed.window + agreed.window_late_ns / took_ns
+            agreement = agreed.window + agreed.window_late_ns / took_ns
         jumps = self._find_jumps(paces, usual, _SAMPLED if is_sampled else agreed)
-        rate = compute_harmonic_mean(self.rates[1:])
+        rate = compute_harmonic_mean([step.rate for step in self._steps.values()][1:])
         if not jumps and batch and rate and start and end:
             expected_ns = batch * (end.iteration - start.iteration) / rate * SECOND_NS
             if is_sampled:
-                expected_ns = took_ns * (batch / self.samples)
+                expected_ns = took_ns * (batch / samples)
             least_ns = agreed.window * expected_ns + agreed.window_late_ns
             if least_ns < abs(took_ns - expected_ns) <= RATE_TOLERANCE * expected_ns:
-                jumps = [(start, end, took_ns, expected_ns)]
+                jumps = [(start.line, end.line, took_ns, expected_ns)]
         for before, after, by_clock_ns, by_rates_ns in jumps:
-            seen = f"lines {before.line} and {after.line}: {by_clock_ns / SECOND_NS:.3f} s"
+            seen = f"lines {before} and {after}: {by_clock_ns / SECOND_NS:.3f} s"
             seen = f"{seen} by the clock, {by_rates_ns / SECOND_NS:.3f} s by the printed rate"
             self._notes.add("CLOCK-JUMP", seen)
+        return replace(log, samples=samples, agreement=agreement)
 
     def _find_jumps(
         self, paces: Sequence[_Pace], usual: float, limit: Agreement
-    ) -> Sequence[_Jump]:
+    ) -> Sequence[tuple[int, int, float, float]]:
+        """Return two lines, and the nanoseconds between them by the clock and by the rates."""
         digit = (self._form.digits or (0.0, 0.0))[0]
         expected_ns = [usual / pace.step.rate * pace.ahead for pace in paces]
         off_ns = [0.0]  # before the first step; 0 within the limit
@@ -250,30 +258,19 @@ class Window:
         off_ns.append(0.0)
         # Beside a step that is off by as much the other way a line was printed late.
         return [
-            (pace.before, pace.step, pace.took_ns * pace.ahead, expected)
+            (pace.before.line, pace.step.line, pace.took_ns * pace.ahead, expected)
             for pace, expected, before, off, after in zip(
                 paces, expected_ns, off_ns, off_ns[1:], off_ns[2:], strict=False
             )
             if off and min(abs(off + before), abs(off + after)) >= 0.2 * abs(off)
         ]
 
-    @property
-    def rates(self) -> list[float]:
-        return [step.rate for step in self._steps.values()]
+    def _hash_words(self) -> frozenset[bytes]:
+        """Hash losses and rates by step; make it one hash where rates repeat by themselves.
 
-    @property
-    def digest(self) -> str:
-        """Return the hash of all evidence; empty without any."""
-        evidence = b"".join(step.evidence + b"\n" for step in self._steps.values())
-        return hashlib.sha256(evidence).hexdigest() if evidence else ""
-
-    @property
-    def words(self) -> frozenset[bytes]:
-        """Hashes of losses and rates by step; one of all where rates repeat by themselves.
-
-        Empty if all rates are equal, which proves nothing.
+        Equal rates prove nothing, and have no hash.
         """
-        counts = Counter(self.rates)
+        counts = Counter(step.rate for step in self._steps.values())
         if len(counts) < 2:
             return frozenset()
         hashes = {hashlib.blake2b(it.words, digest_size=16).digest() for it in self._steps.values()}

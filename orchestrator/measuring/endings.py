@@ -86,7 +86,6 @@ def of_program(
     Args:
         failed: ends of tasks with another exit status than 0.
         last_lines: by node_rank, the parts of tasks' logs that show the cause.
-        port: the rendezvous port of its ranks.
         fabric: by node, the transport in its log.
     """
     if any(word in lines for word in BUSY_WORDS for lines in last_lines.values()):

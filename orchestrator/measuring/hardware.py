@@ -19,20 +19,14 @@ _SXM = re.compile(r"HBM3|96GB-HBM2E|\bDGX\b")  # NVIDIA H100 80GB HBM3, DGX-H100
 
 @dataclass(frozen=True, slots=True)
 class GpuKind:
-    """A kind of GPU; what a name lacks is empty.
-
-    Args:
-        chip: such as ``A100``.
-        form: SXM2, SXM or PCIE.
-        memory_gb: such as ``80``.
-    """
+    """A kind of GPU; what a name lacks is empty."""
 
     chip: str
     form: str = ""
+    """SXM2, SXM or PCIE."""
     memory_gb: str = ""
 
     def fits(self, other: "GpuKind") -> bool:
-        """Return True if both may be of one kind."""
         return (
             self.chip == other.chip
             and (self.form.startswith(other.form) or other.form.startswith(self.form))
@@ -66,10 +60,9 @@ def is_comparable(
     """Return True if published hardware may be of the kind of a case's GPUs.
 
     Args:
-        hardware: as it was published.
-        interconnect: between nodes, such as ``IB 100 Gb/s``; empty if unknown.
+        interconnect: of the publication, such as ``IB 100 Gb/s``; empty if unknown.
         gpus: models of all GPUs of the case, as the driver names them; empty if unknown.
-        transport: between its nodes, such as ``IB mlx5_0``; ``-`` if unknown.
+        transport: of the case, such as ``IB mlx5_0``; ``-`` if unknown.
     """
     if interconnect and transport != "-" and interconnect.split()[0] not in transport.split():
         return False

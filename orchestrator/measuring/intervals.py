@@ -75,11 +75,9 @@ def variance(values: Sequence[float]) -> float:
 def student(outside: float, freedom: int) -> float:
     """Return the value that Student's t exceeds, in either direction, with this probability.
 
-    It is found by bisection of the angle whose tangent is t / sqrt(freedom).
-
     Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
     """
-    low, high = 0.0, math.pi / 2
+    low, high = 0.0, math.pi / 2  # of the angle whose tangent is t / sqrt(freedom)
     odd = freedom % 2
     while (angle := (low + high) / 2) not in (low, high):
         sine, cosine = math.sin(angle), math.cos(angle)

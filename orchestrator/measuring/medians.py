@@ -55,7 +55,7 @@ def result(case: Case, trials: Sequence[Measurement]) -> Result:
 
 
 def _values(trials: Sequence[Measurement]) -> dict[int, float]:
-    """Return the throughputs of valid trials by place."""
+    """Return the throughputs of valid trials by index."""
     return {
         place: trial.throughput
         for place, trial in enumerate(trials)
@@ -97,7 +97,7 @@ def summary(values: Sequence[float]) -> Statistics:
 def compared(results: Sequence[Result]) -> tuple[Result, ...]:
     """Return the results by ranks, then nodes, with speedup and efficiency over their 1x1 case.
 
-    Every table, figure and file of a report keeps this order. Equal sizes keep their order.
+    Every table, figure and file of a report keeps this order.
     """
     results = sorted(results, key=lambda result: (result.case.world_size, result.case.nodes))
     baselines = {
@@ -146,12 +146,9 @@ def judge_canary(
     if totals and totals.spread and totals.n >= LEARNT_FROM:
         bound = max(totals.spread, LEAST_DRIFT)
     valid = {places[place]: value for place, value in _values(agreed).items()}
-    if len(valid) < 2:
-        return Watched(case, tuple(places), agreed, None, bound, ())
-    low, high = min(valid.values()), max(valid.values())
-    drift = (high - low) / statistics.median(valid.values())
+    drift = summary([*valid.values()]).spread if valid else None
     marks: tuple[Problem, ...] = ()
-    if drift > bound:
+    if drift is not None and drift > bound:
         seen = ", ".join(f"{value:.2f} at the {place}" for place, value in valid.items())
         share, most = words.apart(drift, bound, "%")
         text = f"{share} between {seen}; expected at most {most}: the machines changed"

@@ -26,9 +26,6 @@ def compare_nodes(results: Sequence[Result]) -> tuple[NodeSpeed, ...]:
     median. A node's speed is the median of its ratios; in pairs, where the slower node sets the
     pace, their maximum. A node of at least two trials is slow if even its best trial is slower than
     the median node by more than 1 % and by more than trials scatter.
-
-    Returns:
-        in the order of the nodes' names; empty if none can be compared.
     """
     alone = [ratio for result in results for ratio in _ratios(result, 1)]
     ratios = alone or [ratio for result in results for ratio in _ratios(result, 2)]
@@ -84,12 +81,7 @@ def mark_slow_nodes(speeds: Sequence[NodeSpeed]) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The nodes of one trial.
-
-    Args:
-        busbw: in GB/s.
-        share: of the median of pairs.
-    """
+    """The nodes of one trial, its bus bandwidth in GB/s, and the share of the median of pairs."""
 
     nodes: tuple[str, ...]
     busbw: float

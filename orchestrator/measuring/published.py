@@ -1,8 +1,6 @@
 """Adds a workload's facts to a report's cases, and the published results comparable with them."""
 
 import contextlib
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,18 +11,11 @@ from orchestrator.measuring import hardware, node_speeds
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import PublishedResult, Report
-from orchestrator.model.text import shape
 from orchestrator.workloads import Published, Workload
 
-FILE = "published.csv"
 NOT_OF_THE_PROGRAM = frozenset({"folder"})  # distinguishes cases of a folder of logs
 Value = TypeVar("Value")
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+")
-
-
-def parse_rows(text: str) -> tuple[PublishedResult, ...]:
-    rows = list(csv.DictReader(io.StringIO(text)))
-    return shape(tuple[PublishedResult, ...]).validate_python(rows)
 
 
 def select_for_case(
@@ -38,7 +29,6 @@ def select_for_case(
     """Return the published results of a case, those of the image's version first.
 
     Args:
-        key: the case in the words of published results.
         image: such as ``oneflow-0.2.0``, with its version at the end.
         gpus, transport: hardware of the case; results of other kinds are left out.
     """
@@ -73,8 +63,7 @@ def complete_report(
 ) -> Report:
     """Return the report with its workload's layout, node speeds, and facts of each case.
 
-    These are its name, FLOPs of a step, peak of a GPU and publications. Names in the report are
-    kept. A result above the GPUs' peak is marked IMPLAUSIBLE.
+    Names in the report are kept. A result above the GPUs' peak is marked IMPLAUSIBLE.
     """
     own_cases: dict[Case, Case] = {}  # with the workload's parameters alone
     peaks: dict[Case, float] = {}

@@ -87,10 +87,7 @@ def width(statistics: Statistics) -> float | None:
 
 
 def describe(statistics: Statistics) -> str:
-    """Return in words how narrow a settled case's interval is, and its coverage.
-
-    The coverage is an average over all cases; intervals of cases that settle early cover less.
-    """
+    """Return in words how narrow a settled case's interval is, and its coverage."""
     covered = statistics.interval.coverage if statistics.interval else 0.0
     return (
         f"settled after {words.count(statistics.n, 'trial')}: its interval is"

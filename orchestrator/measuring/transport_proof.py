@@ -1,6 +1,6 @@
 """Proves that a gang used the transport that its case requests."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestrator.model.log import Fabric
 from orchestrator.model.plan import Task
@@ -24,17 +24,32 @@ def requested(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
 def problems(
     requested: Mapping[str, Sequence[str]], observed: Mapping[str, Fabric]
 ) -> tuple[Problem, ...]:
-    """Return the reasons why a trial is not proved to be over InfiniBand, if it was requested.
-
-    Args:
-        requested: HCAs by node.
-        observed: the transport in the log of each node's task; nodes without a log are absent.
-    """
-    return tuple(
-        problem
-        for node, hcas in requested.items()
-        for problem in _lacking(node, hcas, observed.get(node, Fabric()))
-    )
+    """Return the reasons why a trial is not proved to be over the requested HCAs of each node."""
+    found: list[Problem] = []
+    for node, hcas in requested.items():
+        fabric, code = observed.get(node, Fabric()), ""  # without a log, nothing is proved
+        request = f"node {node}: the case asks for InfiniBand on {','.join(hcas)};"
+        took = f"NCCL took {fabric.label} (lines {', '.join(map(str, fabric.lines))})"
+        for problem in fabric.problems:
+            if problem.code == "IB-NO-DRIVER":
+                found.append(Problem(problem.code, f"{request} {problem.message}"))
+        if fabric.no_device is not None:
+            beside = f" and took {fabric.label}" if fabric.networks else ""
+            code = "TRANSPORT"
+            took = f"NCCL found no device (line {fabric.no_device}){beside}"
+        elif not fabric.networks:
+            code = "TRANSPORT-UNPROVEN"
+            took = "no line of its log says what NCCL took"
+        elif not fabric.over_verbs:
+            code = "TRANSPORT"
+        elif not fabric.ports:
+            code = "TRANSPORT-UNPROVEN"
+            took = "no line of its log says which HCAs NCCL took"
+        elif {port.hca for port in fabric.ports} != set(hcas):
+            code = "IB-HCA"
+        if code:
+            found.append(Problem(code, f"{request} {took}"))
+    return tuple(found)
 
 
 def transport(observed: Mapping[str, Fabric]) -> str:
@@ -52,25 +67,3 @@ def library_problems(observed: Mapping[str, Fabric]) -> tuple[Problem, ...]:
         for node, fabric in observed.items()
         for problem in fabric.problems
     )
-
-
-def _lacking(node: str, hcas: Sequence[str], fabric: Fabric) -> Iterable[Problem]:
-    request = f"node {node}: the case asks for InfiniBand on {','.join(hcas)};"
-    for problem in fabric.problems:
-        if problem.code == "IB-NO-DRIVER":
-            yield Problem(problem.code, f"{request} {problem.message}")
-    lines = ", ".join(map(str, fabric.lines))
-    if fabric.no_device is not None:
-        took = f" and took {fabric.label}" if fabric.networks else ""
-        reason = f"NCCL found no device (line {fabric.no_device}){took}"
-        yield Problem("TRANSPORT", f"{request} {reason}")
-    elif not fabric.networks:
-        yield Problem("TRANSPORT-UNPROVEN", f"{request} no line of its log says what NCCL took")
-    elif not fabric.over_verbs:
-        yield Problem("TRANSPORT", f"{request} NCCL took {fabric.label} (lines {lines})")
-    elif not fabric.ports:
-        yield Problem(
-            "TRANSPORT-UNPROVEN", f"{request} no line of its log says which HCAs NCCL took"
-        )
-    elif {port.hca for port in fabric.ports} != set(hcas):
-        yield Problem("IB-HCA", f"{request} NCCL took {fabric.label} (lines {lines})")

@@ -5,15 +5,15 @@ import hashlib
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from orchestrator import errors
-from orchestrator.measuring import throughputs
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
-from orchestrator.model.log import RATE_TOLERANCE, Rule, TrainingLog
+from orchestrator.model.log import RATE_TOLERANCE, SECOND_NS, Rule, TrainingLog
 from orchestrator.model.log import global_batch_size as batch_by_header
 from orchestrator.model.problem import Problem
-from orchestrator.model.result import Evidence, Measurement
+from orchestrator.model.result import Measurement
 
 # A log with one of these counts, and is shown with the mark.
 MARKS = frozenset(
@@ -41,53 +41,109 @@ def measure_log(
         method: None if the log belongs to no sweep.
         path: of the log, in reports.
     """
-    rule = (method.rule if method else None) or log.rule
-    throughput, rate_problems = value(log, case.global_batch_size, rule)
+    if method and method.rule:
+        log = replace(log, rule=method.rule)
+    throughput, rate_problems = value(log, case.global_batch_size)
     if batch_by_header(log.config) not in (None, case.global_batch_size):
         throughput, rate_problems = None, []  # a problem already, and no batch can be trusted
     found = (*log.problems, *mismatches(log, case, method), *rate_problems)
-    problems = tuple(problem for problem in found if keeps_out(problem, rule))
+    problems = tuple(problem for problem in found if keeps_out(problem, log.rule))
     return Measurement(
         trial=trial,
         repeat=repeat,
         attempt=0,
         state="invalid" if problems else "valid",
         throughput=throughput,
-        rate=log.rate.mean if log.rate else None,
         problems=problems,
-        marks=tuple(problem for problem in found if not keeps_out(problem, rule)),
-        evidence=Evidence(path, log.evidence(rule), log.sha256, log.digest, log.words),
-        provenance={},
-        latency_s=log.latency_s,
-        memory_mib=log.memory_mib,
-        trace=log.trace,
-        window=log.window,
-        rule=rule,
-        measured_s=log.measured_s,
+        marks=tuple(problem for problem in found if not keeps_out(problem, log.rule)),
+        path=path,
+        log=log,
     )
 
 
-def value(
-    log: TrainingLog, batch: int | None, rule: Rule | None
-) -> tuple[float | None, list[Problem]]:
-    """Return the throughput in samples/s by a rule, and problems that are not among the log's.
+def value(log: TrainingLog, batch: int | None) -> tuple[float | None, list[Problem]]:
+    """Return the throughput in samples/s by the log's rule, and problems that the log lacks.
 
     Args:
         batch: global batch size; None if neither header nor case has it.
-        rule: None for the log's own.
     """
     if log.runs > 1 or (log.steps == 0 and log.rule != "reported"):
         return None, []
-    rule_used = rule or log.rule
     try:
-        value = throughputs.of_log(log, batch, rule_used)
+        value = compute_throughput(log, batch, log.rule)
     except errors.LogError as error:
         reported = {problem.code for problem in log.problems}
         cause = {"NO-CLOCK", "NOT-FINITE"} & reported
         again = error.code in reported or (error.code == "WINDOW" and cause)
         return None, [] if again else [Problem(error.code, error.cause)]
-    mismatch = rate_problem(log, batch, rule_used)
+    mismatch = rate_problem(log, batch)
     return value, [mismatch] if mismatch else []
+
+
+def compute_throughput(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float:
+    """Return samples per second of the whole gang by a rule.
+
+    Raises:
+        LogError: the log lacks what the rule needs; ``clock`` and ``latency`` need the batch too.
+
+    Source:
+        DLPerf: extract_pytorch_logs_time.py and extract_util.py for ``clock``, but by the log's
+        own iteration numbers; extract_tensorflow_logs.py for ``arithmetic``; training_perf.sh for
+        ``reported``; the report of OneFlow GPT for ``latency``.
+    """
+    if rule == "reported":
+        value = log.reported.get("train_throughput")
+        if value is None or value <= 0:
+            raise errors.LogError(
+                "the log does not end with the program's own result; needed a line of"
+                " train_throughput",
+                code="NO-RESULT",
+            )
+        return value
+    if rule in ("rates", "arithmetic"):
+        rate = log.window_weighed if rule == "rates" else log.window_mean
+        if rate is None:
+            raise _lacking(log, end=1 if log.start else 0)
+        return rate
+    if global_batch_size is None:
+        raise errors.LogError("neither header nor name says the global batch size", code="NO-BATCH")
+    if rule == "clock":
+        return _by_clock(log, global_batch_size)
+    if log.latency_s is None:
+        raise _lacking(log, end=1)
+    if log.latency_s <= 0:
+        raise errors.LogError(
+            f"the mean latency is {log.latency_s:g} s; needed more than 0", code="CLOCK-STEP"
+        )
+    return global_batch_size / log.latency_s
+
+
+def _by_clock(log: TrainingLog, global_batch_size: int) -> float:
+    """Divide whole numbers, so that only the quotient is rounded."""
+    if log.window is None or log.start is None or log.end is None:
+        raise _lacking(log, end=0 if log.start is None else 1)
+    first, last = log.window
+    lasted_ns = log.end.clock_ns - log.start.clock_ns
+    if lasted_ns <= 0:
+        raise errors.LogError(
+            f"iterations {first} and {last} are {lasted_ns / SECOND_NS:g} s apart;"
+            " needed a clock that goes on",
+            code="CLOCK-STEP",
+        )
+    return global_batch_size * (last - first) * SECOND_NS / lasted_ns
+
+
+def _lacking(log: TrainingLog, *, end: int) -> errors.LogError:
+    """Return the error of a log without the step at the first (0) or last (1) end of its window."""
+    if log.window is None:
+        text = f"no window of its {log.steps} steps to measure; needed more steps, or a window"
+        return errors.LogError(text, code="WINDOW")
+    first, last = log.window
+    return errors.LogError(
+        f"the window {first}-{last} needs iteration {log.window[end]}; the log has {log.steps}"
+        f" steps, from {log.first_iteration} to {log.last_iteration}",
+        code="WINDOW",
+    )
 
 
 def keeps_out(problem: Problem, rule: Rule) -> bool:
@@ -95,7 +151,7 @@ def keeps_out(problem: Problem, rule: Rule) -> bool:
     return problem.code not in MARKS and (problem.code != "NO-CLOCK" or rule == "clock")
 
 
-def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> Problem | None:
+def rate_problem(log: TrainingLog, global_batch_size: int | None) -> Problem | None:
     """Return RATE-MISMATCH if a log contradicts itself: it is not of this gang, or of several runs.
 
     Printed rates are compared with the clock or latency. With ``reported``, the program's own
@@ -103,7 +159,7 @@ def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) ->
     is a CLOCK-JUMP, which the log's reader notes if the header has the batch.
     """
     checks: list[tuple[str, float | None, float, str]]
-    if rule == "reported":
+    if log.rule == "reported":
         rate = log.rate.mean if log.rate else None
         every_step = log.steps == (log.last_iteration or 0) - (log.first_iteration or 0) + 1
         tolerance = RESULT_TOLERANCE if every_step else SAMPLED_TOLERANCE
@@ -117,9 +173,9 @@ def rate_problem(log: TrainingLog, global_batch_size: int | None, rule: Rule) ->
             ]
     else:
         rate, value = log.window_rate, None
-        by: Rule = "latency" if rule == "latency" else "clock"
+        by: Rule = "latency" if log.rule == "latency" else "clock"
         with contextlib.suppress(errors.LogError):
-            value = throughputs.of_log(log, global_batch_size, by)
+            value = compute_throughput(log, global_batch_size, by)
         checks = [(by, value, RATE_TOLERANCE, "RATE-MISMATCH")]
         if batch_by_header(log.config) is None:
             checks.append((by, value, log.agreement, "CLOCK-JUMP"))
@@ -160,9 +216,14 @@ def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Pro
 def same_evidence(trials: Sequence[Measurement]) -> list[Measurement]:
     """Return the trials; one whose log has most steps, or the bytes, of another's is invalid."""
     users: dict[object, list[str]] = defaultdict(list)
-    prints = [_fingerprints(trial.evidence) for trial in trials]
-    for trial, keys in zip(trials, prints, strict=True):
-        for key in itertools.chain(*keys):
+    # The hashes of each whole log, and those of its steps' losses and rates.
+    prints: list[tuple[set[str], frozenset[bytes]]] = []
+    for trial in trials:
+        log = trial.log
+        is_empty = log is None or log.sha256 == NOTHING
+        whole = set() if log is None or is_empty else {log.digest, log.sha256} - {""}
+        prints.append((whole, log.words if log else frozenset()))
+        for key in itertools.chain(*prints[-1]):
             users[key].append(trial.trial)
     judged = []
     for trial, (whole, words) in zip(trials, prints, strict=True):
@@ -174,14 +235,6 @@ def same_evidence(trials: Sequence[Measurement]) -> list[Measurement]:
         same = [Problem("SAME-EVIDENCE", text)] if others else []
         judged.append(trial.with_problems(same))
     return judged
-
-
-def _fingerprints(evidence: Evidence | None) -> tuple[set[str], frozenset[bytes]]:
-    """Return the hashes of a whole log, and those of its steps' losses and rates."""
-    if evidence is None:
-        return set(), frozenset()
-    whole = {evidence.digest, evidence.sha256} - {""}
-    return set() if evidence.sha256 == NOTHING else whole, evidence.words
 
 
 def agreeing(trials: Sequence[Measurement]) -> Iterable[Measurement]:

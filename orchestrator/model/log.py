@@ -50,7 +50,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port of an HCA as NCCL names it; ``link`` is IB or RoCE."""
+    """A port of an HCA; ``link`` is IB or RoCE."""
 
     hca: str
     number: int
@@ -65,13 +65,11 @@ class Fabric:
     """The transport of one task's communication, as NCCL and other libraries log it.
 
     Args:
-        networks: what NCCL took between nodes, by its own names and sorted: IB, IBext_v8, Socket.
-        ports: of the HCAs that it lists as its own, sorted.
-        interfaces: that it lists for sockets, sorted.
-        no_device: the line that says that NCCL found no HCA; None without one.
+        networks: what NCCL used between nodes, by its own names and sorted: IB, IBext_v8, Socket.
+        no_device: the line that reports that NCCL found no HCA.
         lines: the first of each sort of evidence, counted from 1.
-        problems: errors that libraries log. They explain a failure; a trial is invalid by them
-            only if it needs what is missing.
+        problems: errors that libraries log; a trial is invalid by them only if it needs what is
+            missing.
     """
 
     networks: tuple[str, ...] = ()
@@ -89,20 +87,20 @@ class Fabric:
     @property
     def label(self) -> str:
         """Return ``IB mlx5_0``, ``RoCE mlx5_0 (IBext_v8)``, ``Socket ib0``, or ``-`` for none."""
-        words = [self._network(network) for network in self.networks]
-        return " + ".join(words) or "-"
-
-    def _network(self, network: str) -> str:
-        if network == "Socket":
-            return " ".join(("Socket", ",".join(self.interfaces))).strip()
-        if not is_verbs(network):
-            return network
         links: dict[str, list[str]] = {}
         for port in self.ports:
             links.setdefault(port.link, []).append(str(port))
-        words = " + ".join(f"{link} {','.join(ports)}" for link, ports in sorted(links.items()))
-        plugin = "" if network == "IB" else f" ({network})"
-        return f"{words or 'IB'}{plugin}"
+        hcas = " + ".join(f"{link} {','.join(ports)}" for link, ports in sorted(links.items()))
+        labels = []
+        for network in self.networks:
+            if network == "Socket":
+                labels.append(f"Socket {','.join(self.interfaces)}".strip())
+            elif is_verbs(network):
+                plugin = "" if network == "IB" else f" ({network})"
+                labels.append(f"{hcas or 'IB'}{plugin}")
+            else:
+                labels.append(network)
+        return " + ".join(labels) or "-"
 
 
 def is_verbs(network: str) -> bool:
@@ -111,7 +109,7 @@ def is_verbs(network: str) -> bool:
 
 
 POINTS = 120
-"""The most points of a trace: a figure in a page has not many more pixels for it."""
+"""The most points of a trace: about as many as a figure has pixels for."""
 TracePoint = tuple[int, int, float, float, float]
 """First and last iteration, and of the rates between them the lowest, the mean, the highest."""
 
@@ -120,9 +118,8 @@ def reduce_rates(first: int, stride: int, rates: Sequence[float]) -> tuple[Trace
     """Return the trace of steps in at most ``POINTS`` points, each of as many steps but the last.
 
     Args:
-        first: iteration of the first step.
         stride: iterations from one step to the next.
-        rates: of the steps, at least one.
+        rates: at least one.
     """
     width = -(-len(rates) // POINTS)
     points = []
@@ -137,27 +134,22 @@ def reduce_rates(first: int, stride: int, rates: Sequence[float]) -> tuple[Trace
 class TrainingLog:
     """One log, read for one window.
 
-    With several runs in a file, steps, iterations, config and rate are the last run's, and what
-    belongs to the window is None or empty.
+    What the log lacks is None or empty. With several runs in a file, steps, iterations, config and
+    rate are the last run's, and it has no window.
 
     Args:
         steps: step lines of all epochs, repeated ones not counted.
-        config: what the header says; a key that it lacks, or says twice differently, is absent.
-        start: first iteration of the window, in the first epoch; None where the log lacks it.
-        end: last iteration of the window, likewise.
-        rate: over all steps; None without steps or with a rate that is not a positive number.
+        config: values of the header; one that it contradicts is absent.
+        start, end: of the window, in the first epoch.
+        rate: over all steps; None also with a rate that is not a positive number.
         window_rate: samples / sum of times, from the rates printed after the window's first
             iteration up to its last, and by the rule ``latency`` that of the first too; None
             unless the log has both ends.
         reported: the numbers of the log's own summary, ``train_throughput`` among them.
-        digest: hash over the iterations of the window with their timestamps, or with what else
-            their records say where they have none; equal for copies of the same evidence, empty
-            where there are none.
-        sha256: of the raw bytes.
-        fabric: of the task that wrote this log; other nodes' ranks speak in their own.
-        rule: how throughput is taken from it unless a method says otherwise.
-        window: what was read for: as it was asked for, or as the reader chose; None where the rule
-            needs none.
+        digest: hash over the iterations of the window with their timestamps, or with their text
+            where they have none; equal for copies of the same evidence.
+        fabric: of the task that wrote this log; other nodes' ranks have logs of their own.
+        window: as it was requested, or as the reader chose.
         window_mean: arithmetic mean of the rates printed inside the window, both ends included;
             None unless the log has both ends.
         window_weighed: their harmonic mean, without the first where a rate is the mean since the
@@ -165,14 +157,14 @@ class TrainingLog:
         words: hashes over losses and rates of the window's steps, of some if there are many; copies
             whose times were changed share most of them.
         agreement: how far clock and printed rates may differ over the window, as a share.
-        samples: of an iteration, by the clock and the printed rates; None where either is missing.
+        samples: of an iteration, by the clock and the printed rates.
         latency_s: mean seconds per optimizer step over the window, where the program prints them.
-        memory_mib: the largest use of any GPU of the node that the program prints, in MiB.
+        memory_mib: the largest use of any GPU of the node that the program prints.
         lines: of the first and the last record of the window; None unless the log has both.
-        result_line: of the program's own result; None where it reports none.
+        result_line: of the program's own result.
         origin_ns: when the first step was printed, by the log's own clock read as UTC, in
-            nanoseconds since 1970; None where it has no clock.
-        tells: keys of ``config`` that every whole header of this program says.
+            nanoseconds since 1970.
+        tells: keys of ``config`` that every whole header of this program has.
         trace: the rates of the first epoch; empty where iterations are skipped, or a rate is not a
             positive number.
     """
@@ -182,18 +174,17 @@ class TrainingLog:
     first_iteration: int | None
     last_iteration: int | None
     config: Mapping[str, str | int | float | bool]
-    start: Moment | None
-    end: Moment | None
-    rate: Rate | None
-    window_rate: float | None
     unit: str
     reported: Mapping[str, float]
-    digest: str
-    size_bytes: int
     sha256: str
     fabric: Fabric
-    problems: tuple[Problem, ...]
+    problems: tuple[Problem, ...] = ()
+    rate: Rate | None = None
     rule: Rule = "clock"
+    start: Moment | None = None
+    end: Moment | None = None
+    digest: str = ""
+    window_rate: float | None = None
     window: tuple[int, int] | None = None
     window_mean: float | None = None
     window_weighed: float | None = None
@@ -215,9 +206,10 @@ class TrainingLog:
             return None
         return (self.end.clock_ns - self.start.clock_ns) / SECOND_NS
 
-    def evidence(self, rule: Rule) -> tuple[int, int] | None:
-        """Return the first and last line that a rule's number was computed from; None without."""
-        if rule != "reported":
+    @property
+    def evidence(self) -> tuple[int, int] | None:
+        """Return the first and last line that the number of its rule is computed from."""
+        if self.rule != "reported":
             return self.lines
         return None if self.result_line is None else (self.result_line, self.result_line)
 

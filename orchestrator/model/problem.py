@@ -5,12 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a trial, a log or another recorded output does not count; as a mark, what to know of it.
-
-    Args:
-        code: what tests and scripts look for, such as ``TRUNCATED``.
-        message: where it is and what was seen.
-    """
+    """A code, such as ``TRUNCATED``, and where it is and what was seen."""
 
     code: str
     message: str

@@ -40,12 +40,7 @@ class LoneLog:
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """The path from a page to a log, and the lines from which a number was computed.
-
-    Args:
-        path: relative to the page; empty where the file is not there.
-        lines: numbers, from 1, with their text; the first and the last one that it stands on.
-    """
+    """The path from a page to a log, empty if it is not there, and its lines of evidence."""
 
     path: str
     lines: tuple[tuple[int, str], ...] = ()
@@ -57,12 +52,12 @@ class PublishedResult:
 
     Args:
         suite: who measured it: dlperf, gpt (of DLPerf too) or paddleperf.
-        framework: with its version and what tells it apart, such as ``oneflow-0.2.0-clip``.
+        framework: with version and variant, such as ``oneflow-0.2.0-clip``.
         batch: the micro batch size, or what was published instead, such as ``gbs=512``.
         throughput: the median, in samples per second of the whole gang.
         source: the document, and where it disagrees with itself or with another one.
-        hardware: the GPUs, and the machine where it is told, such as ``A100-SXM4-80GB (DGX A100)``.
-        interconnect: between nodes, such as ``IB 100 Gb/s``; empty where it is not known.
+        hardware: the GPUs, maybe the machine, such as ``A100-SXM4-80GB (DGX A100)``.
+        interconnect: between nodes, such as ``IB 100 Gb/s``; empty if unknown.
     """
 
     suite: str
@@ -80,7 +75,7 @@ class PublishedResult:
 
     @property
     def placement(self) -> str:
-        """Return the placement as a playbook writes it, such as ``4x8``."""
+        """Return the placement, such as ``4x8``."""
         return f"{self.nodes}x{self.gpus_per_node}"
 
     @property
@@ -110,13 +105,12 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One sweep or one folder of logs, measured.
+    """One sweep or one folder of logs, measured; the latter lacks what only sweeps record.
 
     Args:
         source: the sweep's id, or the folder.
         window: None where the rule needs none, or each log's reader chooses.
-        method: None for a folder of logs.
-        trials_planned: of a case; None for a folder of logs, and where cases differ in it.
+        trials_planned: of a case; None also where cases differ in it.
         environment: rows of what was found on nodes, by node name.
         lone: logs that belong to no case, by world size.
         rule: how throughput was taken; None where that depends on what each log is.
@@ -126,19 +120,16 @@ class Report:
         step_flops: floating-point operations of one optimizer step, where they were counted.
         peak_tflops: of one GPU at the precision of a case, where that is known.
         topologies: ``nvidia-smi topo -m`` in its own form, by node name.
-        added_env: environment variables that playbook and inventory add, as they were given.
-        canary: None without one.
-        node_speeds: of the nodes beside one another, by name; empty if none can be compared.
-        marks: what a reader should know of all of it.
-        findings: of provisioning, over the nodes as the sweep began on them.
-        created: when the sweep was, in UTC; empty for a folder of logs.
-        began_ns: of each log of a folder, when it printed its first step, by its own clock read as
-            UTC, in nanoseconds since 1970; None where it does not tell it, as without a clock.
-        ran_s: how long at least one trial ran; None for a folder of logs.
-        commands: the command lines that made it, in order.
-        written_by: the version of this tool that ran it; empty for a folder of logs.
-        writer: None where no file is written of it.
         gpus: models of all GPUs of the nodes, as their drivers name them; empty if unknown.
+        added_env: environment variables that playbook and inventory add.
+        findings: of provisioning, over the nodes as the sweep began on them.
+        began_ns: of each log of a folder, its ``origin_ns``.
+        ran_s: how long at least one trial ran.
+        commands: the command lines that made it, in order.
+        written_by: the version of this tool that ran it.
+        writer: None where no file is written of it.
+        node_speeds: by name; empty if no nodes can be compared.
+        marks: on the report as a whole.
     """
 
     source: str
@@ -191,7 +182,7 @@ class Report:
         )
 
     def planned(self, result: Result) -> int:
-        """Return the number of trials that a case should have; a settled one needs no more."""
+        """Return the number of trials that a case needs."""
         return self.trials_planned or sum(trial.state != NOT_NEEDED for trial in result.trials)
 
     def published_for(self, result: Result) -> tuple[PublishedResult, ...]:

@@ -1,33 +1,16 @@
 """Measurements of trials, and the result of a case over them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from orchestrator.model.case import Case
-from orchestrator.model.log import Rule, TracePoint
+from orchestrator.model.log import TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import Energy, HeldClocks, MachineState
 
 NOT_NEEDED = "not-needed"
 """The state of a trial that was not run, since its case had settled."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The bytes that a measurement came from.
-
-    Args:
-        lines: first and last one that the number stands on, counted from 1.
-        digest: hash over the steps' times.
-        words: hashes over losses and rates of steps, whatever times stand beside them.
-    """
-
-    log: str
-    lines: tuple[int, int] | None
-    sha256: str
-    digest: str
-    words: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +20,16 @@ class Measurement:
     Args:
         state: valid; else failed, invalid, infra-lost, interrupted, planned or not-needed.
         throughput: samples per second of the gang; None if the log cannot give it.
-        rate: mean of the rates that the log itself prints; None if it prints none.
         marks: what a reader should know although it is valid.
         provenance: must agree within a case before its trials share a median.
+        path: of its log, in reports.
+        log: as it was read, by the rule that made the number; None if none was.
         transport: what the gang ran over, such as ``IB mlx5_0``; must agree likewise.
-        latency_s: seconds per optimizer step, where the log says them.
-        memory_mib: the largest use of any GPU that the log shows, in MiB.
-        nodes: that it ran on, leader first; empty where that is not known.
-        machines: the state of each of them meanwhile; empty where nothing was seen of it.
-        energy: of its GPUs over the window; None where it is not known of all.
-        held: of its nodes whose clocks were held down; empty where none were.
+        nodes: leader first; empty if unknown.
+        machines: the observed state of its nodes meanwhile.
+        energy: of its GPUs over the window; None unless it is known of all.
+        held: of its nodes, those whose clocks were held down.
         beside: names of the trials that ran on other nodes meanwhile.
-        trace: the rates that its log prints, in few points.
-        window: first and last iteration that the number was taken from; None where none was.
-        rule: how it was taken; None where no log was read.
-        measured_s: between both ends of the window, by the log's clock; None without one.
     """
 
     trial: str
@@ -59,23 +37,17 @@ class Measurement:
     attempt: int
     state: str
     throughput: float | None
-    rate: float | None
     problems: tuple[Problem, ...]
-    marks: tuple[Problem, ...]
-    evidence: Evidence | None
-    provenance: Mapping[str, str]
+    marks: tuple[Problem, ...] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+    log: TrainingLog | None = None
     transport: str = "-"
-    latency_s: float | None = None
-    memory_mib: int | None = None
     nodes: tuple[str, ...] = ()
     machines: tuple[MachineState, ...] = ()
     energy: Energy | None = None
     held: tuple[HeldClocks, ...] = ()
     beside: tuple[str, ...] = ()
-    trace: tuple[TracePoint, ...] = ()
-    window: tuple[int, int] | None = None
-    rule: Rule | None = None
-    measured_s: float | None = None
 
     @property
     def counts_or_rests(self) -> bool:
@@ -91,7 +63,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """It covers the true median, speedup or difference with this probability."""
+    """It covers the true median, speedup or difference with the probability ``coverage``."""
 
     low: float
     high: float
@@ -103,8 +75,7 @@ class Statistics:
     """The valid trials of a case, summed up; rates in samples per second.
 
     Args:
-        spread: (max - min) / median; None of a single trial, which has none.
-        interval: None of a single trial.
+        spread: (max - min) / median; like the interval, None of a single trial.
     """
 
     n: int
@@ -124,7 +95,7 @@ class Result:
         statistics: None without a valid trial.
         speedup: over the 1x1 case that is equal in everything but placement; None without it.
         efficiency: speedup / world_size; None likewise.
-        settled: whether the interval is as narrow as was asked for; None where nothing was.
+        settled: True if the interval is as narrow as was requested; None without a request.
         speedup_interval: None where either median has no interval.
     """
 
@@ -147,13 +118,14 @@ class Result:
 
     @property
     def latency_s(self) -> float | None:
-        """Return the median seconds per optimizer step over the valid trials; None without any."""
-        latencies = [trial.latency_s for trial in self.valid if trial.latency_s is not None]
+        """Return the median seconds per optimizer step over the valid trials."""
+        logs = [trial.log for trial in self.valid if trial.log]
+        latencies = [log.latency_s for log in logs if log.latency_s is not None]
         return median(latencies) if latencies else None
 
     @property
     def energy_per_sample(self) -> float | None:
-        """Return the median joules per sample over the valid trials; None without any."""
+        """Return the median joules per sample over the valid trials."""
         known = [trial.energy.per_sample for trial in self.valid if trial.energy is not None]
         return median(known) if known else None
 
@@ -165,9 +137,9 @@ class Result:
 
     @property
     def memory_mib(self) -> int | None:
-        """Return the largest use of a GPU in the valid trials' logs, in MiB; None without any."""
-        used = [trial.memory_mib for trial in self.valid if trial.memory_mib is not None]
-        return max(used, default=None)
+        """Return the largest use of a GPU in the valid trials' logs."""
+        logs = [trial.log for trial in self.valid if trial.log]
+        return max((log.memory_mib for log in logs if log.memory_mib is not None), default=None)
 
     @property
     def peak_memory_mib(self) -> float | None:
@@ -185,12 +157,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpeed:
-    """The speed of a node beside others, by the cases that ran on single nodes or pairs.
-
-    Args:
-        speed: over that of the median node; 0.95 is 5 % slower.
-        is_slow: True if it is slower than the others by more than chance.
-    """
+    """The speed of a node over that of the median node; 0.95 is 5 % slower."""
 
     node: str
     trials: int

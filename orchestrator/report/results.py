@@ -151,15 +151,17 @@ def _watched(watched: Watched) -> dict[str, object]:
 
 
 def _trial(trial: Measurement) -> dict[str, object]:
-    energy = trial.energy
+    energy, log = trial.energy, trial.log
     return {
         **_fields(trial, "trial", "repeat", "attempt", "state", "throughput"),
-        "rate_mean": trial.rate,
-        **_fields(trial, "measured_s", "latency_s", "memory_mib"),
+        "rate_mean": log.rate.mean if log and log.rate else None,
+        **_fields(log, "measured_s", "latency_s", "memory_mib"),
         "transport": _transport(trial.transport),
         **_fields(trial, "nodes", "beside", "problems", "marks"),
-        **_fields(trial.evidence, "log", "lines", "sha256"),
-        **_fields(trial, "rule", "window", "provenance"),
+        "log": trial.path or None,
+        "lines": log.evidence if log else None,
+        **_fields(log, "sha256", "rule", "window"),
+        "provenance": trial.provenance,
         "machines": [_machine(state) for state in trial.machines],
         "energy_j": energy.joules if energy else None,
         "energy_per_sample_j": energy.per_sample if energy else None,
@@ -182,7 +184,7 @@ def _lone(lone: LoneLog) -> dict[str, object]:
         **_fields(log, "latency_s", "memory_mib"),
         "transport": _transport(log.fabric.label),
         "rate": log.rate,
-        "lines": log.evidence(log.rule),
+        "lines": log.evidence,
         "sha256": log.sha256,
         "problems": lone.problems,
     }

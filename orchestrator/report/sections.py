@@ -144,10 +144,10 @@ def _lines(page: Page, sources: Sources) -> Iterable[Block]:
     if report.canary:
         found["canary"] = page.text("Canary", "监测用例"), []
     for _, place, trial in tables.every_trial(page):
-        if trial.evidence:
+        if trial.log:
             name = Span(trial.trial, look="strong")
             found[place][1].append(tree.Paragraph([name], f"{place}-{trial.repeat}"))
-            found[place][1].extend(_log(page, trial.evidence.log, trial.evidence.sha256, sources))
+            found[place][1].extend(_log(page, trial.path, trial.log.sha256, sources))
     no_log = page.text("No trial of this case has a log.", "该用例没有日志。")
     for place, (title, blocks) in found.items():
         yield Section(place, title, blocks or [tree.Paragraph([no_log])])

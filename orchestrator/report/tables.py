@@ -115,7 +115,7 @@ def trials(page: Page) -> Table:
             str(it.repeat),
             Span(
                 labels.throughput(page.report, it.throughput),
-                f"{place}-{it.repeat}" if it.evidence else "",
+                f"{place}-{it.repeat}" if it.log else "",
             ),
             page.word(it.state),
             nodeset.fold(it.nodes),
@@ -133,12 +133,12 @@ def evidence(page: Page) -> Table:
         (
             case,
             str(it.repeat),
-            "" if it.measured_s is None else labels.fixed(it.measured_s, 1),
-            Span(it.evidence.log, log=it.evidence.log),
-            it.evidence.sha256[:12],
+            "" if it.log.measured_s is None else labels.fixed(it.log.measured_s, 1),
+            Span(it.path, log=it.path),
+            it.log.sha256[:12],
         )
         for case, _, it in every_trial(page)
-        if it.evidence
+        if it.log
     ]
     return Table("", page.heads("case", "trial", "measured_s", "log", "sha256"), rows)
 

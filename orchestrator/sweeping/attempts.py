@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors, nodeset
-from orchestrator.collecting import causes, evidence, nodes_seen, package
+from orchestrator.collecting import evidence, nodes_seen, package
 from orchestrator.collecting.sweep import measure_trial
 from orchestrator.console.view import Row, View
 from orchestrator.deadlines import COMMAND_S
@@ -272,8 +272,8 @@ def _judge(
         state=measurement.state,
         problems=measurement.problems,
         throughput=measurement.throughput,
-        sha256=measurement.evidence.sha256 if measurement.evidence else None,
-        lines=measurement.evidence.lines if measurement.evidence else None,
+        sha256=measurement.log.sha256 if measurement.log else None,
+        lines=measurement.log.evidence if measurement.log else None,
         transport=measurement.transport,
         marks=nodes_seen.list_marks(measurement),
     )
@@ -297,7 +297,7 @@ def _failure(
         return by_others
     failed = [end for end in gang.ends if end.why == "exited" and end.status]
     logs = {end.node_rank: folder / f"r{end.node_rank}.log" for end in failed}
-    last_lines = {rank: causes.words(path) for rank, path in logs.items()}
+    last_lines = {rank: nodes_seen.describe_failure(path) for rank, path in logs.items()}
     transports = nodes_seen.read_transports(folder, attempt.tasks, campaign.recipe.workload)
     return endings.of_program(failed, last_lines, attempt.port, transports)
 

@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
-from orchestrator import disk, errors, words
+from orchestrator import disk, errors, report, words
 from orchestrator.cli.command import Face, command
 from orchestrator.cli.options import INVENTORIES, SWEEPS, Nodes, Repeats, needs
-from orchestrator.collecting import sides
-from orchestrator.comparing import forms
+from orchestrator.collecting.sweep import measured
+from orchestrator.comparing import forms, sides
 from orchestrator.comparing.comparison import compare_sides
+from orchestrator.state import records
+from orchestrator.state.archives import opened
+from orchestrator.state.store import Store
 
 _PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)%?")
 Side = "A sweep (id, its beginning, folder, playbook), an archive, or a results.json."
@@ -59,7 +62,14 @@ def compare(
 
         ended = turns.take(store, (first, second), inventory, nodes, repeats, voice)
         first, second = (sweep.id for sweep in ended)
-    here, there = sides.both(store, first, second)
+    read = {name: _read_side(store, name) for name in dict.fromkeys((first, second))}
+    here, there = read[first], read[second]
+    if here.unit != there.unit:
+        raise errors.UsageError(
+            f"{first} is in {here.unit}, {second} in {there.unit}",
+            code="NOT-COMPARABLE",
+            fix="compare what has one unit",
+        )
     comparison = compare_sides(here, there, fail_if_slower, bound)
     if not comparison.rows:
         raise errors.UsageError(
@@ -80,3 +90,21 @@ def compare(
             file.write(forms.render_markdown(comparison).encode())
     voice.document(forms.build_document(comparison))
     return comparison.exit_code
+
+
+def _read_side(store: Store, name: str) -> sides.Side:
+    """Measure a sweep or an archive again from its logs, or read a results.json."""
+    path = Path(name)
+    if not name.endswith(".json") or not path.is_file():
+        with opened(store, name) as opening:
+            return sides.measured(report.document(measured(opening.sweep)), name)
+    with disk.on_disk(path, "LOCAL-FILE", "make it readable for this user"):
+        content = path.read_bytes()
+    try:
+        return sides.measured(records.document(content), name)
+    except ValueError as error:
+        raise errors.UsageError(
+            f"{name} is no results.json: {error}",
+            code="NO-RESULTS",
+            fix="name a results.json or a sweep",
+        ) from error

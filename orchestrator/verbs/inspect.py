@@ -21,8 +21,6 @@ from orchestrator.model.site import Topology
 from orchestrator.probes import gpu, infiniband, topology
 
 MOST_TEXT_BYTES = 64 << 20
-
-
 Facts = Topology | InfinibandFacts | DriverFacts
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 
@@ -62,11 +60,7 @@ _add("ibstat", "ibstat.txt", infiniband.parse)
 _add("gpu", "nvidia-smi.xml", gpu.parse)
 
 
-@command(
-    "inspect log",
-    "inspect log train.log --workload ngc_pytorch_rn50",
-    json_only=True,
-)
+@command("inspect log", "inspect log train.log --workload ngc_pytorch_rn50", json_only=True)
 def inspect_log(
     face: Face,
     file: FileOrDash,
@@ -84,14 +78,11 @@ def inspect_log(
             f"no line that {reader.name} prints", code="NO-STEPS", fix="look at the file"
         )
         raise _unreadable(nothing, file)
-    value, problems = _measure(log, global_batch_size)
-    all_problems = tuple(dict.fromkeys((*log.problems, *problems)))
-    # A batch size that was given says what the number needs of a header.
-    answered = {"NO-HEADER"} if global_batch_size is not None else set()
-    if any(
-        validity.keeps_out(problem, log.rule) and problem.code not in answered
-        for problem in all_problems
-    ):
+    value, more = _measure(log, global_batch_size)
+    problems = tuple(dict.fromkeys((*log.problems, *more)))
+    # A batch size that was given has what the number needs of a header.
+    answered = "" if global_batch_size is None else "NO-HEADER"
+    if any(validity.keeps_out(it, log.rule) for it in problems if it.code != answered):
         value = None
     printed: dict[str, JSON] = {"latency_s": log.latency_s, "memory_mib": log.memory_mib}
     document: dict[str, JSON] = {
@@ -107,10 +98,10 @@ def inspect_log(
         "rate": asdict(log.rate) if log.rate else None,
         "reported": dict(log.reported),
         **{name: value for name, value in printed.items() if value is not None},
-        "problems": [asdict(problem) for problem in all_problems],
+        "problems": [asdict(problem) for problem in problems],
     }
     face.voice.document(document)
-    return 3 if all_problems else 0
+    return 3 if problems else 0
 
 
 def _measure(log: TrainingLog, given: int | None) -> tuple[float | None, list[Problem]]:
@@ -125,7 +116,7 @@ def _measure(log: TrainingLog, given: int | None) -> tuple[float | None, list[Pr
     if batch is None and needs_batch and timed:
         words = "the log has no header that says the global batch size"
         return None, [Problem("NO-BATCH", f"{words}; needed --global-batch-size")]
-    return validity.value(log, batch, None)
+    return validity.value(log, batch)
 
 
 @contextmanager

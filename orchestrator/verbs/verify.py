@@ -107,9 +107,9 @@ def _compare_outcomes(
 ) -> None:
     for trial in again.trials:
         outcome = outcomes.get(trial.trial)
-        if outcome is None or trial.evidence is None:
+        if outcome is None or trial.log is None:
             continue
-        record = f"{trial.evidence.log.removesuffix('.log')}.json"
+        record = f"{trial.path.removesuffix('.log')}.json"
         if outcome.get("code") != (again.writer.code if again.writer else None):
             place.findings.leave("outcomes", f"{record}: judged by another version")
         else:
@@ -126,10 +126,10 @@ def _compare_outcome(
     elif recorded == "valid" and trial.state == "invalid":
         if (LATER | MARKS).isdisjoint(problems):
             findings.differs(record, "state", "valid", f"invalid: {' '.join(problems)}")
-    elif recorded == trial.state == "valid" and trial.evidence:
+    elif recorded == trial.state == "valid" and trial.log:
         derived = {
             "throughput": trial.throughput,
-            "lines": trial.evidence.lines,
+            "lines": trial.log.evidence,
             "transport": trial.transport,
         }
         findings.same(record, "", outcome, derived)

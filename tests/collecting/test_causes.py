@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from orchestrator.collecting import causes
+from orchestrator.collecting import nodes_seen
 
 AGENT = b"".join(b"the agent's line %d\n" % number for number in range(30))
 RANKS = b"""\
@@ -22,7 +22,7 @@ a line of nobody
 def said(tmp_path: Path, log: bytes) -> str:
     path = tmp_path / "r0.log"
     path.write_bytes(log)
-    return causes.words(path).decode()
+    return nodes_seen.describe_failure(path).decode()
 
 
 def test_ranks_that_speak_at_once_are_told_apart_by_their_prefix(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_traceback_without_an_end_or_a_log_that_is_not_there_say_nothing_more(
     """A rank that is killed while it prints one."""
     cut = b'Traceback (most recent call last):\n  File "/p.py", line 1\n' + AGENT
     assert said(tmp_path, cut).startswith("its last lines:\nthe agent's line 10\n")
-    assert causes.words(tmp_path / "none") == b"it left no log"
+    assert nodes_seen.describe_failure(tmp_path / "none") == b"it left no log"
 
 
 def test_an_empty_log_has_no_lines(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import workloads
-from orchestrator.measuring import throughputs
+from orchestrator.measuring import validity
 from tests import SAMPLES
 
 PROGRAM = str(Path(sys.executable).with_name("dlperf-orch"))
@@ -74,7 +74,7 @@ def test_a_number_is_exact_to_its_last_bit(name: str) -> None:
     for first, last in windows(list(at)):
         said = read.read([log.read_bytes()], (first, last))
         exact = float(batch * (last - first) / (at[last] - at[first]))
-        assert throughputs.of_log(said, batch, "clock") == exact, (first, last)
+        assert validity.compute_throughput(said, batch, "clock") == exact, (first, last)
     words = ("--workload", workload, "--window", f"{first}:{last}", "--rule", "clock")
     argv = (PROGRAM, "inspect", "log", str(log), *words)
     done = subprocess.run(argv, capture_output=True, check=False)

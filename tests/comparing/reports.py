@@ -8,8 +8,8 @@ from orchestrator.comparing import sides
 from orchestrator.comparing.sides import Side, SideCase, WrittenTrial
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
-from orchestrator.model.result import Evidence, Result
-from tests.reported import results, sweep
+from orchestrator.model.result import Result
+from tests.reported import LOG, results, sweep
 
 DRIVER = {"image": "sha256:1", "tasks": "t1", "driver": "440.33"}
 TRIALS = (100.0, 100.1, 99.9, 100.05, 99.95, 100.02, 99.98)
@@ -41,7 +41,8 @@ class Told:
                 trial,
                 provenance=self.provenance,
                 nodes=self.nodes,
-                evidence=Evidence("log", None, f"{self.source} {trial.trial}", ""),
+                path="log",
+                log=replace(LOG, sha256=f"{self.source} {trial.trial}"),
             )
             for trial in one.trials
         )

@@ -14,7 +14,7 @@ from orchestrator.logs import (
     Format,
     reader,
 )
-from orchestrator.measuring import throughputs
+from orchestrator.measuring import validity
 from orchestrator.model.log import TrainingLog
 from orchestrator.workloads import all_reduce, oneflow_bert, oneflow_rn50
 from tests import SAMPLES
@@ -58,7 +58,7 @@ def test_an_epoch_that_ends_before_the_promised_steps_counts() -> None:
     log = read(DLLOGGER, SHORT, (20, 60))
     assert problems(log, "SHORT-RUN") == ["have 63 of 99 steps; the program ended there by itself"]
     assert codes(log) == {"SHORT-RUN"}
-    assert throughputs.of_log(log, 2048, "clock") == pytest.approx(5894.03, abs=0.01)
+    assert validity.compute_throughput(log, 2048, "clock") == pytest.approx(5894.03, abs=0.01)
     cut = SHORT[: SHORT.index(b" - Summary: ")].rpartition(b"\n")[0] + b"\n"
     assert codes(read(DLLOGGER, cut, (20, 60))) == {"TRUNCATED"}
     again = SHORT.replace(b"Iteration: 30 ", b"Iteration: 31 ", 1)
@@ -314,7 +314,7 @@ def test_oneflow_without_a_clock_is_measured_by_its_rates(form: object) -> None:
     log = read(ONEFLOW_RN50, OLD)
     rates = [float(it) for it in re.findall(rb"samples/s: ([\d.]+)", OLD)][1:6]
     assert codes(log) == {"NO-CLOCK", "NO-HEADER"}
-    value = throughputs.of_log(log, None, "rates")
+    value = validity.compute_throughput(log, None, "rates")
     assert value == pytest.approx(len(rates) / sum(1 / rate for rate in rates))
 
 
@@ -326,8 +326,8 @@ def test_rates_are_weighed_by_time() -> None:
         CLEAN,
     )
     log = read(DLLOGGER, raw, (21, 60))
-    assert throughputs.of_log(log, None, "rates") == pytest.approx(150)
-    assert throughputs.of_log(log, None, "arithmetic") == pytest.approx(200)
+    assert validity.compute_throughput(log, None, "rates") == pytest.approx(150)
+    assert validity.compute_throughput(log, None, "arithmetic") == pytest.approx(200)
 
 
 def test_copies_are_known_by_their_times_or_by_their_words() -> None:

@@ -8,7 +8,7 @@ import pytest
 import tests
 from orchestrator import errors
 from orchestrator.logs import ONEFLOW_GPT, progress, reader
-from orchestrator.measuring import throughputs
+from orchestrator.measuring import validity
 from orchestrator.model.log import TrainingLog, global_batch_size
 from tests.logs.said import codes, problems
 
@@ -97,7 +97,7 @@ def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
 
 
 def throughput(log: TrainingLog) -> float:
-    return throughputs.of_log(log, global_batch_size(log.config), log.rule)
+    return validity.compute_throughput(log, global_batch_size(log.config), log.rule)
 
 
 def test_recorded_log_gives_the_published_latency() -> None:
@@ -262,7 +262,7 @@ def test_five_rows_without_arguments_are_enough_for_a_latency() -> None:
     log = read(TABLE)
     assert (log.latency_s, log.config) == (13.117188, {})
     assert codes(log) == {"NO-HEADER"}
-    assert throughputs.of_log(log, 512, "latency") == pytest.approx(39.03, abs=0.005)
+    assert validity.compute_throughput(log, 512, "latency") == pytest.approx(39.03, abs=0.005)
 
 
 def test_single_row_without_arguments_can_be_a_window() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import logs
-from orchestrator.measuring import throughputs
+from orchestrator.measuring import validity
 from tests import ROOT, SAMPLES
 from tests.logs.said import codes
 
@@ -44,7 +44,7 @@ def test_its_sample_is_measured_by_its_clock(plain: logs.Format) -> None:
         "precision": "amp",
         "iterations": 100,
     }
-    assert throughputs.of_log(log, 1024, "clock") == 6400
+    assert validity.compute_throughput(log, 1024, "clock") == 6400
     assert logs.progress(plain)(SAMPLE) == (100, 6400.0)
 
 

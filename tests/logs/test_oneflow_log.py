@@ -4,13 +4,14 @@ Over 400 lines: all tests doctor the same few logs, with the helpers that stand 
 """
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from orchestrator import errors
 from orchestrator.logs import ONEFLOW_BERT, ONEFLOW_RN50, progress, reader
-from orchestrator.measuring import throughputs
+from orchestrator.measuring import validity
 from orchestrator.model.log import TrainingLog, global_batch_size
 from tests import SAMPLES
 from tests.logs.said import codes, problems
@@ -98,7 +99,7 @@ def read(log: bytes, window: tuple[int, int] | None = None) -> TrainingLog:
 
 
 def throughput(log: TrainingLog) -> float:
-    return throughputs.of_log(log, global_batch_size(log.config), log.rule)
+    return validity.compute_throughput(log, global_batch_size(log.config), log.rule)
 
 
 def test_recorded_resnet_gives_the_reported_throughput() -> None:
@@ -173,7 +174,7 @@ def test_log_of_an_old_version_has_no_throughput_but_rates() -> None:
     assert log.rate.median == pytest.approx(384.8155)
     with pytest.raises(errors.LogError):
         throughput(log)
-    lines = read(OLD, (20, 120)).evidence("rates")
+    lines = replace(read(OLD, (20, 120)), rule="rates").evidence
     assert lines is not None
     first, last = (OLD.split(b"\n")[number - 1] for number in lines)
     assert b"iter 20," in first

@@ -11,7 +11,7 @@ from orchestrator import errors
 from orchestrator.launchers import mpirun
 from orchestrator.logs import TENSORFLOW, reader
 from orchestrator.logs.text import whole_lines
-from orchestrator.measuring import throughputs, validity
+from orchestrator.measuring import validity
 from orchestrator.model.log import TrainingLog, global_batch_size
 from tests import SAMPLES
 
@@ -44,7 +44,7 @@ def number(log: TrainingLog) -> float | None:
     if any(validity.keeps_out(problem, log.rule) for problem in log.problems):
         return None
     try:
-        return throughputs.of_log(log, global_batch_size(log.config), "clock")
+        return validity.compute_throughput(log, global_batch_size(log.config), "clock")
     except errors.LogError:
         return None
 

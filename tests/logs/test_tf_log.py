@@ -96,7 +96,7 @@ def test_benchmark_without_a_window_is_what_the_program_reports(row: dict[str, s
     if row["reported_train_throughput"]:
         assert log.reported == {"train_throughput": float(row["reported_train_throughput"])}
         assert log.problems == ()
-        first, last = log.evidence("reported") or (0, 0)
+        first, last = log.evidence or (0, 0)
         printed = row["reported_train_throughput"].encode()
         assert first == last
         assert re.search(
@@ -104,7 +104,7 @@ def test_benchmark_without_a_window_is_what_the_program_reports(row: dict[str, s
         )
     else:
         assert (log.reported, codes(log)) == ({}, {"HEADERLESS", "NO-RESULT"})
-        assert log.evidence("reported") is None
+        assert log.evidence is None
         assert len(problems(log, "NO-RESULT")) == 1
 
 
@@ -448,12 +448,12 @@ def test_result_with_two_values_is_none() -> None:
     """Two ranks that both report, one of them otherwise; the same again is the same."""
     result = ONE_GPU[ONE_GPU.index(b"DLL 2020-12-16 07:23:31") :]
     log = read(ONE_GPU + result.replace(b"408.32054537977405", b"407.5"))
-    assert (log.reported, log.evidence("reported")) == ({}, None)
+    assert (log.reported, log.evidence) == ({}, None)
     assert problems(log, "DUP-STEPS") == ["line 322: train_throughput 407.5 after 408.321"]
     assert "NO-RESULT" in codes(log)
     again = read(ONE_GPU + result)
     assert again.reported == {"train_throughput": 408.32054537977405}
-    assert again.evidence("reported") == (321, 321)
+    assert again.evidence == (321, 321)
 
 
 def test_average_of_nvlog_that_is_no_number_is_none() -> None:

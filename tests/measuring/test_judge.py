@@ -37,8 +37,8 @@ def test_a_log_of_its_case_counts() -> None:
     found = measured(log(), CASE)
     assert (found.state, found.problems, found.trial) == ("valid", (), "t")
     assert found.throughput is not None
-    assert found.evidence is not None
-    assert found.evidence.sha256 == log().sha256
+    assert found.log is not None
+    assert found.log.sha256 == log().sha256
 
 
 def test_a_log_of_another_case_gives_no_number() -> None:
@@ -58,5 +58,5 @@ def test_two_runs_in_a_log_give_no_number() -> None:
 def test_a_window_beyond_the_log_is_said_once() -> None:
     """By the reader or by the measure, not by both."""
     cut = RAW[: RAW.index(b"Iteration: 50 ")]
-    throughput, problems = validity.value(log(cut), CASE.global_batch_size, "clock")
+    throughput, problems = validity.value(log(cut), CASE.global_batch_size)
     assert (throughput, [problem.code for problem in problems]) == (None, ["WINDOW"])

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.measuring import throughputs, validity
-from orchestrator.model.log import SECOND_NS, Moment, Rate, global_batch_size
+from orchestrator.measuring import validity
+from orchestrator.model.log import SECOND_NS, Moment, Rate, Rule, global_batch_size
 from orchestrator.model.problem import Problem
 from tests.measuring.trials import LOG, METHOD, case, seed_log
 
@@ -51,13 +51,13 @@ def test_seed_listing_agrees_with_32_ranks_and_not_with_16() -> None:
     four, two = seed_log(32), seed_log(16)
     batches = [global_batch_size(log.config) or 0 for log in (four, two)]
     measured = [
-        throughputs.of_log(four, batches[0], "clock"),
-        throughputs.of_log(two, batches[1], "clock"),
+        validity.compute_throughput(four, batches[0], "clock"),
+        validity.compute_throughput(two, batches[1], "clock"),
     ]
     # 9 iterations in 14:29:18.553769 - 14:29:15.018767 = 3.535002 s.
     assert measured == pytest.approx([9 * 4096 / 3.535002, 9 * 2048 / 3.535002])
-    assert validity.rate_problem(four, batches[0], "clock") is None
-    problem = validity.rate_problem(two, batches[1], "clock")
+    assert validity.rate_problem(four, batches[0]) is None
+    problem = validity.rate_problem(two, batches[1])
     assert problem is not None
     assert problem.code == "RATE-MISMATCH"
     assert problem.message.startswith("the clock gives 5214.14, the log's own rates 104")
@@ -71,8 +71,9 @@ def test_seed_listing_agrees_with_32_ranks_and_not_with_16() -> None:
 def test_printed_rates_agree_within_three_percent(window_rate: float, *, agrees: bool) -> None:
     """Both ways; beyond it the log is of another gang."""
     by_clock = replace(LOG, window_rate=window_rate, end=Moment(120, 100 * SECOND_NS, 140))
-    for rule in ("clock", "rates"):
-        assert (validity.rate_problem(by_clock, 100, rule) is None) == agrees
+    rules: tuple[Rule, ...] = ("clock", "rates")
+    for rule in rules:
+        assert (validity.rate_problem(replace(by_clock, rule=rule), 100) is None) == agrees
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_a_result_is_the_mean_of_the_printed_rates(
     """Of all steps but for rounding; of every tenth one within a percent."""
     log = replace(LOG, steps=steps, reported={"train_throughput": 100.0})
     log = replace(log, rate=Rate(steps, mean, mean))
-    assert (validity.rate_problem(log, None, "reported") is None) == agrees
+    assert (validity.rate_problem(replace(log, rule="reported"), None) is None) == agrees
 
 
 @pytest.mark.parametrize(("batch", "agrees"), [(128, True), (256, False), (64, False)])
@@ -94,9 +95,9 @@ def test_a_result_agrees_with_the_clock_by_the_batch_of_its_case(
 ) -> None:
     """A batch or world size that was doubled in header and name alike: the clock tells it."""
     log = replace(LOG, reported={"train_throughput": 100.0}, rate=Rate(120, 100.0, 100.0))
-    problem = validity.rate_problem(replace(log, samples=128.4), batch, "reported")
+    problem = validity.rate_problem(replace(log, rule="reported", samples=128.4), batch)
     assert (problem is None) == agrees
-    assert validity.rate_problem(replace(log, samples=128.0 * 1.009), batch, "reported")
+    assert validity.rate_problem(replace(log, rule="reported", samples=128.0 * 1.009), batch)
 
 
 @pytest.mark.parametrize(
@@ -105,30 +106,31 @@ def test_a_result_agrees_with_the_clock_by_the_batch_of_its_case(
 def test_a_result_that_is_slightly_off_its_clock_is_marked(share: float, code: str | None) -> None:
     """Rates and result that were scaled by 0.995; honest logs differ by 0.14 % at most."""
     log = replace(LOG, reported={"train_throughput": 100.0}, rate=Rate(120, 100.0, 100.0))
-    problem = validity.rate_problem(replace(log, samples=128 * share), 128, "reported")
+    problem = validity.rate_problem(replace(log, rule="reported", samples=128 * share), 128)
     assert (problem.code if problem else None) == code
 
 
 def test_a_batch_of_the_name_alone_holds_the_clock_as_well() -> None:
     """Within the agreement of its format it is honest; up to 3 % its clock jumped."""
     log = replace(LOG, config={}, agreement=0.004, end=Moment(120, 100 * SECOND_NS, 140))
-    assert validity.rate_problem(replace(log, window_rate=100.3), 100, "clock") is None
-    problem = validity.rate_problem(replace(log, window_rate=101.0), 100, "clock")
+    assert validity.rate_problem(replace(log, window_rate=100.3), 100) is None
+    problem = validity.rate_problem(replace(log, window_rate=101.0), 100)
     assert problem is not None
     assert problem.code == "CLOCK-JUMP"
-    problem = validity.rate_problem(replace(log, window_rate=104.0), 100, "clock")
+    problem = validity.rate_problem(replace(log, window_rate=104.0), 100)
     assert problem is not None
     assert problem.code == "RATE-MISMATCH"
 
 
 def test_log_that_prints_no_rates_is_not_contradicted_by_them() -> None:
     """There is nothing to compare."""
-    assert validity.rate_problem(replace(LOG, window_rate=None), 100, "clock") is None
-    assert validity.rate_problem(LOG, None, "reported") is None
+    assert validity.rate_problem(replace(LOG, window_rate=None), 100) is None
+    assert validity.rate_problem(replace(LOG, rule="reported"), None) is None
     silent = replace(LOG, window_rate=5.0, start=None, latency_s=20.0)
-    assert validity.rate_problem(silent, 100, "latency") is None
-    assert validity.rate_problem(silent, 200, "latency") is not None
-    assert validity.rate_problem(silent, 100, "clock") is None
+    by_latency = replace(silent, rule="latency")
+    assert validity.rate_problem(by_latency, 100) is None
+    assert validity.rate_problem(by_latency, 200) is not None
+    assert validity.rate_problem(silent, 100) is None
 
 
 def test_header_that_agrees_in_everything_is_no_mismatch() -> None:

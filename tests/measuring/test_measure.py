@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from orchestrator import errors
-from orchestrator.measuring import throughputs
+from orchestrator.measuring import validity
 from orchestrator.model.log import Moment, Rule
 from tests.measuring.trials import LOG
 
 
 def test_published_trial_comes_back() -> None:
     """The times behind the report's 5915.6 samples/s give 5915.6 samples/s."""
-    assert throughputs.of_log(LOG, 128 * 16, "clock") == pytest.approx(5915.6, abs=0.05)
+    assert validity.compute_throughput(LOG, 128 * 16, "clock") == pytest.approx(5915.6, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_window_off_the_log_names_the_iteration(lost: str, words: str) -> None:
     log = replace(LOG, window=(25, 130))
     log = replace(log, start=None) if lost == "start" else replace(log, end=None)
     with pytest.raises(errors.LogError, match=words) as raised:
-        throughputs.of_log(log, 2048, "clock")
+        validity.compute_throughput(log, 2048, "clock")
     assert raised.value.code == "WINDOW"
 
 
@@ -37,7 +37,7 @@ def test_clock_that_stands_still_or_goes_back_is_an_error(lasted_ns: int) -> Non
     """Neither an infinite nor a negative rate is ever a number of ours."""
     log = replace(LOG, start=Moment(20, 10**11, 40), end=Moment(120, 10**11 + lasted_ns, 140))
     with pytest.raises(errors.LogError, match="needed a clock that goes on") as raised:
-        throughputs.of_log(log, 2048, "clock")
+        validity.compute_throughput(log, 2048, "clock")
     assert raised.value.code == "CLOCK-STEP"
 
 
@@ -48,16 +48,16 @@ LATENCY_S, GPT_BATCH = 13.117188, 512
 def test_published_latency_gives_the_published_throughput() -> None:
     """512 / 13.117188 s is the 39.03 samples/s of seed 002."""
     log = replace(LOG, latency_s=LATENCY_S, start=None, end=None)
-    assert f"{throughputs.of_log(log, GPT_BATCH, 'latency'):.2f}" == "39.03"
+    assert f"{validity.compute_throughput(log, GPT_BATCH, 'latency'):.2f}" == "39.03"
 
 
 def test_reported_and_mean_rates_need_no_batch_size() -> None:
     """What the program says of its whole run, and the mean of what it printed in the window."""
     log = replace(LOG, reported={"train_throughput": 7810.758929502331}, window_mean=7800.5)
     log = replace(log, window_weighed=7790.25)
-    assert throughputs.of_log(log, None, "reported") == 7810.758929502331
-    assert throughputs.of_log(log, None, "rates") == 7790.25
-    assert throughputs.of_log(log, None, "arithmetic") == 7800.5
+    assert validity.compute_throughput(log, None, "reported") == 7810.758929502331
+    assert validity.compute_throughput(log, None, "rates") == 7790.25
+    assert validity.compute_throughput(log, None, "arithmetic") == 7800.5
 
 
 @pytest.mark.parametrize(
@@ -80,5 +80,5 @@ def test_a_rule_without_what_it_needs_gives_no_number(
 ) -> None:
     """Never 0, and never a number by another rule."""
     with pytest.raises(errors.LogError) as raised:
-        throughputs.of_log(replace(LOG, **changes), batch, rule)
+        validity.compute_throughput(replace(LOG, **changes), batch, rule)
     assert raised.value.code == code

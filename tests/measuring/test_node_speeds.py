@@ -15,9 +15,7 @@ NODES = ("n1", "n2", "n3", "n4")
 
 
 def trial(node: str, throughput: float | None, state: str = "valid") -> Measurement:
-    return Measurement(
-        f"t{node}", 1, 1, state, throughput, None, (), (), None, {}, nodes=tuple(node.split())
-    )
+    return Measurement(f"t{node}", 1, 1, state, throughput, (), nodes=tuple(node.split()))
 
 
 def result(batch: int, *trials: Measurement) -> Result:

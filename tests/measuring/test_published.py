@@ -1,19 +1,15 @@
 """Published results: what the package ships, and which of it belongs to a case."""
 
-from pathlib import Path
-
 import pytest
 
-import orchestrator
 from orchestrator import workloads
+from orchestrator.collecting import package
 from orchestrator.measuring import hardware, published
 from orchestrator.model.case import Case
 from orchestrator.model.report import PublishedResult
 from orchestrator.workloads import Published
 
-ROWS = published.parse_rows(
-    (Path(orchestrator.__file__).parent / published.FILE).read_text(encoding="utf-8")
-)
+ROWS = package.published_results()
 BERT = Published(("oneflow-*",), "bert-base", ("fp32",))
 
 

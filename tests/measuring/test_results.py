@@ -7,8 +7,8 @@ import pytest
 from orchestrator.measuring import medians, validity
 from orchestrator.model.case import Case
 from orchestrator.model.problem import Problem
-from orchestrator.model.result import Evidence, Interval
-from tests.measuring.trials import backed, case, results, seed_log, trial
+from orchestrator.model.result import Interval
+from tests.measuring.trials import LOG, backed, case, results, seed_log, trial
 from tests.seeds import RN50_AMP
 
 
@@ -330,8 +330,8 @@ def test_trial_without_a_number_is_no_reference_for_the_others() -> None:
 
 def test_two_empty_logs_are_no_copies_of_each_other() -> None:
     """Nothing is no evidence."""
-    empty = Evidence("a.log", None, validity.NOTHING, "")
-    trials = [replace(trial(name, None, "invalid"), evidence=empty) for name in ("a", "b")]
+    empty = replace(LOG, sha256=validity.NOTHING)
+    trials = [replace(trial(name, None, "invalid"), log=empty) for name in ("a", "b")]
     assert [measured.problems for measured in validity.same_evidence(trials)] == [(), ()]
 
 

@@ -7,7 +7,7 @@ from orchestrator.measuring import medians
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import Fabric, Moment, TrainingLog
-from orchestrator.model.result import Evidence, Measurement, Result
+from orchestrator.model.result import Measurement, Result
 from orchestrator.workloads import ngc_pytorch_rn50
 
 # Seed 003's listing of the 2-node run, whose times and rates are those of its 4-node run.
@@ -45,7 +45,6 @@ LOG = TrainingLog(
     unit="images/s",
     reported={},
     digest="",
-    size_bytes=0,
     sha256="",
     fabric=Fabric(),
     problems=(),
@@ -67,18 +66,14 @@ def case(placement: str = "2x8", precision: str = "amp", micro_batch_size: int =
 
 
 def trial(name: str, throughput: float | None, state: str = "valid") -> Measurement:
-    """A trial that gave this number."""
+    """A trial of this throughput."""
     return Measurement(
         trial=name,
         repeat=1,
         attempt=1,
         state=state,
         throughput=throughput,
-        rate=None,
         problems=(),
-        marks=(),
-        evidence=None,
-        provenance={},
     )
 
 
@@ -95,7 +90,7 @@ def results(values: Mapping[str, Sequence[float]], micro_batch_size: int = 256) 
 
 def backed(name: str, *, digest: str = "", sha256: str = "") -> Measurement:
     """A trial with such evidence."""
-    return replace(trial(name, 800.0), evidence=Evidence(f"{name}.log", None, sha256, digest))
+    return replace(trial(name, 800.0), log=replace(LOG, sha256=sha256, digest=digest))
 
 
 def seed_log(world_size: int) -> TrainingLog:

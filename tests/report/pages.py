@@ -14,7 +14,7 @@ from orchestrator.report import node_facts
 from tests import SAMPLES
 from tests.report.test_machines import STATE
 from tests.report.throttled import throttled
-from tests.reported import LOG, PUBLISHED, SEED_AMP, results, sweep
+from tests.reported import LOG, PUBLISHED, SEED_AMP, logged, results, sweep
 
 GAP = Problem("GAP", "line 90: the median is 0.4 s")
 CHANGED = Problem("LOG-CHANGED", "its sha256 is not the one that was taken when it ran")
@@ -36,7 +36,7 @@ def traced(found: Result) -> Result:
         if trial.repeat == 2:
             pairs = enumerate(zip(rates[::2], rates[1::2], strict=True))
             trace = tuple((2 * n + 1, 2 * n + 2, min(it), *it) for n, it in pairs)
-        trials.append(replace(trial, trace=trace if value else (), window=(25, 95)))
+        trials.append(logged(trial, trace=trace if value else (), window=(25, 95)))
     return replace(found, trials=tuple(trials))
 
 
@@ -87,6 +87,6 @@ def whole() -> Report:
 
 def sources(found: Report) -> dict[str, LogSource]:
     """Of each log two lines."""
-    logs = [trial.evidence for result in found.results for trial in result.trials]
+    logs = [trial.path for result in found.results for trial in result.trials]
     lines = ((40, "DLL 2020 - Epoch: 0 Iteration: 25"), (140, "DLL 2020 - Iteration: 125"))
-    return {evidence.log: LogSource(evidence.log, lines) for evidence in logs if evidence}
+    return {path: LogSource(path, lines) for path in logs if path}

@@ -62,8 +62,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     folder, found, asked = tmp_path_factory.mktemp("pages"), whole(), list[str]()
     for language in ("en", "zh"):
         for trial in found.trials:
-            if trial.evidence:
-                log = folder / language / trial.evidence.log
+            if trial.path:
+                log = folder / language / trial.path
                 log.parent.mkdir(parents=True, exist_ok=True)
                 log.write_text("".join(LINE.format(n) for n in range(1, 150)))
         report_files.reports(folder / language, found, language)
@@ -145,7 +145,7 @@ def test_who_clicks_on_a_number_sees_the_lines_of_its_log(pages: Pages, tmp_path
     assert all(in_sight for *_, in_sight in clicked)
     lines = {text: shown for text, place, shown, _ in clicked if place == "P"}
     report = whole()
-    numbers = [trial.throughput for trial in report.trials if trial.evidence]
+    numbers = [trial.throughput for trial in report.trials if trial.path]
     assert set(lines) == {f"{number:.2f}" for number in numbers}
     for number, shown in lines.items():
         first, last = shown

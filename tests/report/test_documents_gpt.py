@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from orchestrator import report
-from orchestrator.measuring import medians, throughputs
+from orchestrator.measuring import medians, validity
 from orchestrator.model.case import Case
 from orchestrator.model.report import Report
-from orchestrator.model.result import Evidence, Result
+from orchestrator.model.result import Result
 from orchestrator.workloads import oneflow_gpt
-from tests.reported import LOG, SHA256, rows, section, sweep, tables, trial
+from tests.reported import LOG, rows, section, sweep, tables, trial
 
 # Seed 002, "Test Case": one space for each border between two cells.
 GPT_CASES = """\
@@ -79,13 +79,19 @@ def gpt() -> tuple[Result, ...]:
             params=(("group", group), *shape),
         )
         milliseconds, memory = said.split()[:2]
-        log = replace(LOG, latency_s=float(milliseconds) / 1000, window=(60, 100))
-        samples_per_s = throughputs.of_log(log, case.global_batch_size, "latency")
+        log = replace(
+            LOG,
+            rule="latency",
+            latency_s=float(milliseconds) / 1000,
+            memory_mib=int(memory),
+            lines=None,
+            window=(60, 100),
+        )
+        samples_per_s = validity.compute_throughput(log, case.global_batch_size, "latency")
         once = replace(
             trial(case, 1, samples_per_s),
-            latency_s=log.latency_s,
-            memory_mib=int(memory),
-            evidence=Evidence(f"logs/{oneflow_gpt.stem(case)}_1.log", None, SHA256, ""),
+            path=f"logs/{oneflow_gpt.stem(case)}_1.log",
+            log=log,
         )
         found.append(medians.result(case, [once]))
     return tuple(found)

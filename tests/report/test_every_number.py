@@ -21,6 +21,7 @@ import pytest
 from orchestrator import report, workloads
 from orchestrator.collecting import report_files
 from orchestrator.model.experiment import Method, Repeats
+from orchestrator.model.log import Moment
 from orchestrator.model.report import Layout, LogSource, Report
 from orchestrator.model.result import NOT_NEEDED, Result
 from orchestrator.model.telemetry import Energy
@@ -315,7 +316,12 @@ def _varied(draw: random.Random, found: Result) -> Result:
     trials = tuple(
         replace(
             trial,
-            measured_s=draw.choice([None, draw.uniform(0.5, 900)]),
+            log=trial.log
+            and replace(
+                trial.log,
+                origin_ns=draw.choice([None, 1]),
+                end=Moment(60, int(draw.uniform(5e8, 9e11)), 80),
+            ),
             energy=draw.choice([None, Energy(9000.0, draw.uniform(0.01, 9), "power")]),
             nodes=draw.choice([(), ("vs001", "vs002")]),
             state=draw.choice(["failed", "invalid", "infra-lost", "interrupted", NOT_NEEDED])
@@ -357,11 +363,11 @@ def test_every_number_of_a_measured_sweep_stands_where_the_page_says(
 def test_lines_of_logs_stand_beside_their_text() -> None:
     """In report.html, with the whole digest of the log."""
     found = next(it for it in map(varied, range(60)) if it.results and it.results[0].valid)
-    evidence = found.results[0].valid[0].evidence
-    assert evidence is not None
-    source = {evidence.log: LogSource("x.log", ((40, "first"), (140, "last")))}
+    trial = found.results[0].valid[0]
+    assert trial.log is not None
+    source = {trial.path: LogSource("x.log", ((40, "first"), (140, "last")))}
     text = of_html(report.html_page(found, "en", source), "en", found.layout).text
-    assert f"{evidence.log}, lines in the log: 40, 140, sha256 {evidence.sha256}" in text
+    assert f"{trial.path}, lines in the log: 40, 140, sha256 {trial.log.sha256}" in text
     assert "40: first140: last" in text.replace("\n", "")
     assert "40: first" not in report.markdown(sweep(found.results))
 

@@ -15,7 +15,7 @@ from orchestrator.report.figures import figure as shapes
 from orchestrator.report.figures.figure import WIDTH, Figure
 from orchestrator.report.page import Page
 from tests.report.pages import whole
-from tests.reported import results, sweep
+from tests.reported import logged, results, sweep
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -64,7 +64,7 @@ def test_the_end_of_a_window_at_the_end_of_a_log_is_not_cut_off() -> None:
     """Its number stands left of the edge of the picture."""
     (one,) = results({"1x1": (800.0,)})
     trace = reduce_rates(1, 1000, [800.0] * 100)
-    trials = (replace(one.trials[0], trace=trace, window=(1001, 99_001)),)
+    trials = (logged(one.trials[0], trace=trace, window=(1001, 99_001)),)
     text = drawn(sweep((replace(one, trials=trials),)))["iterations"].file()
     assert re.search(r'<text class="end small"[^>]*>99001<', text)
 
@@ -122,7 +122,7 @@ def test_labels_are_whole_however_long() -> None:
     """Beside dots: they go on in another line."""
     (one, two) = results({"1x1": (4.9, 5.0), "1x8": (30.0, 31.0)}, micro_batch_size=8)
     trace = reduce_rates(1, 1, [4.9] * 9)
-    trials = tuple(replace(trial, trace=trace, window=(2, 8)) for trial in one.trials)
+    trials = tuple(logged(trial, trace=trace, window=(2, 8)) for trial in one.trials)
     names = {one.case: "2D_PP_2x4x4_512_2304x24_with_a_longer_name", two.case: "DP_8x1x1"}
     found = drawn(sweep((replace(one, trials=trials), two), names=names))
     texts = re.findall("<text[^>]*>(.*?)</text>", found["trials"].file())
@@ -134,7 +134,7 @@ def test_cases_of_any_speed_share_one_axis() -> None:
     """Each by its own median: the numbers below are of all iterations."""
     one, two = results({"1x1": (100.0,), "4x8": (3000.0,)})
     traced = [
-        replace(it, trials=(replace(it.trials[0], trace=reduce_rates(1, 1, [v] * n)),))
+        replace(it, trials=(logged(it.trials[0], trace=reduce_rates(1, 1, [v] * n)),))
         for it, v, n in ((one, 90.0, 50), (two, 3100.0, 80))
     ]
     text = drawn(sweep(tuple(traced)))["iterations"].file()
@@ -201,7 +201,7 @@ def test_a_window_off_the_log_is_not_drawn() -> None:
     (one,) = results({"1x1": (800.0, 801.0)})
     point = reduce_rates(5, 1, [800.0])
     first, second = one.trials
-    trials = (replace(first, trace=point, window=(1, 9)), replace(second, trace=point))
+    trials = (logged(first, trace=point, window=(1, 9)), logged(second, trace=point))
     text = drawn(sweep((replace(one, trials=trials),)))["iterations"].file()
     assert text.count('class="window"') == 1  # of the legend
 

@@ -12,11 +12,10 @@ from orchestrator import report
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LogSource, LoneLog, Report
-from orchestrator.model.result import Evidence
 from orchestrator.model.site import Finding
 from orchestrator.report import markup
 from tests.report.pages import sources, whole
-from tests.reported import LOG, PUBLISHED, SEED_AMP, SHA256, folder, results, sweep
+from tests.reported import LOG, PUBLISHED, SEED_AMP, SHA256, folder, logged, results, sweep
 
 HOSTILE = "<script>alert(1)</script>\"'`]]>--&amp;|\\\x1b[31m\u202e<img src=x onerror=y>"
 VOID = {"meta", "br", "circle", "line", "path", "polyline", "rect"}
@@ -65,10 +64,9 @@ def hostile(name: str = HOSTILE) -> Report:
             state=name,
             problems=(Problem("X", name),),
             marks=(Problem("Y", name),),
-            evidence=Evidence(name, (1, 2), SHA256, ""),
+            path=name,
+            log=replace(LOG, lines=(1, 2), trace=trace, window=(2, 8)),
             transport=name,
-            trace=trace,
-            window=(2, 8),
         )
         for trial in one.trials
     ]
@@ -195,7 +193,7 @@ def test_a_clean_site_says_that_checks_found_nothing() -> None:
 def test_groups_have_their_names_and_numbers() -> None:
     """GPT: a row for each named case, with latency, memory and TFLOP/s."""
     (one,) = results({"1x1": (4.92, 4.93)})
-    trials = tuple(replace(trial, latency_s=3.25, memory_mib=11958) for trial in one.trials)
+    trials = tuple(logged(trial, latency_s=3.25, memory_mib=11958) for trial in one.trials)
     found = sweep((replace(one, trials=trials),), layout=Layout(kind="groups"))
     found = replace(
         found, names={one.case: "2D_8"}, step_flops={one.case: 1e14}, peak_tflops={one.case: 125.0}
@@ -211,7 +209,7 @@ def test_groups_have_their_names_and_numbers() -> None:
 def test_a_trial_of_which_nothing_is_known_has_no_part_of_its_own() -> None:
     """Neither log nor reason; and a cluster without facts is its name alone."""
     (one,) = results({"1x1": (800.0,)})
-    bare = replace(one.trials[0], evidence=None)
+    bare = replace(one.trials[0], path="", log=None)
     page = report.html_page(sweep((replace(one, trials=(bare,)),), environment={}), "en", {})
     assert "<strong>1n1g-r50_b256_amp_1" not in page
     assert "No trial of this case has a log." in page

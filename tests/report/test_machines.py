@@ -6,7 +6,7 @@ from dataclasses import replace
 from orchestrator import report
 from orchestrator.model.report import Report
 from orchestrator.model.telemetry import Energy, MachineState
-from tests.reported import csv_rows, results, section, sweep, tables
+from tests.reported import csv_rows, logged, results, section, sweep, tables
 
 STATE = MachineState(
     node="vs001",
@@ -103,7 +103,7 @@ def test_the_peak_of_memory_is_that_of_logs_else_that_of_drivers() -> None:
     (case,) = json.loads(json.dumps(report.document(found)))["cases"]
     assert (case["memory_mib"], case["peak_memory_mib"]) == (None, 15900.0)
     (result,) = found.results
-    trials = tuple(replace(trial, memory_mib=11958) for trial in result.trials)
+    trials = tuple(logged(trial, memory_mib=11958) for trial in result.trials)
     (case,) = json.loads(
         json.dumps(report.document(replace(found, results=(replace(result, trials=trials),))))
     )["cases"]

@@ -16,7 +16,7 @@ from orchestrator.model.result import NodeSpeed, Result, Watched
 from orchestrator.report import Language
 from tests.report.pages import whole
 from tests.report.test_machines import STATE
-from tests.reported import LOG, PUBLISHED, folder, results, sweep, tables
+from tests.reported import LOG, PUBLISHED, folder, logged, results, sweep, tables
 
 Rows = tuple[tuple[str, ...], ...]
 KINDS: tuple[Literal["placements", "groups"], ...] = ("placements", "groups")
@@ -55,9 +55,11 @@ def case_results(draw: random.Random) -> list[Result]:
     for one in results(values, micro_batch_size=batch, precision=precision, params=params):
         trials = [
             replace(
-                trial,
-                latency_s=draw.choice([None, draw.uniform(0.001, 20)]),
-                memory_mib=draw.choice([None, draw.randint(100, 80_000)]),
+                logged(
+                    trial,
+                    latency_s=draw.choice([None, draw.uniform(0.001, 20)]),
+                    memory_mib=draw.choice([None, draw.randint(100, 80_000)]),
+                ),
                 transport=draw.choice(["-", "IB mlx5_0", "Socket eth0"]),
                 marks=draw.choice([(), (Problem("GAP", "line 90"),)]),
                 machines=draw.choice([(), (STATE,)]),

@@ -6,7 +6,7 @@ from orchestrator import report
 from orchestrator.model.log import Fabric, Port
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog
-from orchestrator.model.result import Evidence, NodeSpeed
+from orchestrator.model.result import NodeSpeed
 from orchestrator.report import labels
 from tests.reported import (
     LOG,
@@ -257,7 +257,8 @@ def test_names_from_outside_are_shown_and_not_obeyed() -> None:
         only.trials[0],
         trial=HOSTILE,
         problems=(Problem("PROGRAM-FAILED", HOSTILE),),
-        evidence=Evidence(HOSTILE, None, SHA256, ""),
+        path=HOSTILE,
+        log=replace(LOG, lines=None),
     )
     hostile = replace(only, trials=(failed,))
     found = sweep((hostile,), title=HOSTILE, source=HOSTILE, lone=(lone,))

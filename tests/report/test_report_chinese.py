@@ -15,7 +15,18 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog, Report
 from orchestrator.model.result import NodeSpeed
 from orchestrator.report import as_markdown, page
-from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, results, section, sweep, tables, unrun
+from tests.reported import (
+    LOG,
+    PUBLISHED,
+    SEED_AMP,
+    folder,
+    logged,
+    results,
+    section,
+    sweep,
+    tables,
+    unrun,
+)
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # Names and numbers that are the same in both languages.
@@ -57,8 +68,8 @@ def observed(found: Report) -> set[str]:
         *(found.title, found.source),
         *(problem.message for problem in said),
         *(trial.trial for trial in trials),
-        *(trial.evidence.log for trial in trials if trial.evidence),
-        *(trial.evidence.sha256[:12] for trial in trials if trial.evidence),
+        *(trial.path for trial in trials if trial.log),
+        *(trial.log.sha256[:12] for trial in trials if trial.log),
         *(lone_log.path for lone_log in found.lone),
         *(
             word
@@ -209,7 +220,7 @@ def test_rules_are_chinese(fields: dict[str, object], said: str) -> None:
 def test_named_cases_are_chinese() -> None:
     """GPT's columns have heads in Chinese."""
     (one,) = results({"1x1": (4.92,)}, params=(("group", "DP"),))
-    trials = tuple(replace(trial, latency_s=0.4, memory_mib=11066) for trial in one.trials)
+    trials = tuple(logged(trial, latency_s=0.4, memory_mib=11066) for trial in one.trials)
     found = sweep((replace(one, trials=trials),), layout=Layout(kind="groups"))
     found = replace(
         found,

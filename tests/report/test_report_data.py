@@ -15,6 +15,7 @@ from tests.reported import (
     SHA256,
     csv_rows,
     folder,
+    logged,
     results,
     section,
     sweep,
@@ -162,7 +163,7 @@ def test_json_has_every_number_unrounded_with_its_evidence() -> None:
         "log": "logs/4n8g/r50_b256_amp_3.log",
         "lines": [40, 140],
         "sha256": SHA256,
-        "rule": None,
+        "rule": "clock",
         "window": None,
         "provenance": {"driver": "440.33.01"},
         "machines": [],
@@ -275,7 +276,7 @@ def test_published_results_are_in_json_all_and_in_csv_the_first() -> None:
 def test_latency_memory_and_operations_are_kept_unrounded() -> None:
     """OneFlow GPT's 2D_PP_2x4x4 of seed 002: 13.117188 s and 11958 MiB; names and TFLOP/s too."""
     (found,) = results({"4x8": (512 / 13.117188,)}, accumulation_steps=1)
-    trial = replace(found.trials[0], latency_s=13.117188, memory_mib=11958)
+    trial = logged(found.trials[0], latency_s=13.117188, memory_mib=11958)
     found = replace(found, trials=(trial,))
     said = sweep(
         (found,), names={found.case: "2D_PP_2x4x4_512_2304x24"}, step_flops={found.case: 8192e12}

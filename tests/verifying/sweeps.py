@@ -262,9 +262,8 @@ def _conclude(
     assert workload is not None
     path = sweep.log(trial.log)
     folder = sweep.attempt_folder(trial.name, attempt.number)
-    log = logs.read(path, workload, recorded.method.window)
     found = validity.measure_log(
-        log,
+        logs.read(path, workload, recorded.method.window),
         trial.case,
         recorded.method,
         trial=trial.name,
@@ -273,28 +272,27 @@ def _conclude(
     )
     if len(attempt.tasks) > 1:
         found = nodes_seen.add_transport(found, attempt, folder, workload)
-    if trial.name in recorded.seen:
-        found = nodes_seen.add_state(found, log, folder, ends)
-    assert found.evidence is not None
+    assert found.log is not None
     outcome = Outcome(
         trial=trial.name,
         attempt=attempt.number,
         state=found.state,
         problems=found.problems,
         throughput=found.throughput,
-        sha256=found.evidence.sha256,
-        lines=found.evidence.lines,
+        sha256=found.log.sha256,
+        lines=found.log.evidence,
         transport=found.transport,
         provenance={**PROVENANCE, "kernel": recorded.kernels.get(trial.name, "5.10")},
         port=22333,
         start_skew_s=0.0,
         tasks=ends,
         observed=nodes_seen.digests(folder, ends) if trial.name in recorded.seen else {},
-        marks=nodes_seen.list_marks(found),
         beside=tuple(recorded.beside.get(trial.name, ())),
         attempt_sha256=_seal(sweep, attempt),
         code=package.digest(recorded.workload),
     )
+    marks = nodes_seen.list_marks(nodes_seen.add_state(found, folder, outcome))
+    outcome = replace(outcome, marks=marks)
     sha256 = sweep.keep_outcome(trial.log, outcome)
     first = found.problems[0] if found.problems else None
     ended = Ended(

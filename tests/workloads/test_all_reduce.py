@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.measuring import throughputs
+from orchestrator.measuring import validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import TrainingLog
@@ -56,7 +56,7 @@ def test_bandwidth_is_what_the_microseconds_give(window: tuple[int, int]) -> Non
     """The harmonic mean over the window; rates are printed with four decimals."""
     log = read(SAMPLE, window)
     expected = bus_bandwidth(SAMPLE.decode(), *window)
-    assert throughputs.of_log(log, None, "rates") == pytest.approx(expected, abs=1e-4)
+    assert validity.compute_throughput(log, None, "rates") == pytest.approx(expected, abs=1e-4)
     assert (log.rule, log.problems) == ("rates", ())
     assert log.config["world_size"] == 2
 

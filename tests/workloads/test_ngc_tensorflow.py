@@ -1,12 +1,13 @@
 """NVIDIA's TensorFlow ResNet-50: the command lines of its two procedures, and what it cannot do."""
 
 import fnmatch
+from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
 
 from orchestrator import logs, workloads
-from orchestrator.measuring import throughputs, validity
+from orchestrator.measuring import validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Mount, Placement, Seat
@@ -227,8 +228,8 @@ def test_both_modes_report_a_result_of_their_own() -> None:
     )
     content = (REAL / "tensorflow_fed7ba99_1n1g_train_r50_b1_fp32_1.log").read_bytes()
     log = logs.reader(logs.TENSORFLOW)([content], None)
-    assert throughputs.of_log(log, None, "reported") == 0.6804357877819132
-    assert validity.rate_problem(log, 1, "reported") is None
+    assert validity.compute_throughput(log, None, "reported") == 0.6804357877819132
+    assert validity.rate_problem(replace(log, rule="reported"), 1) is None
 
 
 def test_names_of_logs_tell_xla_and_mode() -> None:

@@ -75,10 +75,8 @@ def _config(run: Run) -> dict[str, Value]:
 
 def _promise(run: Run) -> Promise:
     header = run.header
-    parts, iterations = (
-        header.numbers("micro_batch_size", "data_parallel", "accumulation_steps"),
-        header.number("iterations"),
-    )
+    parts = header.numbers("micro_batch_size", "data_parallel", "accumulation_steps")
+    iterations = header.number("iterations")
     return Promise(
         interval=header.number("log_interval"),
         least=iterations,

@@ -117,7 +117,7 @@ def _read_nvlog(reader: Reader, line: bytes) -> bool:
         _conclude(reader, {RESULT: parse_number(found["average"])})
     elif found["iteration"]:
         if half:
-            run.damage(reader.line)
+            run.damaged.append(reader.line)
         stamp, number = found["clock"], int(found["iteration"])
         clock_ns = clock.of_seconds(stamp)
         reader.half = rank, Step(b"", stamp, clock_ns, 0, number, nan, None, b"", 0)

@@ -24,7 +24,7 @@ def figures(page: Page) -> Iterable[Figure]:
     traces: list[tuple[Measurement, list[TracePoint]]] = []
     for result in page.report.results:
         for trial in result.trials:
-            points = trial.trace
+            points = trial.log.trace if trial.log else ()
             whole = result.median or max((point[4] for point in points), default=1.0)
             shares = [(*it[:2], it[2] / whole, it[3] / whole, it[4] / whole) for it in points]
             if shares:
@@ -51,7 +51,7 @@ def _figure(page: Page, traces: _Traces) -> Figure:
     grid = figure.ticks(min(max(point[4] for point in every), _HIGHEST), 5)
     up = figure.Scale(0, grid[-1], bottom, _TOP)
     numbers = [(across.low, "small soft"), (across.high, "end small soft")]
-    for window in dict.fromkeys(trial.window for trial, _ in traces):
+    for window in dict.fromkeys(trial.log.window for trial, _ in traces if trial.log):
         if window and across.low <= window[0] <= window[1] <= across.high:
             first, last = map(across, window)
             drawing.box((first, _TOP), (max(last - first, 1), _TALL), "window")
@@ -78,9 +78,9 @@ def _figure(page: Page, traces: _Traces) -> Figure:
     shares = [
         rate
         for trial, points in traces
-        if trial.window and trial.state == "valid"
+        if trial.state == "valid" and trial.log and (window := trial.log.window)
         for first, last, low, _, high in points
-        if trial.window[0] <= first and last <= trial.window[1]
+        if window[0] <= first and last <= window[1]
         for rate in (low, high)
     ]
     low, high = (labels.share(edge(shares, default=None)) for edge in (min, max))

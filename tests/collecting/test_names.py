@@ -1,8 +1,10 @@
 """DLPerf's names of logs: which case and repeat they tell, and where a header is needed."""
 
+from pathlib import Path
+
 import pytest
 
-from orchestrator.measuring import names
+from orchestrator.collecting.folder import read_case
 from orchestrator.model.case import Case
 from orchestrator.model.text import Scalar
 from orchestrator.workloads import ngc_pytorch_rn50
@@ -21,7 +23,7 @@ WHOLE: dict[str, Scalar] = {
 
 def told(path: str, **header: Scalar) -> tuple[Case, int]:
     """What a log's path and header tell."""
-    found = names.read_case(path, header, PYTORCH)
+    found = read_case(Path(path), header, PYTORCH)
     assert found is not None
     return found
 
@@ -69,4 +71,4 @@ def test_without_dlperfs_name_a_whole_header_tells_the_case(file: str, repeat: i
 def test_a_header_that_lacks_a_part_tells_nothing(gone: str) -> None:
     """A case that is only guessed would share a median with others."""
     header = {key: value for key, value in WHOLE.items() if key != gone}
-    assert names.read_case("/any/run_1.txt", header, PYTORCH) is None
+    assert read_case(Path("/any/run_1.txt"), header, PYTORCH) is None

@@ -1,6 +1,6 @@
 """Rows of ``list sweeps`` for people."""
 
-from orchestrator.collecting.sweep_list import cells
+from orchestrator.verbs.list_ import build_cells
 
 
 def test_medians_of_a_row_have_their_unit_and_are_few() -> None:
@@ -13,7 +13,7 @@ def test_medians_of_a_row_have_their_unit_and_are_few() -> None:
         **{"sweep": "a", "cluster": "c", "created": "2026-11-24T10:24:13.756+00:00"},
         **{"trials": 4, "valid": 4, "state": "readable", "unit": "images/s", "medians": ()},
     }
-    assert cells(row)[2:] == ("2026-11-24 10:24:13 UTC", "4", "4", "")
-    assert cells({**row, "medians": medians[:1]})[-1] == "1x8 amp 6000.00 images/s"
+    assert build_cells(row)[2:] == ("2026-11-24 10:24:13 UTC", "4", "4", "")
+    assert build_cells({**row, "medians": medians[:1]})[-1] == "1x8 amp 6000.00 images/s"
     said = "1x8 amp 6000.00, 2x8 amp 12000.00, 3x8 amp 18000.00 images/s, and 1 more"
-    assert cells({**row, "medians": medians})[-1] == said
+    assert build_cells({**row, "medians": medians})[-1] == said
