@@ -1,9 +1,10 @@
 """From an experiment to its cases, and the errors in a playbook that make cases impossible."""
 
 import contextlib
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -39,10 +40,12 @@ def conflicts(
     conflicts = [*environment.refused(experiment.env)]
     conflicts += _check_method(experiment, workload, cluster)
     conflicts += _check_all_params(experiment, workload.params)
-    every = [*islice(_list_points(experiment), MOST_TRIALS + 1)]
-    if len(every) * experiment.method.most > MOST_TRIALS:
+    trials = _count(experiment) * experiment.method.most
+    if trials > MOST_TRIALS:
         path = ("grid",) if experiment.grid else ("cases",)
-        return (*conflicts, Conflict(path, f"too many trials; needed at most {MOST_TRIALS}"))
+        text = f"{trials} trials; needed at most {MOST_TRIALS}"
+        return (*conflicts, Conflict(path, text))
+    every = [*_list_points(experiment)]
     for index, exclusion in enumerate(experiment.exclude):
         if not any(_matches(exclusion, point.case) for point in every):
             text = "no case matches it; needed one that does"
@@ -91,6 +94,14 @@ def add_placement(experiment: Experiment, like: str, placement: str) -> Experime
     if grid and like in grid.placement:
         grid = grid.model_copy(update={"placement": (*grid.placement, placement)})
     return experiment.model_copy(update={"cases": (*written, *more) or None, "grid": grid})
+
+
+def _count(experiment: Experiment) -> int:
+    written, axes = len(experiment.cases or ()), experiment.grid
+    if axes is None:
+        return written
+    sizes = [len(values) for _, values in axes if isinstance(values, tuple)]
+    return written + math.prod([*sizes, *(len(values) for values in axes.params.values())])
 
 
 def places(experiment: Experiment) -> Iterator[Point]:

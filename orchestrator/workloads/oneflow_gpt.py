@@ -106,12 +106,9 @@ def command(case: Case, method: Method, placement: Placement) -> Command:
         --vocab-size 50257 --split 949,50,1
         --load checkpoint --save checkpoint --save-interval 20000
         --metric-print-format table --checkpoint-activations --multihead-attention-fusion
-    """.split()
-    if case.precision == "amp":
-        options.append("--fp16")
-    if params.rdma:
-        options.append("--use-rdma")
-    return Command((), ("python3", "-m", "oneflow_gpt.training", *options))
+        {"--fp16" if case.precision == "amp" else ""} {"--use-rdma" if params.rdma else ""}
+    """
+    return Command((), ("python3", "-m", "oneflow_gpt.training", *options.split()))
 
 
 def unsupported(case: Case, method: Method) -> Iterator[str]:

@@ -160,7 +160,7 @@ ROWS = (
         PLAYBOOK,
         "  placement: [1x1, 1x2, 2x2]",
         f"  ▶placement: [1x1]\n  tensor_parallel: {HUNDRED}\n  pipeline_parallel: {HUNDRED}",
-        "too many trials; needed at most 10000",
+        "100000 trials; needed at most 10000",
     ),
     (
         "B18",
