@@ -33,7 +33,8 @@ def test_a_start_and_a_removal_may_take_longer_than_an_answer(tmp_path: Path) ->
             containers.start("slow")
         state = containers.find("slow")
         assert state is not None
-        assert state.pid and not state.finished
+        assert state.pid
+        assert not state.finished
         with still(dockerd, 12), pytest.raises(errors.UnfitError) as raised:
             containers.find("slow")
         assert (raised.value.code, "within 10 s" in raised.value.cause) == ("DOCKER-HUNG", True)
