@@ -107,7 +107,7 @@ class Containers:
         return str(answer["Id"])
 
     def start(self, name: str) -> None:
-        """Start a container; nothing happens if it runs already."""
+        """Start a container, which stays if it cannot start; nothing happens if it runs already."""
         try:
             self._engine.ask(
                 lambda client: client.start(name), within_s=self._engine.patience.start_s
