@@ -66,14 +66,11 @@ def survey(sweep: Sweep) -> Survey:
         # A link to a key is a key, by whatever name.
         names = {name, real.relative_to(root).as_posix()} if not problem else {name}
         secrets = {is_secret(it) for it in names}
-        if any(_NO_EVIDENCE.fullmatch(step) for it in names for step in it.split("/")):
+        is_temporary = any(_NO_EVIDENCE.fullmatch(step) for it in names for step in it.split("/"))
+        if is_temporary or (True in secrets and not problem):
             left_out.append(name)
-        elif problem:
-            missing[name] = problem
-        elif True in secrets:
-            left_out.append(name)
-        elif None in secrets:
-            missing[name] = "its attempt.json cannot be read, so that it may be a key"
+        elif problem or None in secrets:
+            missing[name] = problem or "its attempt.json cannot be read, so that it may be a key"
         else:
             files.append(name)
     return Survey(tuple(sorted(files)), tuple(left_out), missing)

@@ -101,12 +101,17 @@ class Sweep:
         histories = by_trial(self.events())
         place = self.folder / "attempts"
         with ours(place):
-            for path in [path for trial in disk.listed(place) for path in disk.listed(trial)]:
+            trials = disk.listed(place)
+        for trial in trials:
+            with ours(trial):
+                folders = disk.listed(trial)
+            for path in folders:
                 if re.fullmatch("a[1-9][0-9]{0,5}", path.name, re.ASCII) and path.is_dir():
-                    history = histories.setdefault(path.parent.name, History())
+                    history = histories.setdefault(trial.name, History())
                     number = int(path.name[1:])
                     if number > history.attempts:
-                        history.found[number] = disk.is_there(path / "attempt.json")
+                        with ours(path):
+                            history.found[number] = disk.is_there(path / "attempt.json")
         return histories
 
     def freeze(self) -> None:

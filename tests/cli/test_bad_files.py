@@ -201,7 +201,8 @@ def test_mistakes_are_json_where_that_was_asked_for(tmp_path: Path) -> None:
                 "line": 2,
                 "column": 1,
                 "path": "",
-                "message": "a tab; needed spaces",
+                "message": "found a tab character that violates indentation while scanning a plain"
+                " scalar; needed YAML, indented by spaces; put text with its signs in quotes",
                 "fix": "correct the file",
                 "where": {"file": "two.yaml", "line": 2},
             },
