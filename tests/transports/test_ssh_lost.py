@@ -109,8 +109,9 @@ def _sleepers() -> list[int]:
 def end_connections(server: Sshd) -> None:
     """End its connections, and no command that runs over them."""
     for pid in server.sessions():
-        if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
-            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
