@@ -83,9 +83,7 @@ def sweep(
         return run.submit_job(store, request, voice)
 
     def show(opened: Sweep, found: Report, names: frozenset[str]) -> int:
-        report_files.write(opened, found)
-        page = opened.folder / report_files.html("en")
-        return report_files.present(found, voice, page, names)
+        return report_files.present(found, voice, report_files.write(opened, found), names)
 
     return run.run(store, options, Caller(voice, SIGNALS, begun), show, elsewhere=submit_job)
 
