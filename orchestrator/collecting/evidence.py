@@ -34,14 +34,10 @@ def check_outcome(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
 
     The logs are the one that was measured and, of a gang, the raw logs of its tasks.
     """
-    log = _sha256(sweep.log(trial.log))
-    digests = {closed.sha256 for closed in history.closed.values()}
-    is_unknown = log is not None and digests and log not in digests
-    of_log = (Problem("LOG-CHANGED", OTHERWISE),) if is_unknown else ()
     try:
         recorded = sweep.outcome(trial.log)
     except errors.DlperfError:
-        return KeptOutcome(None, (*of_log, outcome_changed("it does not read")))
+        return _refuse(sweep, trial, history, "it does not read")
     if recorded is None:
         gone = any(closed.outcome for closed in history.closed.values())
         return KeptOutcome(None, (outcome_changed("it is gone"),) if gone else ())
@@ -49,12 +45,12 @@ def check_outcome(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     closed = history.closed.get(outcome.attempt)
     summary = (outcome.trial, outcome.state, outcome.sha256)
     if closed is None or summary != (trial.name, closed.state, closed.sha256):
-        return KeptOutcome(None, (*of_log, outcome_changed("events.jsonl says otherwise")))
+        return _refuse(sweep, trial, history, "events.jsonl says otherwise")
     if closed.outcome and closed.outcome != sha256:
         return KeptOutcome(None, (outcome_changed(OTHERWISE),))
     if outcome.state not in ("valid", "invalid"):
         return KeptOutcome(outcome, ())
-    problems = []
+    problems, log = [], _sha256(sweep.log(trial.log))
     if log is None:
         problems.append(Problem("MISSING", "its log is gone"))
     elif log != outcome.sha256:
@@ -98,8 +94,16 @@ def changed_logs(folder: Path, ends: Iterable[TaskEnd]) -> tuple[Problem, ...]:
     )
 
 
+def _refuse(sweep: Sweep, trial: Trial, history: History, how: str) -> KeptOutcome:
+    """Return no outcome; LOG-CHANGED too if events.jsonl knows logs, and this log is none."""
+    log = _sha256(sweep.log(trial.log))
+    digests = {closed.sha256 for closed in history.closed.values()}
+    changed = log is not None and digests and log not in digests
+    of_log = (Problem("LOG-CHANGED", OTHERWISE),) if changed else ()
+    return KeptOutcome(None, (*of_log, outcome_changed(how)))
+
+
 def outcome_changed(how: str) -> Problem:
-    """Return OUTCOME-CHANGED, with how it is seen."""
     return Problem("OUTCOME-CHANGED", f"its outcome does not count: {how}")
 
 

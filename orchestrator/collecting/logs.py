@@ -33,7 +33,6 @@ class Reading:
     rule: Rule | None
 
     def command(self, folder: str) -> str:
-        """Return the command line that reads the logs of a folder with these settings."""
         given = ["dlperf-orch", "collect", "--logs", folder, "--workload", self.workload]
         if self.window:
             given += ["--window", ":".join(map(str, self.window))]

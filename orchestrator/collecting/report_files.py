@@ -32,7 +32,6 @@ _FIGURE = re.compile(r"(scaling|iterations|throttling)(-[0-9]+)?([.]zh)?|trials(
 
 
 def html(language: Language) -> str:
-    """Return the name of the page: report.html or report.zh.html."""
     return f"report{report.suffix(language)}.html"
 
 
@@ -43,8 +42,8 @@ def reports(
     logs: Path | None = None,
     *,
     linked: bool = True,
-) -> None:
-    """Write results.json, results.csv, report.md with its figures, report.html, result files.
+) -> Path:
+    """Write all files of a report, and return the path of report.html.
 
     An existing report in the other language is written anew too, and files of an earlier report
     that this one lacks are removed, so that no stale numbers stay.
@@ -68,13 +67,21 @@ def reports(
     disk.remove_unfinished([*folder.glob("*.new"), *(folder / FOLDER).glob("*.new")])
     with contextlib.suppress(OSError):  # there is none, or it holds something
         (folder / FOLDER).rmdir()
+    return folder / html(language)
 
 
 def contents(
     folder: Path, measured: Report, language: Language, logs: Path, *, linked: bool = True
 ) -> dict[str, bytes]:
     """Return every file of a report by its name below ``folder``, the one that lists them last."""
-    sources = _find_sources(folder, measured, logs, linked=linked)
+    sources = {}
+    named = [(it.path, it.log) for it in measured.trials if it.log]
+    for name, log in (*named, *((it.path, it.log) for it in measured.lone)):
+        path = logs if logs.is_file() else logs / name
+        sources[name] = LogSource("")
+        if path.is_file():
+            shown = os.path.relpath(path.resolve(), folder.resolve()) if linked else ""
+            sources[name] = LogSource(shown, tuple(_read_lines(path, log.evidence or ())))
     files = {name: dumps(document).encode() for name, document in report.exports(measured).items()}
     for other in report.LANGUAGES:
         names = f"report{report.suffix(other)}.md", html(other)
@@ -85,21 +92,6 @@ def contents(
         files |= {name: text.encode() for name, text in pages.items()}
     files["results.csv"] = report.csv_text(measured).encode()
     return {**files, RESULTS: dumps(report.document(measured)).encode()}
-
-
-def _find_sources(
-    folder: Path, measured: Report, logs: Path, *, linked: bool
-) -> dict[str, LogSource]:
-    """Return the sources of a report's logs, by their paths there."""
-    sources = {}
-    named = [(it.path, it.log) for it in measured.trials if it.log]
-    for name, log in (*named, *((it.path, it.log) for it in measured.lone)):
-        path = logs if logs.is_file() else logs / name
-        sources[name] = LogSource("")
-        if path.is_file():
-            shown = os.path.relpath(path.resolve(), folder.resolve()) if linked else ""
-            sources[name] = LogSource(shown, tuple(_read_lines(path, log.evidence or ())))
-    return sources
 
 
 def _read_lines(path: Path, numbers: Sequence[int]) -> Iterable[tuple[int, str]]:
@@ -131,11 +123,12 @@ def write(
     language: Language = "en",
     *,
     linked: bool = True,
-) -> None:
+) -> Path:
     """Write a sweep's reports; in its own folder, the default, the checksums of all files too."""
-    reports(folder or sweep.folder, measured, language, sweep.folder, linked=linked)
+    page = reports(folder or sweep.folder, measured, language, sweep.folder, linked=linked)
     if folder in (None, sweep.folder):
         keep_sums(sweep)
+    return page
 
 
 def present(
@@ -144,7 +137,6 @@ def present(
     """Show the table of a report, and where its page is; return the exit code.
 
     Args:
-        page: None where no report was written.
         names: of the trials that the exit code is about; None for all, and for lone logs.
     """
     voice.sentences(report.first_lines(measured))

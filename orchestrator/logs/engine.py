@@ -15,14 +15,7 @@ from orchestrator.logs.format import CRASH, Format, Promise, Step
 from orchestrator.logs.header import Header, Notes
 from orchestrator.logs.text import LONGEST_RECORD, select_lines, whole_lines
 from orchestrator.logs.window import Window, compute_mean
-from orchestrator.model.log import (
-    SECOND_NS,
-    Rate,
-    TracePoint,
-    TrainingLog,
-    global_batch_size,
-    reduce_rates,
-)
+from orchestrator.model.log import SECOND_NS, Rate, TrainingLog, global_batch_size, reduce_rates
 
 RESULT = "train_throughput"
 """The name of a program's own result in ``TrainingLog.reported``."""
@@ -52,11 +45,11 @@ class Run:
         self.first: Step | None = None
         self.last: Step | None = None
         self.epochs = 0
-        self._rates = array("d")
-        self._in_first_epoch = 0
+        self.rates = array("d")
+        self.in_first_epoch = 0
         self._clock_ns: int | None = None
         self._batch: float | None = None
-        self._strides = Counter[int]()
+        self.strides = Counter[int]()
         self._seen: dict[int, str] = {}
         """The first step of each stride, in words."""
         self.damaged: list[int] = []
@@ -78,7 +71,7 @@ class Run:
     @property
     def usual(self) -> int:
         """Return the most frequent distance from one step to the next; 0 without any."""
-        return max(self._strides, key=lambda ahead: (self._strides[ahead], -ahead), default=0)
+        return max(self.strides, key=lambda ahead: (self.strides[ahead], -ahead), default=0)
 
     def add(self, step: Step) -> None:
         before = self.last
@@ -97,17 +90,17 @@ class Run:
             self.epochs = 1
         elif step.epoch > before.epoch:
             self.epochs += 1
-            self._in_first_epoch = self._in_first_epoch or self.steps
+            self.in_first_epoch = self.in_first_epoch or self.steps
         else:
             ahead = step.number - before.number
-            self._strides[ahead] += 1
+            self.strides[ahead] += 1
             self._seen.setdefault(ahead, f"{step.where} after {before.number}")
         self._check_rate(step)
         if self.epochs == 1:
             self.window.add(step)
         self.last = step
         self.steps += 1
-        self._rates.append(step.rate)
+        self.rates.append(step.rate)
 
     def repeat(self, step: Step) -> None:
         seen = f"line {step.line}: iteration {self._form.place(step)} is there again"
@@ -157,7 +150,7 @@ class Run:
         base = self._form.base
         alone = self.first.number + 1 - base if self.first else 1
         stride = promise.interval or self.usual or alone
-        for ahead, times in self._strides.items():
+        for ahead, times in self.strides.items():
             if ahead != stride:
                 self.notes.add("SKIPPED-STEPS", self._seen[ahead], times=times)
         if self.first:
@@ -194,7 +187,7 @@ class Run:
                 self.notes.add("MIXED-CONFIG", seen, sort="end")
             elif (promise.least or 0) - done >= stride or epoch < epochs:
                 short = seen
-        is_gapless = self._strides.keys() <= {stride} and self.epochs >= (promise.epochs or 1)
+        is_gapless = self.strides.keys() <= {stride} and self.epochs >= (promise.epochs or 1)
         has_ended = is_gapless and self.ended_at == self.steps > 0
         if short and has_ended:
             self.notes.add("SHORT-RUN", f"{short}; the program ended there by itself")
@@ -202,25 +195,6 @@ class Run:
             self.notes.add("TRUNCATED", short, sort="end")
         is_promised = promise.lines is not None or promise.least is not None
         self.is_whole = has_ended or (is_promised and not short)
-
-    @property
-    def rate(self) -> Rate | None:
-        """Return the rates of all steps; None without steps or if a rate is not positive."""
-        if not self._is_positive:
-            return None
-        return Rate(self.steps, compute_mean(self._rates), median(self._rates))
-
-    @property
-    def trace(self) -> tuple[TracePoint, ...]:
-        """Return the rates of the first epoch; nothing where iterations are skipped."""
-        if self.first is None or not self._is_positive or len(self._strides) > 1:
-            return ()
-        rates = self._rates[: self._in_first_epoch or self.steps]
-        return reduce_rates(self.first.number, self.usual or 1, rates)
-
-    @property
-    def _is_positive(self) -> bool:
-        return bool(self._rates) and all(0 < rate < inf for rate in self._rates)
 
 
 class Reader:
@@ -331,7 +305,6 @@ class Reader:
             first_iteration=run.first.number if run.first else None,
             last_iteration=run.last.number if run.last else None,
             config=config,
-            rate=run.rate,
             unit=form.unit,
             reported=reported,
             sha256=sha256,
@@ -341,8 +314,12 @@ class Reader:
             memory_mib=run.memory_mib,
             result_line=run.result_line if runs == 1 and RESULT in reported else None,
             tells=promise.tells,
-            trace=run.trace if runs == 1 else (),
         )
+        if run.first and all(0 < rate < inf for rate in run.rates):
+            log = replace(log, rate=Rate(run.steps, compute_mean(run.rates), median(run.rates)))
+            if runs == 1 and len(run.strides) <= 1:  # no iterations are skipped
+                rates = run.rates[: run.in_first_epoch or run.steps]
+                log = replace(log, trace=reduce_rates(run.first.number, run.usual or 1, rates))
         if log.rule == "reported" and runs == 1 and RESULT not in reported:
             seen = f"no {RESULT}, which the program reports at its end; the log lacks that end"
             self.notes.add("NO-RESULT", seen)

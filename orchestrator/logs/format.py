@@ -197,8 +197,10 @@ class Format:
 
     def read(self, line: bytes, line_number: int) -> Step | None:
         """Return the step in a line, None if it has none or text of another writer, too."""
-        is_alone = all(line.count(word) == 1 for word in self.alone)
-        found = self.pattern.search(line) if is_alone else None
+        for word in self.alone:
+            if line.count(word) != 1:
+                return None
+        found = self.pattern.search(line)
         if found is None:
             return None
         series, stamp, epoch, iteration, rate, latency, words = found.group(*_GROUPS)

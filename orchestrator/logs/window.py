@@ -99,6 +99,7 @@ class Window:
             batch: samples of an iteration by the header; None if the header lacks them.
         """
         form, is_latency = self._form, self._form.rule == "latency"
+        log = replace(log, window=self._ends, origin_ns=self._origin_ns)
         if is_latency:
             log = self._measure_records(log, run, stride)
         first, last = self.find_ends()
@@ -107,7 +108,6 @@ class Window:
             start=self._find_moment(first),
             end=self._find_moment(last),
             lines=(first.line, last.line) if first and last and not is_latency else log.lines,
-            origin_ns=self._origin_ns,
         )
         paces = self._list_paces()
         if not self._is_coarse(log):

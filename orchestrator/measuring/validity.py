@@ -1,13 +1,11 @@
 """Decides which trials are invalid or marked: logs against cases, trials against others."""
 
-import contextlib
 import hashlib
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator import errors
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.log import RATE_TOLERANCE, SECOND_NS, Rule, TrainingLog
@@ -17,10 +15,7 @@ from orchestrator.model.result import Measurement
 
 # A log with one of these counts, and is shown with the mark.
 MARKS = frozenset(
-    {
-        *("CLOCK-JUMP", "COARSE-CLOCK", "CRASHED", "GAP", "HEADERLESS", "LOSS-NOT-FINITE"),
-        "SHORT-RUN",
-    }
+    {"CLOCK-JUMP", "COARSE-CLOCK", "CRASHED", "GAP", "HEADERLESS", "LOSS-NOT-FINITE", "SHORT-RUN"}
 )
 UNKNOWN = "unknown"  # value of a key that a trial's provenance lacks
 # Between a program's own result and the mean of the rates that it prints: of all steps they are the
@@ -69,22 +64,22 @@ def value(log: TrainingLog, batch: int | None) -> tuple[float | None, list[Probl
     """
     if log.runs > 1 or (log.steps == 0 and log.rule != "reported"):
         return None, []
-    try:
-        value = compute_throughput(log, batch, log.rule)
-    except errors.LogError as error:
+    value = compute_throughput(log, batch, log.rule)
+    if isinstance(value, Problem):
         reported = {problem.code for problem in log.problems}
         cause = {"NO-CLOCK", "NOT-FINITE"} & reported
-        again = error.code in reported or (error.code == "WINDOW" and cause)
-        return None, [] if again else [Problem(error.code, error.cause)]
+        again = value.code in reported or (value.code == "WINDOW" and cause)
+        return None, [] if again else [value]
     mismatch = rate_problem(log, batch)
     return value, [mismatch] if mismatch else []
 
 
-def compute_throughput(log: TrainingLog, global_batch_size: int | None, rule: Rule) -> float:
-    """Return samples per second of the whole gang by a rule.
+def compute_throughput(
+    log: TrainingLog, global_batch_size: int | None, rule: Rule
+) -> float | Problem:
+    """Return samples per second of the whole gang by a rule, or what the log lacks for it.
 
-    Raises:
-        LogError: the log lacks what the rule needs; ``clock`` and ``latency`` need the batch too.
+    Only ``clock`` and ``latency`` need the batch.
 
     Source:
         DLPerf: extract_pytorch_logs_time.py and extract_util.py for ``clock``, but by the log's
@@ -93,57 +88,40 @@ def compute_throughput(log: TrainingLog, global_batch_size: int | None, rule: Ru
     """
     if rule == "reported":
         value = log.reported.get("train_throughput")
-        if value is None or value <= 0:
-            raise errors.LogError(
-                "the log does not end with the program's own result; needed a line of"
-                " train_throughput",
-                code="NO-RESULT",
-            )
-        return value
+        seen = "the log does not end with the program's own result"
+        lacking = Problem("NO-RESULT", f"{seen}; needed a line of train_throughput")
+        return value if value is not None and value > 0 else lacking
     if rule in ("rates", "arithmetic"):
         rate = log.window_weighed if rule == "rates" else log.window_mean
-        if rate is None:
-            raise _lacking(log, end=1 if log.start else 0)
-        return rate
+        return _lacking(log, end=1 if log.start else 0) if rate is None else rate
     if global_batch_size is None:
-        raise errors.LogError("neither header nor name says the global batch size", code="NO-BATCH")
-    if rule == "clock":
-        return _by_clock(log, global_batch_size)
-    if log.latency_s is None:
-        raise _lacking(log, end=1)
-    if log.latency_s <= 0:
-        raise errors.LogError(
-            f"the mean latency is {log.latency_s:g} s; needed more than 0", code="CLOCK-STEP"
-        )
-    return global_batch_size / log.latency_s
-
-
-def _by_clock(log: TrainingLog, global_batch_size: int) -> float:
-    """Divide whole numbers, so that only the quotient is rounded."""
+        return Problem("NO-BATCH", "neither header nor name says the global batch size")
+    if rule == "latency":
+        if log.latency_s is None:
+            return _lacking(log, end=1)
+        if log.latency_s <= 0:
+            seen = f"the mean latency is {log.latency_s:g} s; needed more than 0"
+            return Problem("CLOCK-STEP", seen)
+        return global_batch_size / log.latency_s
     if log.window is None or log.start is None or log.end is None:
-        raise _lacking(log, end=0 if log.start is None else 1)
+        return _lacking(log, end=0 if log.start is None else 1)
     first, last = log.window
     lasted_ns = log.end.clock_ns - log.start.clock_ns
     if lasted_ns <= 0:
-        raise errors.LogError(
-            f"iterations {first} and {last} are {lasted_ns / SECOND_NS:g} s apart;"
-            " needed a clock that goes on",
-            code="CLOCK-STEP",
-        )
+        seen = f"iterations {first} and {last} are {lasted_ns / SECOND_NS:g} s apart"
+        return Problem("CLOCK-STEP", f"{seen}; needed a clock that goes on")
+    # Of whole numbers, only the quotient is rounded.
     return global_batch_size * (last - first) * SECOND_NS / lasted_ns
 
 
-def _lacking(log: TrainingLog, *, end: int) -> errors.LogError:
-    """Return the error of a log without the step at the first (0) or last (1) end of its window."""
-    if log.window is None:
-        text = f"no window of its {log.steps} steps to measure; needed more steps, or a window"
-        return errors.LogError(text, code="WINDOW")
-    first, last = log.window
-    return errors.LogError(
-        f"the window {first}-{last} needs iteration {log.window[end]}; the log has {log.steps}"
-        f" steps, from {log.first_iteration} to {log.last_iteration}",
-        code="WINDOW",
-    )
+def _lacking(log: TrainingLog, *, end: int) -> Problem:
+    """Return WINDOW for a log without the first (0) or last (1) step of its window."""
+    seen = f"no window of its {log.steps} steps to measure; needed more steps, or a window"
+    if log.window:
+        first, last = log.window
+        seen = f"the window {first}-{last} needs iteration {log.window[end]}; the log has"
+        seen = f"{seen} {log.steps} steps, from {log.first_iteration} to {log.last_iteration}"
+    return Problem("WINDOW", seen)
 
 
 def keeps_out(problem: Problem, rule: Rule) -> bool:
@@ -172,10 +150,10 @@ def rate_problem(log: TrainingLog, global_batch_size: int | None) -> Problem | N
                 ("clock", by_clock, REPORTED_AGREEMENT, "CLOCK-JUMP"),
             ]
     else:
-        rate, value = log.window_rate, None
+        rate = log.window_rate
         by: Rule = "latency" if log.rule == "latency" else "clock"
-        with contextlib.suppress(errors.LogError):
-            value = compute_throughput(log, global_batch_size, by)
+        found = compute_throughput(log, global_batch_size, by)
+        value = None if isinstance(found, Problem) else found
         checks = [(by, value, RATE_TOLERANCE, "RATE-MISMATCH")]
         if batch_by_header(log.config) is None:
             checks.append((by, value, log.agreement, "CLOCK-JUMP"))
@@ -190,11 +168,7 @@ def rate_problem(log: TrainingLog, global_batch_size: int | None) -> Problem | N
 
 
 def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Problem, ...]:
-    """Return CASE-MISMATCH with all values of the log's header that differ from its case.
-
-    Args:
-        method: None if the case was read from a file's name.
-    """
+    """Return CASE-MISMATCH with all values of the log's header that differ from its case."""
     expected: dict[str, object] = {**case.document(), **case.given}
     if method is not None:
         expected["iterations"] = method.iterations

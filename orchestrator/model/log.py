@@ -108,8 +108,7 @@ def is_verbs(network: str) -> bool:
     return re.fullmatch(r"IB(?:ext(?:_v[0-9]{1,3})?)?", network) is not None
 
 
-POINTS = 120
-"""The most points of a trace: about as many as a figure has pixels for."""
+POINTS = 120  # of a trace, at most: about as many as a figure has pixels for
 TracePoint = tuple[int, int, float, float, float]
 """First and last iteration, and of the rates between them the lowest, the mean, the highest."""
 
@@ -119,7 +118,6 @@ def reduce_rates(first: int, stride: int, rates: Sequence[float]) -> tuple[Trace
 
     Args:
         stride: iterations from one step to the next.
-        rates: at least one.
     """
     width = -(-len(rates) // POINTS)
     points = []

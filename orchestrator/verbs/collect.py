@@ -45,13 +45,9 @@ def collect(
         if language and out is None:
             raise typer.BadParameter("--lang is of report.md; with --logs that needs --out DIR")
         if strict:
-            raise typer.BadParameter(
-                "--strict is of sweeps; a folder of logs tells no machine's state"
-            )
+            raise typer.BadParameter("--strict is of sweeps; logs alone have no machine's state")
         measured = report_on(logs, how)
-        if out:
-            report_files.reports(out, measured, language or "en", logs)
-        page = out and out / report_files.html(language or "en")
+        page = report_files.reports(out, measured, language or "en", logs) if out else None
         return report_files.present(measured, face.voice, page)
     from orchestrator.collecting.sweep import measured as measure
     from orchestrator.state.archives import opened
@@ -59,9 +55,8 @@ def collect(
     with opened(face.store, sweep_id) as opening:
         found = measure(opening.sweep, strict=strict)
         # An archive is never changed: of one, reports are written only with --out.
-        folder = out or (None if opening.archive else opening.sweep.folder)
+        folder, page = out or (None if opening.archive else opening.sweep.folder), None
         if folder:
-            linked = not opening.archive
-            report_files.write(opening.sweep, found, folder, language or "en", linked=linked)
-        page = folder and folder / report_files.html(language or "en")
+            linked, lang = not opening.archive, language or "en"
+            page = report_files.write(opening.sweep, found, folder, lang, linked=linked)
         return report_files.present(found, face.voice, page)

@@ -106,13 +106,8 @@ def _list_sweeps(store: Store) -> list[dict[str, Any]]:
 
 def _row(sweep: Sweep) -> dict[str, Any]:
     record = sweep.record()
-    row: dict[str, Any] = {
-        "sweep": sweep.id,
-        "cluster": record.cluster,
-        "created": record.created,
-        **_UNREAD,
-    }
-    row["trials"] = len(record.plan.trials)
+    named = {"sweep": sweep.id, "cluster": record.cluster, "created": record.created}
+    row: dict[str, Any] = {**named, **_UNREAD, "trials": len(record.plan.trials)}
     try:
         histories = sweep.histories()
         row["trials"] -= len(evidence.not_needed(sweep, record.plan, histories))
