@@ -34,7 +34,8 @@ class GpuFacts:
     Args:
         index: its place in the driver's document, from 0.
         memory_mib: all of the GPU's memory, not that of a MIG slice.
-        ecc_uncorrected: in all memories over the GPU's life, as SRAM errors and remapped rows.
+        ecc_uncorrected: in all memories over the GPU's life, as are ``ecc_sram_uncorrected`` and
+            ``rows_remapped``.
         throttle_reasons: those that are active, ``gpu_idle`` among them.
         processes: empty where no process is visible, which a container also causes.
         ecc_volatile_uncorrected: in all memories since the driver was loaded.
