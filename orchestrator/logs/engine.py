@@ -198,11 +198,7 @@ class Run:
 
 
 class Reader:
-    """A log that is being read, from its first byte to its last.
-
-    Args:
-        requested: the window; None for the usual one.
-    """
+    """A log that is being read, from its first byte to its last."""
 
     def __init__(self, form: Format, requested: tuple[int, int] | None) -> None:
         self.form = form

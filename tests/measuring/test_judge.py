@@ -41,6 +41,15 @@ def test_a_log_of_its_case_counts() -> None:
     assert found.log.sha256 == log().sha256
 
 
+def test_the_rule_of_the_method_makes_the_number() -> None:
+    """And the measurement's log says by which rule, and from which lines, it was made."""
+    method = Method(repeats=1, iterations=100, window=(20, 60), rule="rates")
+    found = validity.measure_log(log(), CASE, method, trial="t", repeat=1, path="p")
+    assert found.log is not None
+    assert (found.log.rule, found.log.evidence) == ("rates", log().lines)
+    assert found.throughput == log().window_weighed
+
+
 def test_a_log_of_another_case_gives_no_number() -> None:
     """No batch can be trusted that its header does not confirm."""
     found = measured(log(), replace(CASE, micro_batch_size=256))
