@@ -15,7 +15,6 @@ from orchestrator.inputs import sites, user_files
 from orchestrator.planning import bind
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.submitting import jobs, submit
 from orchestrator.sweeping import detached, observed_sweep, resume
 from orchestrator.sweeping.requested import Requested, SweepOptions, resolve
 
@@ -59,12 +58,16 @@ def sweep(
             face.left = None
             return process(voice)
         begun = process
+    if new:
+        from orchestrator.submitting import submit
+
+        new = not submit.is_again()  # a requeued job continues the sweep that it began
     options = SweepOptions(
         playbook,
         inventory,
         cases=tuple(case or ()),
         repeats=repeats,
-        new=new and not submit.is_again(),  # a requeued job continues the sweep that it began
+        new=new,
         max_fail=max_fail,
         nodes=nodes,
         strict=strict,
@@ -88,13 +91,14 @@ def sweep(
         voice.line(f"{work}; no node was asked")
         found = measured(opened)
         report_files.write(opened, found)
-    elif submit.is_needed(request.cluster):
-        _refuse_job(store, request)
-        return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)
     else:
-        from orchestrator.sweeping import run  # half of what a finished sweep would load
+        from orchestrator.submitting import submit  # half of what a finished sweep would load
+        from orchestrator.sweeping import run
         from orchestrator.sweeping.campaign import HeldNodes
 
+        if submit.is_needed(request.cluster):
+            _refuse_job(store, request)
+            return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)
         with HeldNodes(store, voice, begun) as held:
             opened, found = run.run(held, request)
     return report_files.present(found, voice, opened.folder / report_files.html("en"), trials)
@@ -102,6 +106,8 @@ def sweep(
 
 def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
     """Return True if the sweep submits itself to Slurm; invalid files are reported later."""
+    from orchestrator.submitting import submit
+
     try:
         own = user_files.playbook(playbook).experiment.inventory
         return submit.is_needed(sites.inventory(store, inventory, own, Voice(as_json=True))[0])
@@ -111,6 +117,8 @@ def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
 
 def _refuse_job(store: Store, request: Requested) -> None:
     """Refuse a job too short for a trial, or whose image no living job may be preparing."""
+    from orchestrator.submitting import jobs
+
     request.refuse_short()
     try:
         request.refuse_unprepared()
@@ -122,6 +130,7 @@ def _refuse_job(store: Store, request: Requested) -> None:
 def _show_plan(store: Store, request: Requested, voice: Voice, *, requeue: bool) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
     from orchestrator.schedulers import addresses, choice
+    from orchestrator.submitting import submit
 
     plan, cluster = request.plan, request.cluster
     seats = addresses.seats(cluster, store.root)
