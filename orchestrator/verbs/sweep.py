@@ -16,7 +16,6 @@ from orchestrator.inputs import sites, user_files
 from orchestrator.planning import bind
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
-from orchestrator.submitting import jobs, submit
 from orchestrator.sweeping import detached, observed_sweep, resume
 from orchestrator.sweeping.requested import Requested, SweepOptions, resolve
 
@@ -91,13 +90,14 @@ def sweep(
         voice.line(f"{work}; no node was asked")
         found = measured(opened)
         report_files.write(opened, found)
-    elif submit.is_needed(request.cluster):
-        _refuse_job(store, request)
-        return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)
     else:
-        from orchestrator.sweeping import run  # half of what a finished sweep would load
+        from orchestrator.submitting import submit  # half of what a finished sweep would load
+        from orchestrator.sweeping import run
         from orchestrator.sweeping.campaign import HeldNodes
 
+        if submit.is_needed(request.cluster):
+            _refuse_job(store, request)
+            return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)
         with HeldNodes(store, voice, begun) as held:
             opened, found = run.run(held, request)
     return report_files.present(found, voice, opened.folder / report_files.html("en"), trials)
@@ -105,6 +105,8 @@ def sweep(
 
 def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
     """Return True if the sweep submits itself to Slurm; invalid files are reported later."""
+    from orchestrator.submitting import submit
+
     try:
         own = user_files.playbook(playbook).experiment.inventory
         return submit.is_needed(sites.inventory(store, inventory, own, Voice(as_json=True))[0])
@@ -114,6 +116,8 @@ def _is_queued(store: Store, playbook: str, inventory: str | None) -> bool:
 
 def _refuse_job(store: Store, request: Requested) -> None:
     """Refuse a job too short for a trial, or whose image no living job may be preparing."""
+    from orchestrator.submitting import jobs
+
     request.refuse_short()
     try:
         request.refuse_unprepared()
@@ -125,6 +129,7 @@ def _refuse_job(store: Store, request: Requested) -> None:
 def _show_plan(store: Store, request: Requested, voice: Voice, *, requeue: bool) -> int:
     """Show what a sweep would start on every node; nothing is started or written; exit code."""
     from orchestrator.schedulers import addresses, choice
+    from orchestrator.submitting import submit
 
     plan, cluster = request.plan, request.cluster
     seats = addresses.seats(cluster, store.root)
