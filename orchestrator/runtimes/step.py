@@ -83,7 +83,10 @@ def docker_refusal(files: TaskFiles, task: Task) -> errors.DlperfError | None:
     """Return why the engine made no container, from the docker command's files; None if it did."""
     if files.supervisor() is not None or files.text("gone") not in REFUSED:
         return None
-    return _causes.refusal(files.text("err"), task.node)
+    refused = _causes.refusal(files.text("err"), task.node)
+    if refused.code == "IMAGE-MISSING":  # its id is no name that the user could correct
+        refused.fix = _causes.PROVISION_FIX
+    return refused
 
 
 def _marks(attempt: Attempt, task: Task) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """A partition of Slurm, and one short step on one of its nodes, as ``init`` asks about it."""
 
+import contextlib
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -72,11 +74,16 @@ def partition(name: str | None, patience_s: float = QUEUE_S) -> Partition:
 
 def run(partition: Partition, account: str | None, argv: Sequence[str]) -> Completed:
     """Run a command as a job of its own, on one node that is free within a minute."""
+    name = f"dlperf-init-{secrets.token_hex(4)}"
     words = ["srun", "--quiet", f"--partition={partition.name}", "--nodes=1", "--ntasks=1"]
-    words += [f"--time={STEP_MIN}", f"--immediate={NODE_FREE_S}", "--job-name=dlperf-init"]
+    words += [f"--time={STEP_MIN}", f"--immediate={NODE_FREE_S}", f"--job-name={name}"]
     words += [f"--account={account}"] if account else []
     words += [f"--gres=gpu:{partition.gpus}"] if partition.gpus else []
-    done = run_step([*words, *argv], b"", NODE_FREE_S + 60 * STEP_MIN)
+    try:
+        done = run_step([*words, *argv], b"", NODE_FREE_S + 60 * STEP_MIN)
+    finally:  # the job of an srun that was killed would go on waiting, and then hold a node
+        with contextlib.suppress(errors.DlperfError):
+            slurm_queue.call("scancel", f"--name={name}", patience_s=0.0)
     if done.exit_code and not done.stdout:
         why = first_error(done.stderr.decode(errors="replace")).removeprefix("srun: error: ")
         raise errors.UnfitError(

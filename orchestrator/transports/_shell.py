@@ -55,7 +55,7 @@ if { seen=$(dd if="$1" bs=64k iflag=$flags skip="$2" count="$3" status=none 2>&1
     exit 44
 fi
 case $4:$seen in
-*": No such file or directory" | *": Not a directory") exit 44 ;;
+*": No such file or directory" | *": Not a directory" | *": No such process") exit 44 ;;
 own:*": failed to open "*symbolic*) exit 44 ;;
 esac
 echo "$seen" >&2

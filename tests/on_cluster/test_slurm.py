@@ -144,6 +144,21 @@ def test_init_asks_a_node_of_a_partition(login: Login) -> None:
     login.nothing_left()
 
 
+def test_init_that_is_interrupted_leaves_no_job_in_the_queue(login: Login) -> None:
+    """Which would wait for a node that nobody uses then, and hold it."""
+    words = ("sbatch", "--parsable", "-N4", "--exclusive", "-p", "main", "-o", "/dev/null")
+    busy = login.slurm.ask(*words, "--wrap=sleep 100").strip()
+    try:
+        wait_for(lambda: login.slurm.jobs()[busy] == "RUNNING", "that nodes are busy")
+        asking = login.start(*PROGRAM, "init", "--slurm", "main")
+        wait_for(lambda: "PENDING" in login.slurm.jobs().values(), "the job of init", 20)
+        asking.send_signal(signal.SIGINT)
+        assert ended(asking)[0] == 130
+        assert "PENDING" not in login.slurm.jobs().values()
+    finally:
+        login.slurm.ask("scancel", "--user=root")
+
+
 @pytest.fixture
 def drained(login: Login) -> Iterator[str]:
     """A node that an administrator took out of service."""

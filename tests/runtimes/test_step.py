@@ -119,6 +119,18 @@ def test_an_engine_that_made_no_container_is_heard(
     assert step.docker_refusal(files, task) is None
 
 
+def test_an_image_that_is_gone_since_the_first_trial_is_provisioned_again(tmp_path: Path) -> None:
+    """Its id is no name that the user could correct; Docker 29's words."""
+    task = Task("n1", 0, ("true",), {}, (), ())
+    attempt = Attempt("s", "t", 1, {"n1": str(tmp_path)}, 29500, (task,))
+    (tmp_path / "r0.gone").write_text("125\n")
+    said = f"docker: Error response from daemon: No such image: sha256:{'1' * 64}\n"
+    (tmp_path / "r0.err").write_text(said)
+    refusal = step.docker_refusal(TaskFiles(LocalTransport("n1"), attempt, task), task)
+    assert refusal is not None
+    assert (refusal.code, refusal.fix) == ("IMAGE-MISSING", "run `dlperf-orch provision` again")
+
+
 def test_without_an_entrypoint_the_image_has_its_own() -> None:
     """As in a line to paste: the program follows the image."""
     plain = {**REQUEST, "Entrypoint": (), "Cmd": ("python3", "train.py")}

@@ -71,6 +71,15 @@ def test_a_status_is_an_answer_and_both_streams_come_whole(transport: Transport)
     assert (done.exit_code, len(done.stdout), len(done.stderr)) == (7, 1_000_000, 1_000_000)
 
 
+def test_a_process_that_ends_while_its_file_is_read_is_none(transport: Transport) -> None:
+    """As the supervisor's, between two looks at it: no error, which would end the sweep."""
+    child = subprocess.Popen(("sleep", "60"))
+    with open(f"/proc/{child.pid}/stat", "rb", buffering=0) as held:
+        child.kill()
+        child.wait()
+        assert transport.get(f"/proc/{os.getpid()}/fd/{held.fileno()}") is None
+
+
 def test_a_command_that_is_not_there_is_status_127(transport: Transport) -> None:
     """As a shell says it, with the name."""
     done = transport.run(("no-such-command-here",), timeout_s=10)
