@@ -191,7 +191,8 @@ def run_lanes(
                     failures.append(error)
                     is_open = False
                     if not all(other.done() for other in running):
-                        voice.line(f"{error}\nwhat runs is finished, nothing new is started")
+                        voice.line(_describe(error))
+                        voice.line("what runs is finished, nothing new is started")
         except Exception:  # of give or ended: what runs is finished all the same
             futures.wait(running)
             raise
@@ -200,14 +201,18 @@ def run_lanes(
 
 
 def _find_gravest(failures: Sequence[BaseException], voice: Voice) -> BaseException:
-    """Return a bug of this program, else the gravest error, to be raised; print other errors."""
+    """Return a bug of this program, else the gravest error, to be raised; print the others."""
     ours = folded(failure for failure in failures if isinstance(failure, errors.DlperfError))
-    bug = next((it for it in failures if not isinstance(it, errors.DlperfError)), None)
-    if bug is None:
+    bugs = [failure for failure in failures if not isinstance(failure, errors.DlperfError)]
+    if not bugs:
         return voice.gravest(ours)
-    for failure in ours:
-        voice.line(str(failure))
-    return bug
+    for failure in (*ours, *bugs[1:]):
+        voice.line(_describe(failure))
+    return bugs[0]
+
+
+def _describe(failure: BaseException) -> str:
+    return str(failure) if isinstance(failure, errors.DlperfError) else repr(failure)
 
 
 class Feed:

@@ -140,7 +140,7 @@ def resolve(store: Store, options: SweepOptions, voice: Voice) -> Requested:
         )
     if options.nodes:
         user_files.refuse_on(playbook, cluster, {trial.case for trial in fitting})
-    wide = (trial.case.placement for trial in chosen if trial not in fitting)
+    wide = (it.case.placement for it in chosen if it.case.nodes > len(cluster.nodes))
     if too_big := ", ".join(dict.fromkeys(wide)):
         voice.line(f"skipped, since they need more than {nodes}: {too_big}")
     return Requested(

@@ -219,6 +219,21 @@ def test_a_fault_of_ours_counts_more_than_what_a_node_says(
     assert capfd.readouterr().err.endswith("ERROR SSH-LOST node=c: it is silent.\n")
 
 
+def test_each_fault_of_ours_is_told_by_its_kind(capfd: pytest.CaptureFixture[str]) -> None:
+    """Of one, 'trial' alone would say nothing; the other ends with its traceback."""
+    together = threading.Barrier(2)
+
+    def work(item: int) -> None:
+        together.wait(10)
+        raise KeyError("trial") if item else ValueError("no such state")
+
+    with pytest.raises((KeyError, ValueError)) as caught:
+        run(2, work, side_by_side=2)
+    said = capfd.readouterr().err + repr(caught.value)
+    assert "KeyError('trial')" in said
+    assert "ValueError('no such state')" in said
+
+
 def test_a_lane_that_stalls_holds_up_no_other() -> None:
     """The others do all that is left."""
     done: list[int] = []

@@ -1,6 +1,7 @@
 """What was requested of a sweep: `sweep`, `collect`, `status` and the live view agree on it."""
 
 import json
+import os
 import re
 import signal
 from collections import Counter
@@ -76,3 +77,13 @@ def test_what_was_requested_outlives_an_interruption(place: Place) -> None:
     assert (states(place)["valid"], collected(place)[0]) == (1, 3)
     place.must("sweep", "toy")
     assert (states(place), collected(place)[:2]) == ({"valid": 4}, (0, {"1x1": 2, "2x2": 2}))
+
+
+def test_a_request_for_many_trials_is_read_at_once(place: Place) -> None:
+    """20,000 trials take seconds until the first mistake of the command is told, not minutes."""
+    batches = [*range(1, 11)]
+    place.rewrite(micro_batch_size=f"  micro_batch_size: {batches}")
+    before = os.times().children_user
+    done = place.run("sweep", "toy", "--repeats", "1000", "--requeue")
+    assert "--requeue is of jobs of Slurm's" in done.stderr
+    assert os.times().children_user - before < 10
