@@ -137,8 +137,8 @@ def test_nodes_take_the_image_while_it_is_read(lacking: dict[str, Dockerd], tmp_
     script = tmp_path / "docker"
     script.write_text(
         'case "$*" in *dial-stdio) ;; *) exec "$@" ;; esac\n'
-        f'"$@" | {{ {pieces}; until ls {begun}/docker-import-*/* >/dev/null 2>&1; do\n'
-        "sleep 0.05; done; cat; }\n"
+        f'"$@" | {{ {pieces}; for _ in $(seq 400); do\n'
+        f"ls {begun}/docker-import-*/* >/dev/null 2>&1 && exec cat; sleep 0.05; done; }}\n"
     )
     folder = tmp_path / "downloads"
     with carrying(lacking, folder, {"has": ("sh", str(script))}) as preparing:
