@@ -1,6 +1,7 @@
 """Images carried from one node's engine to others', while one of them takes or gives no byte."""
 
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -146,6 +147,23 @@ def test_nodes_take_the_image_while_it_is_read(lacking: dict[str, Dockerd], tmp_
         images = preparing.fleet.images
         assert images["one"].find(IMAGE) == images["two"].find(IMAGE) == images["has"].find(IMAGE)
         assert not list(folder.iterdir())
+
+
+def test_a_full_disk_here_is_said_of_this_machine_alone(
+    lacking: dict[str, Dockerd], tmp_path: Path
+) -> None:
+    """STORE-FULL names the folder and no node; no node has taken a part for the image."""
+    folder = tmp_path / "downloads"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], check=True)
+    try:
+        with carrying(lacking, folder) as preparing:
+            error = refusal(preparing, ("one", "two"))
+            assert preparing.fleet.images["one"].find(IMAGE) is None
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+    assert (error.code, error.where) == ("STORE-FULL", {}), error
+    assert str(folder) in error.cause
 
 
 @pytest.mark.long
