@@ -1,6 +1,6 @@
 """init: an inventory written from what machines say of themselves."""
 
-import shutil
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -120,9 +120,13 @@ def init(
         voice.result(text.rstrip())
     else:
         with disk.on_disk(out, fix="give another -o"):
-            if out.is_file() and out.read_bytes() not in (b"", text.encode()):
+            before = out.read_bytes() if out.is_file() else b""
+            if before not in (b"", text.encode()):
                 names = (out.with_name(f"{out.name}.before-{number}") for number in count(1))
-                kept = shutil.copy2(out, next(path for path in names if not path.exists()))
+                kept = next(path for path in names if not path.exists())
+                with disk.replacing(kept) as file:
+                    os.fchmod(file.fileno(), out.stat().st_mode & 0o777)
+                    file.write(before)
                 voice.result(f"{kept}: what {out} was before")
         with disk.replacing(out, fix="give another -o") as file:
             file.write(text.encode())

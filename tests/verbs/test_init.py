@@ -70,6 +70,17 @@ def test_this_machine_is_asked_and_the_file_holds(place: Place) -> None:
     assert out.read_text().startswith("# Written by: dlperf-orch init localhost")
 
 
+def test_no_part_of_the_old_file_is_kept_on_a_full_disk(place: Place) -> None:
+    """The file stays, with all edits; beside it is no shorter one that would pass for it."""
+    out = place.folder / "inventory" / "box.yaml"
+    out.write_text("# edited by hand\n" * 100_000)
+    place.program = ("sh", "-c", 'ulimit -f 200; exec "$@"', "sh", *place.program)
+    done = place.must("init", "localhost", "-o", "inventory/box.yaml", "--force", code=6)
+    assert "inventory/box.yaml" in done.stderr
+    assert out.read_text() == "# edited by hand\n" * 100_000
+    assert not [*out.parent.glob("box.yaml.*")]
+
+
 @pytest.mark.parametrize(
     "words",
     [
