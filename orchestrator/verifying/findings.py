@@ -97,8 +97,9 @@ def text(value: object) -> str:
 
 def number(value: object) -> float | None:
     """Return a number that can be reckoned with; None in place of any other value."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and abs(value) < MOST else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) < MOST else None
 
 
 def codes(problems: object) -> list[str]:
