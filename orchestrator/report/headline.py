@@ -110,10 +110,13 @@ def _hardware(page: Page) -> str:
 
 def _began(page: Page) -> str:
     """Say when the logs of a folder print their first steps; their time zone is not known."""
-    known = sorted(began_ns for began_ns in page.report.began_ns if began_ns is not None)
+    every = page.report.began_ns
+    known = sorted(began_ns for began_ns in every if began_ns is not None)
     ends = dict.fromkeys(words.by_clock(began_ns) for began_ns in (*known[:1], *known[-1:]))
     first, chinese = " to ".join(ends), " 至 ".join(ends)
+    which = "the logs" if None not in every else f"{len(known)} of {len(every)} logs"
+    share = "" if None not in every else f"（{len(every)} 份日志中的 {len(known)} 份）"
     return page.text(
-        f"first steps of the logs at {first}, by their own clocks",
-        f"日志自身的时钟：首次迭代于 {chinese}",
+        f"first steps of {which} at {first}, by their own clocks",
+        f"日志自身的时钟：首次迭代于 {chinese}{share}",
     )

@@ -10,6 +10,8 @@ TOLERANCE = 1e-9
 Some statistics use ``exp`` and ``erfc``, whose last digit differs between C libraries.
 """
 
+MOST = 1e100  # beyond it sums and squares of floats overflow
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -94,8 +96,10 @@ def text(value: object) -> str:
 
 
 def number(value: object) -> float | None:
-    """Return a number; None in place of any other value."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """Return a number that can be reckoned with; None in place of any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) < MOST else None
 
 
 def codes(problems: object) -> list[str]:

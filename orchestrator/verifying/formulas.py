@@ -5,7 +5,7 @@ from math import fsum, isclose
 from statistics import median
 
 from orchestrator.verifying import intervals, readings
-from orchestrator.verifying.findings import TOLERANCE, at, items, number, text
+from orchestrator.verifying.findings import MOST, TOLERANCE, at, items, number, text
 from orchestrator.verifying.folder import Folder
 
 RESULTS = "results.json"
@@ -120,10 +120,10 @@ def _of_case(case: Object, alone: Object | None, ranks: int) -> dict[str, object
 
 
 def _values(case: Object) -> list[float]:
-    """Return the throughputs of a case's valid trials, ascending."""
+    """Return the throughputs of a case's valid trials, ascending; a forged one may be 0."""
     valid = [it for it in items(case.get("trials")) if it.get("state") == "valid"]
     found = (number(trial.get("throughput")) for trial in valid)
-    return sorted(value for value in found if value is not None)
+    return sorted(value for value in found if value is not None and value > 1 / MOST)
 
 
 def _ranks(planned: Object) -> int:

@@ -71,7 +71,7 @@ def derive(path: Path, rule: str, window: Ends | None, between: Ends, batch: int
     """Derive the throughput of a trial from the lines of its log.
 
     Args:
-        rule: clock, rates, latency or reported.
+        rule: clock, rates, arithmetic, latency or reported.
         window: first and last iteration; None where the rule needs none.
         between: first and last line, from 1.
         batch: global batch size.
@@ -85,7 +85,7 @@ def derive(path: Path, rule: str, window: Ends | None, between: Ends, batch: int
     for count, line in _lines(path, last):
         if count in (first - 1, first, last - 1, last):
             ends[count] = line
-        if count >= first and rule in ("rates", "latency"):
+        if count >= first and rule not in ("clock", "reported"):
             for key, value in _numbers(line).items():
                 sums.setdefault(key, _Sum()).add(value)
     if first not in ends or last not in ends:
@@ -163,8 +163,8 @@ def _by_means(sums: Iterable[tuple[Key, _Sum]], rule: str, batch: int) -> Derive
         if rule == "latency":
             means = [batch / mean for mean in means if mean]
         found.values += means
-        if rule == "rates" and _RATE.search(" ".join(key[:2])):
-            found.likely += means[:1]
+        if rule != "latency" and _RATE.search(" ".join(key[:2])):
+            found.likely += means[:1] if rule == "rates" else [summed.total / summed.count]
     return found
 
 

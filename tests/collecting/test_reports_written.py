@@ -178,7 +178,7 @@ def test_published_results_are_listed(place: Place) -> None:
 
 
 def test_a_report_of_logs_says_when_they_begin_as_far_as_they_tell(tmp_path: Path) -> None:
-    """By their own clocks, which say no zone; a log without one is never dated."""
+    """By their own clocks, which say no zone; a log without one is counted, never dated."""
     tensorflow = Reading("ngc_tensorflow_rn50", window=None, rule=None)
     names = ("2020-12-18_be362d9_tf_gpu1_fp32_bs128", "2022-12-05_e500619_tf_gpu1_amp_bs256")
     for name in names:
@@ -189,7 +189,9 @@ def test_a_report_of_logs_says_when_they_begin_as_far_as_they_tell(tmp_path: Pat
     assert f"- When: first steps of the logs at {first} to {last}, by their own clocks\n" in text
     (tmp_path / "empty.txt").write_text("nothing\n")
     text = markdown(report_on(tmp_path, tensorflow))
-    assert f"- When: first steps of the logs at {first} to {last}, by their own clocks\n" in text
+    assert f"- When: first steps of 2 of 3 logs at {first} to {last}, by their own clocks\n" in text
+    text = markdown(report_on(tmp_path, tensorflow), "zh")
+    assert f"首次迭代于 {first} 至 {last}（3 份日志中的 2 份）\n" in text
     text = markdown(report_on(tmp_path / log.name, tensorflow))
     assert f"- When: first steps of the logs at {last}, by their own clocks\n" in text
     text = markdown(report_on(GPT, Reading("oneflow_gpt", window=None, rule=None)))

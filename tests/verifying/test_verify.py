@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.model.experiment import Method
+from orchestrator.model.log import Rule
 from orchestrator.report import Language
 from orchestrator.state import archives
 from orchestrator.state.archives import opened
@@ -17,7 +19,7 @@ from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from orchestrator.verbs.verify import check_sweep
 from tests.verifying import sweeps
-from tests.verifying.forging import edit, found, reseal
+from tests.verifying.forging import edit, found, of_case, reseal
 
 BYTES = {"bert": 70, "tensorflow": 60, "gpt": 60, "pytorch": 30}
 """How many random bytes are changed in the files of each."""
@@ -79,6 +81,20 @@ def test_what_most_trials_ran_under_is_derived_too(
     assert check_sweep(sweep).differences == []
     document = json.loads((sweep.folder / "results.json").read_text())
     assert document["cases"][0]["trials_valid"] == valid
+
+
+@pytest.mark.parametrize("rule", ["rates", "arithmetic"])
+def test_means_of_rates_are_derived(tmp_path: Path, rule: Rule) -> None:
+    """By the rule of TensorFlow's playbooks too; a throughput that was edited is wrong by it."""
+    method = Method(repeats=3, iterations=140, window=(19, 119), rule=rule)
+    sweep = sweeps.collected(Store(tmp_path), replace(sweeps.bert(), method=method))
+    findings = check_sweep(sweep)
+    assert findings.differences == []
+    assert "throughputs" not in findings.not_derived
+    edit(sweep.folder / "results.json", lambda it: of_case(it, 1)["trials"][0].update(throughput=9))
+    derived = [it.derived for it in check_sweep(sweep).differences if it.written == "9"]
+    assert derived
+    assert all(float(it) == pytest.approx(150.5) for it in derived)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -202,6 +218,21 @@ def without_a_code(document: Any) -> None:
     mark["code "] = mark.pop("code")
 
 
+def throughputs_of(value: float) -> Callable[[Any], None]:
+    """Say that all valid trials have this throughput, which is none."""
+
+    def change(document: Any) -> None:
+        for case in document["cases"]:
+            for trial in case["trials"]:
+                trial["throughput"] = value
+
+    return change
+
+
+def without_a_rule(document: Any) -> None:
+    document["cases"][0]["trials"][0]["rule"] = "sum"
+
+
 def ranks_that_are_lists(document: Any) -> None:
     for end in document["tasks"]:
         end["node_rank"] = [end["node_rank"]]
@@ -212,6 +243,8 @@ def ranks_that_are_lists(document: Any) -> None:
     [
         ("results.json", without_words),
         ("results.json", without_a_code),
+        ("results.json", without_a_rule),
+        *(("results.json", throughputs_of(it)) for it in (0, 0.0, -1.0, 10**400, 1e308, 5e-324)),
         ("logs/1n1g/r50_b256_amp_1.json", ranks_that_are_lists),
     ],
 )
