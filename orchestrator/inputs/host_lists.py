@@ -181,9 +181,9 @@ def _read(path: Path) -> str:
         UsageError: NO-FILE.
     """
     try:
-        if path == Path("-"):
-            return sys.stdin.read()
-        return path.read_text(encoding="utf-8-sig", errors="replace")
+        source = sys.stdin.fileno() if path == Path("-") else path
+        with open(source, encoding="utf-8-sig", errors="replace", closefd=source == path) as file:
+            return file.read()
     except OSError as error:
         raise errors.UsageError(
             f"cannot read {path}: {error.strerror}", code="NO-FILE", fix="give the path of a list"
