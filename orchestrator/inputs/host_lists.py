@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -181,7 +180,7 @@ def _read(path: Path) -> str:
         UsageError: NO-FILE.
     """
     try:
-        source = sys.stdin.fileno() if path == Path("-") else path
+        source = 0 if path == Path("-") else path
         with open(source, encoding="utf-8-sig", errors="replace", closefd=source == path) as file:
             return file.read()
     except OSError as error:

@@ -109,6 +109,12 @@ print(*(host.name for host in host_lists.scontrol(Path("-")).hosts))
         check=False,
     )
     assert (done.stdout, done.stderr) == (b"gpu1 gpu2\n", b"")
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" <&-', sys.executable, code],
+        capture_output=True,
+        check=False,
+    )
+    assert b"NO-FILE: cannot read -: Bad file descriptor" in closed.stderr
 
 
 def test_a_node_of_slurm_that_cannot_be_taken_hides_no_other(tmp_path: Path) -> None:
