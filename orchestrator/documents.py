@@ -176,8 +176,7 @@ def _find_models(annotation: Any) -> list[type[BaseModel]]:
 
 def _describe_unknown(key: str, names: Sequence[str]) -> str:
     if words.is_secret([key]):
-        # {token:abc} has its value in the key.
-        return f"unknown key {words.shown(key.partition(':')[0])}; {words.NO_SECRETS}"
+        return f"unknown key {words.shown(words.bare(key))}; {words.NO_SECRETS}"
     needed = f"needed one of {', '.join(names)}" if names else "needed none here"
     return f"unknown key {words.shown(key)}; {words.did_you_mean(key, names) or needed}"
 

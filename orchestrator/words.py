@@ -50,8 +50,13 @@ def _step(step: str | int) -> str:
     if isinstance(step, str) and re.fullmatch(r"[A-Za-z0-9_-]{1,60}", step):
         return f".{step}"
     if is_secret([step]):
-        return f"[{shown(str(step).partition(':')[0])}...]"  # {token:abc} has its value in the key
+        return f"[{shown(bare(str(step)))}...]"
     return f"[{shown(step)}]"
+
+
+def bare(key: str) -> str:
+    """Return ``token`` of keys with their values in them: ``token:abc``, ``token=abc``."""
+    return re.split(r"[:=\s]", key, maxsplit=1)[0]
 
 
 def is_secret(steps: Iterable[str | int]) -> bool:

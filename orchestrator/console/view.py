@@ -32,7 +32,7 @@ class Row:
     @property
     def share(self) -> float:
         """Return the part of the running attempt that is done, from 0 to 1."""
-        return min(self._now[1] / self._of, 1.0)
+        return min(self._now[1] / max(self._of, 1), 1.0)
 
     def attempt(self, number: int) -> None:
         self._began = self._printed_at = time.monotonic()

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -181,9 +180,9 @@ def _read(path: Path) -> str:
         UsageError: NO-FILE.
     """
     try:
-        if path == Path("-"):
-            return sys.stdin.read()
-        return path.read_text(encoding="utf-8-sig", errors="replace")
+        source = 0 if path == Path("-") else path
+        with open(source, encoding="utf-8-sig", errors="replace", closefd=source == path) as file:
+            return file.read()
     except OSError as error:
         raise errors.UsageError(
             f"cannot read {path}: {error.strerror}", code="NO-FILE", fix="give the path of a list"

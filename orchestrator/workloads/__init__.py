@@ -135,7 +135,8 @@ def _load(entry: EntryPoint) -> Workload:
         raise _unloadable(entry, _locate(entry, error) or why) from error
     if not isinstance(found, Workload):
         raise _unloadable(entry, f"{entry.value} is a {type(found).__name__}; needed a Workload")
-    if not issubclass(found.params, Noun):  # a misspelt parameter would be ignored
+    # By another model a misspelt parameter would be ignored.
+    if not (isinstance(found.params, type) and issubclass(found.params, Noun)):
         raise _unloadable(entry, "its params are no orchestrator.model.text.Noun")
     if found.name != entry.name:
         raise _unloadable(entry, f"{entry.value} is named {found.name}; needed {entry.name}")

@@ -210,6 +210,17 @@ def test_a_row_that_nobody_waits_for_says_nothing() -> None:
     assert said == ["[1/2] a a1: started"]
 
 
+def test_logs_without_an_iteration_leave_an_estimate() -> None:
+    """Of a plug-in whose log shows the program's own result only."""
+    said: list[str] = []
+    with View(said.append, None, "toy-1", 3, 0) as shown, shown.trial("a", 0) as first:
+        first.attempt(1)
+        with shown.trial("b", 0) as second:
+            second.attempt(1)
+            first.ended("valid", "120.00 images/s", final=True)
+    assert said[-1].startswith("[1/3] a a1: valid, 120.00 images/s, took ")
+
+
 def test_hundreds_of_trials_by_eight_threads_have_each_number_once() -> None:
     """None is given twice, none is left out."""
     said: list[str] = []

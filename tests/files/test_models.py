@@ -184,6 +184,18 @@ def test_all_misfits_come_at_once_in_the_files_order(tmp_path: Path) -> None:
     assert places == ["1:7", "3:10", "3:27", "4:3", "4:4", "5:7"]
 
 
+@pytest.mark.parametrize("sign", [":", "=", " "])
+@pytest.mark.parametrize("value", ["", ": 1"])
+def test_a_secret_that_is_written_as_part_of_its_key_is_not_shown(
+    tmp_path: Path, sign: str, value: str
+) -> None:
+    """As of a shell or a URL, with and without a value behind it."""
+    text = f"nodes: [{{name: a, 'token{sign}0123'{value}}}]\nrate: 1\n"
+    lines = said(tmp_path, text)
+    assert any("nodes[0]['token'...]: " in line for line in lines)
+    assert "0123" not in "".join(lines)
+
+
 def test_key_without_a_value_is_refused_even_where_it_may_be_absent(tmp_path: Path) -> None:
     """Whoever wrote the key meant something, and an item written without its colon is none."""
     needed = "got nothing; needed a value, or no key at all"

@@ -1,6 +1,8 @@
 """Hosts from other tools' lists."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from orchestrator import errors
 from orchestrator.inputs import host_lists
 from orchestrator.inputs.host_lists import HostList
 from orchestrator.planning.inventory_draft import DraftNode
+from tests import commands
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "hosts"
 KEY = "~/.ssh/cluster"
@@ -89,6 +92,29 @@ def test_nodes_of_slurm_come_with_their_gpus(tmp_path: Path) -> None:
     ]
     line = "NodeName=a1 Gres=gpu:h100:8 NodeAddr=10.1.1.11 State=DOWN Reason=was NodeAddr=9.9.9.9"
     assert one(scontrol(tmp_path, line)) == DraftNode("a1", "10.1.1.11", claimed_gpus=8)
+
+
+def test_a_list_on_standard_input_may_have_text_of_another_encoding() -> None:
+    """As one in a file, such as a Reason= that an administrator typed in Latin-1."""
+    code = """
+from pathlib import Path
+from orchestrator.inputs import host_lists
+print(*(host.name for host in host_lists.scontrol(Path("-")).hosts))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=commands.environment(PYTHONIOENCODING="utf-8"),
+        input=b"\xef\xbb\xbfNodeName=gpu1 Reason=d\xe9faut\r\n\nNodeName=gpu2 State=IDLE\n",
+        capture_output=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (b"gpu1 gpu2\n", b"")
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" <&-', sys.executable, code],
+        capture_output=True,
+        check=False,
+    )
+    assert b"NO-FILE: cannot read -: Bad file descriptor" in closed.stderr
 
 
 def test_a_node_of_slurm_that_cannot_be_taken_hides_no_other(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_a_plug_in_that_fails_at_work_is_named_too(tmp_path: Path) -> None:
         ("WORKLOAD = 'not one'\n", "is a str; needed a Workload"),
         (ODD.replace('name="odd"', 'name="even"'), "is named even; needed odd"),
         (ODD.replace("params=Params", "params=dict"), "its params are no orchestrator.model.text"),
+        (ODD.replace("params=Params", "params={}"), "its params are no orchestrator.model.text"),
     ],
 )
 def test_a_plug_in_that_cannot_be_loaded_is_an_error(
