@@ -1,17 +1,15 @@
 """A sweep that was run on an NVIDIA H200 is collected and verified from its archive."""
 
-import io
 import json
 import re
 import shutil
-import tarfile
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 
 import pytest
-import zstandard
 
+from orchestrator.state.archives import unpack
 from tests import ROOT, SAMPLES
 from tests.commands import checked, run
 from tests.conftest import PROGRAM
@@ -32,9 +30,7 @@ def count_by_hand(log: Path) -> float:
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     """A state folder that has the recorded sweep."""
-    plain = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(ARCHIVE.read_bytes()))
-    with tarfile.open(fileobj=plain, mode="r|") as archive:
-        archive.extractall(tmp_path / "state" / "sweeps", filter="data")
+    unpack(ARCHIVE, tmp_path / "state" / "sweeps")
     return tmp_path / "state"
 
 

@@ -5,11 +5,9 @@ They come from git repositories: those below ``REAL_SOURCES``, bare or checked o
 """
 
 import fcntl
-import io
 import os
 import re
 import subprocess
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,8 +87,8 @@ def unpacked(source: Source) -> Path:
             tree = f"{source.commit}:{source.path}" if source.path else source.commit
             packed = git(repository(source), "archive", "--format=tar", tree)
             aside = folder.with_name(f"{folder.name}.new")
-            with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
-                tar.extractall(aside, filter="data")
+            aside.mkdir(parents=True)
+            subprocess.run(("tar", "-x", "-C", str(aside)), input=packed, check=True)
             aside.rename(folder)
     return folder
 
