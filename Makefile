@@ -62,7 +62,7 @@ engines: venv ## what depends on Docker, with another Docker
 	        DOCKER_IMAGE_STORE=$$store $(PYTEST) -n $(WORKERS) -m "not long" tests/runtimes || exit; \
 	    done && \
 	    DOCKER_IMAGE_STORE=mixed $(PYTEST) -n $(WORKERS) -m "not long" tests/on_cluster/test_images.py \
-	        tests/on_cluster/test_registry.py tests/on_cluster/test_carry.py \
+	        tests/on_cluster/test_registry.py tests/provisioning/test_carry.py \
 	        tests/on_cluster/test_sweep.py tests/on_cluster/test_slurm_docker.py
 
 # What depends on Slurm, with another one than Debian's: of the tag SLURM, built once into OTHER_SLURM.

@@ -41,16 +41,16 @@ def check_outcome(sweep: Sweep, trial: Trial, history: History) -> KeptOutcome:
     if recorded is None:
         gone = any(closed.outcome for closed in history.closed.values())
         return KeptOutcome(None, (outcome_changed("it is gone"),) if gone else ())
-    outcome, sha256 = recorded
+    outcome, digest = recorded
     closed = history.closed.get(outcome.attempt)
     summary = (outcome.trial, outcome.state, outcome.sha256)
     if closed is None or summary != (trial.name, closed.state, closed.sha256):
         return _refuse(sweep, trial, history, "events.jsonl says otherwise")
-    if closed.outcome and closed.outcome != sha256:
+    if closed.outcome and closed.outcome != digest:
         return KeptOutcome(None, (outcome_changed(OTHERWISE),))
     if outcome.state not in ("valid", "invalid"):
         return KeptOutcome(outcome, ())
-    problems, log = [], _sha256(sweep.log(trial.log))
+    problems, log = [], sha256(sweep.log(trial.log))
     if log is None:
         problems.append(Problem("MISSING", "its log is gone"))
     elif log != outcome.sha256:
@@ -79,8 +79,8 @@ def add_checksums(folder: Path, ends: Iterable[TaskEnd]) -> tuple[TaskEnd, ...]:
     found = []
     for end in ends:
         log = folder / f"r{end.node_rank}.log"
-        sha256 = None if end.sha256 else _sha256(log)
-        known = replace(end, sha256=sha256, size_bytes=log.stat().st_size) if sha256 else end
+        digest = None if end.sha256 else sha256(log)
+        known = replace(end, sha256=digest, size_bytes=log.stat().st_size) if digest else end
         found.append(known)
     return tuple(found)
 
@@ -90,13 +90,13 @@ def changed_logs(folder: Path, ends: Iterable[TaskEnd]) -> tuple[Problem, ...]:
     return tuple(
         Problem("LOG-CHANGED", f"r{end.node_rank}.log of {end.node}: {OTHERWISE}")
         for end in ends
-        if (_sha256(folder / f"r{end.node_rank}.log") or "") != end.sha256
+        if (sha256(folder / f"r{end.node_rank}.log") or "") != end.sha256
     )
 
 
 def _refuse(sweep: Sweep, trial: Trial, history: History, how: str) -> KeptOutcome:
     """Return no outcome; LOG-CHANGED too if events.jsonl knows logs, and this log is none."""
-    log = _sha256(sweep.log(trial.log))
+    log = sha256(sweep.log(trial.log))
     digests = {closed.sha256 for closed in history.closed.values()}
     changed = log is not None and digests and log not in digests
     of_log = (Problem("LOG-CHANGED", OTHERWISE),) if changed else ()
@@ -107,7 +107,8 @@ def outcome_changed(how: str) -> Problem:
     return Problem("OUTCOME-CHANGED", f"its outcome does not count: {how}")
 
 
-def _sha256(path: Path) -> str | None:
+def sha256(path: Path) -> str | None:
+    """Return the SHA-256 of a file, read once a command; None if it cannot be read."""
     try:
         return contents.sha256(path)
     except errors.LocalError:

@@ -34,14 +34,21 @@ _ERROR = re.compile(rb"[A-Za-z_][\w.]*(: .*)?")
 
 
 def read_transports(
-    folder: Path, tasks: Sequence[Task], workload: Workload
+    folder: Path, tasks: Sequence[Task], workload: Workload, leader: Fabric | None = None
 ) -> Mapping[str, Fabric]:
-    """Read the transports in an attempt's logs by node; nodes without a log are absent."""
+    """Read the transports in an attempt's logs by node; nodes without a log are absent.
+
+    Args:
+        leader: of the log of rank 0, if that was read already.
+    """
     if workload.fabric is None:
         return {}
     by_node: dict[str, Fabric] = {}
     serving = any(task.service for task in tasks)
     for task in tasks:
+        if leader is not None and task.node_rank == 0 and not serving:
+            by_node[task.node] = leader
+            continue
         # Where services only let the leader's program in, its log has what all ranks say.
         path = folder / f"r{0 if serving else task.node_rank}.log"
         with contextlib.suppress(OSError), open(path, "rb") as file:
@@ -58,7 +65,9 @@ def add_transport(
     measurement: Measurement, attempt: Attempt, folder: Path, workload: Workload
 ) -> Measurement:
     """Add the transport to a measurement; it is invalid if the requested one is not proved."""
-    seen = read_transports(folder, attempt.tasks, workload)
+    log = measurement.log
+    leader = log.fabric if log and attempt.log_rank == 0 else None
+    seen = read_transports(folder, attempt.tasks, workload, leader)
     problems = transport_proof.problems(transport_proof.requested(attempt.tasks), seen)
     transport = transport_proof.transport(seen)
     return replace(measurement.with_problems(problems), transport=transport)

@@ -10,6 +10,7 @@ from orchestrator.collecting.evidence import KeptOutcome
 from orchestrator.measuring import medians, published, settling, validity
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
+from orchestrator.model.log import TrainingLog
 from orchestrator.model.plan import Trial
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Report, Writer
@@ -21,6 +22,7 @@ from orchestrator.state.sweep import Sweep
 from orchestrator.workloads import Workload
 
 NOT_IN_LOGS = frozenset({"CODE-CHANGED"})  # seen when it ran, and in no log
+_LOGS: dict[tuple[object, ...], TrainingLog] = {}  # of this command, by what they are read from
 
 
 def measured(sweep: Sweep, *, strict: bool = False) -> Report:
@@ -123,6 +125,15 @@ def _build_report(record: SweepRecord, workload: Workload, results: tuple[Result
     return published.complete_report(draft, workload, package.published_results())
 
 
+def _read_once(sweep: Sweep, trial: Trial, workload: Workload, method: Method) -> TrainingLog:
+    """Read the log of a trial, in a sweep for its outcome and its report together."""
+    path = sweep.log(trial.log)
+    key = evidence.sha256(path), workload.name, method.window
+    if key[0] is None or key not in _LOGS:
+        _LOGS[key] = logs.read(path, workload, method.window)
+    return _LOGS[key]
+
+
 def measure_trial(
     sweep: Sweep, method: Method, trial: Trial, workload: Workload, kept: KeptOutcome
 ) -> Measurement:
@@ -138,7 +149,7 @@ def measure_trial(
         problems = (*kept.problems, *outcome.problems)
         return Measurement(trial.name, trial.repeat, outcome.attempt, state, None, problems)
     measurement = validity.measure_log(
-        logs.read(path, workload, method.window),
+        _read_once(sweep, trial, workload, method),
         trial.case,
         method,
         trial=trial.name,
