@@ -109,6 +109,11 @@ def build_document(comparison: Comparison) -> dict[str, JSON]:
             **asdict(row),
             "first": _trials(row.first),
             "second": _trials(row.second),
+            "needs_trials": (
+                min(len(row.first.values), len(row.second.values)) + row.more_trials[1]
+                if row.more_trials
+                else None
+            ),
             "bound": bound,
         }
         for row in comparison.rows

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.comparisons
 
-By simulation, with fixed seeds: it prints the same numbers whenever it runs, in about a minute.
+By simulation, with fixed seeds: it prints the same numbers whenever it runs, in about two minutes.
 The spreads of cases are those of DLPerf's own trials (tests/seeds.py), from 0.3 to 1.9 %.
 """
 
@@ -169,6 +169,35 @@ def of_medians(draws: int = DRAWS) -> Iterator[tuple[int, float, float]]:
         yield size, claims, _share(iter(held))
 
 
+def tell(
+    size: int, deviation: float, slower: float, *, runs: int = RUNS
+) -> tuple[float, float, float]:
+    """Of cases that are unknown after ``size`` trials: how many name a number of further ones,
+    and how many of these are told with the lowest and with the highest of the named numbers.
+    """
+    chance = random.Random(f"{size} {deviation} {slower}")
+    unknown = named = 0
+    told = [0, 0]
+    for _ in range(runs):
+        first = draw(chance, normal, deviation, size)
+        second = draw(chance, normal, deviation, size, 1 - slower)
+        verdict = _judge(first, second)
+        unknown += verdict.verdict == "unknown"
+        if verdict.more_trials is None:
+            continue
+        named += 1
+        for place, more in enumerate(verdict.more_trials):
+            further = draw(chance, normal, deviation, more)
+            others = draw(chance, normal, deviation, more, 1 - slower)
+            told[place] += _judge(first + further, second + others).verdict != "unknown"
+    return named / max(unknown, 1), told[0] / max(named, 1), told[1] / max(named, 1)
+
+
+def _judge(first: tuple[float, ...], second: tuple[float, ...]) -> ComparedCase:
+    (verdict,) = verdicts.judge_cases([(case(first), case(second))], BOUND)
+    return verdict
+
+
 def _verdicts() -> Iterator[str]:
     yield f"All cases slower by a true difference; bound {BOUND:.0%}, gate {GATE:.0%}"
     yield f"{'':<24}{'different':>23}{'same':>9}{'the gate':>18}{'plain interval: fails':>27}"
@@ -217,8 +246,20 @@ def _medians() -> Iterator[str]:
         yield f"{size:<8}{claims:>9.1%}{held:>9.1%}"
 
 
+def _more() -> Iterator[str]:
+    yield "Of unknown cases: how many name a number of further trials, and of these how many are"
+    yield "told by the lowest and by the highest of it"
+    yield f"{'trials':<8}{'spread':>8}{'true':>7}{'named':>9}{'lowest':>9}{'highest':>9}"
+    for size in (3, 5):
+        for deviation in (0.005, 0.01, 0.0185):
+            for slower in (0.0, 0.03, 0.05):
+                named, low, high = tell(size, deviation, slower)
+                shares = f"{named:>9.1%}{low:>9.1%}{high:>9.1%}"
+                yield f"{size:<8}{deviation:>8.2%}{slower:>7.1%}{shares}"
+
+
 if __name__ == "__main__":
-    for part in (_verdicts, _wide, _quotients, _medians):
+    for part in (_verdicts, _wide, _quotients, _medians, _more):
         for line in part():
             print(line, flush=True)
         print()

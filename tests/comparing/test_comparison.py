@@ -132,6 +132,7 @@ def test_json_has_everything() -> None:
     assert slow["difference"] == pytest.approx(-0.05)
     assert slow["interval"]["low"] < -0.05 < slow["interval"]["high"]
     assert slow["bound"] == {"share": 0.01, "how": "given"}
+    assert (wide["needs_trials"], wide["more_trials"]) == (None, None)
     assert wide["gate_interval"]["low"] < wide["interval"]["low"] < wide["interval"]["high"]
     assert (failed["difference"], failed["first"]["median"]) == (None, None)
     assert failed["first"]["not_valid"] == ["4n8g-r50_b256_amp_1"]

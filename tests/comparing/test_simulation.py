@@ -54,3 +54,12 @@ def test_a_case_5_percent_slower_fails_the_gate_among_20() -> None:
 def test_a_case_3_percent_slower_is_found() -> None:
     """By 5 trials in four of five cases; the widest needs more."""
     assert simulate(comparisons.normal, 5, 5, 0.03, RUNS).different > 0.75
+
+
+def test_the_number_of_further_trials_holds() -> None:
+    """From 3 trials on: the highest of the range tells in four of five cases that name one."""
+    for slower in (0.0, 0.03):
+        named, lowest, highest = comparisons.tell(3, 0.01, slower)
+        assert named > 0.1
+        assert lowest < highest
+        assert highest > 0.8

@@ -12,7 +12,9 @@ from tests.comparing.reports import case
 
 STEADY = (100.0, 100.1, 99.9, 100.05, 99.95, 100.02, 99.98)
 WIDE = (90.0, 110.0, 95.0, 105.0, 100.0)
-WIDE_OR_AT_THE_BOUND = "as far apart as the bound, or spread too wide: more trials of each may tell"
+WIDE_OR_AT_THE_BOUND = (
+    "as far apart as the bound, or spread too wide: 100 more trials of each would probably not tell"
+)
 TOO_FEW = "needed at least 3 valid trials on each side, better five"
 
 
@@ -47,12 +49,12 @@ def one(
 def test_three_verdicts() -> None:
     """3 % apart, equal, and too scattered to say."""
     slower = one(STEADY, times(STEADY, 0.97))
-    assert (slower.verdict, slower.reason) == ("different", None)
+    assert (slower.verdict, slower.more_trials, slower.reason) == ("different", None, None)
     assert slower.p == pytest.approx(2 / 3432)
     assert slower.difference == pytest.approx(-0.03)
     assert one(STEADY, STEADY).verdict == "same"
     unknown = one(WIDE, times(WIDE, 1.02))
-    assert unknown.verdict == "unknown"
+    assert (unknown.verdict, unknown.more_trials) == ("unknown", None)
     assert unknown.reason == WIDE_OR_AT_THE_BOUND
 
 
@@ -83,19 +85,24 @@ def test_a_difference_within_the_bound_is_the_same() -> None:
 
 
 def test_a_difference_at_the_bound_is_unknown() -> None:
-    """Neither larger than the bound nor smaller for sure."""
+    """Neither larger than the bound nor smaller for sure: no number of trials is named."""
     verdict = one(STEADY, times(STEADY, 0.99001))
-    assert (verdict.verdict, verdict.reason) == ("unknown", WIDE_OR_AT_THE_BOUND)
+    assert (verdict.verdict, verdict.more_trials) == ("unknown", None)
+    assert verdict.reason == WIDE_OR_AT_THE_BOUND
 
 
 def test_three_trials_can_tell() -> None:
-    """If they agree well; one trial has no spread."""
+    """If they agree well; else about how many more would; one trial has no spread."""
     few = (100.0, 100.1, 99.9)
     assert one(few, times(few, 0.5)).verdict == "different"
     verdict = one((100.0, 100.9, 99.1), (95.0, 95.9, 94.1))
-    assert verdict.verdict == "different"
+    assert (verdict.verdict, verdict.more_trials) == ("different", None)
     wide = one((100.0, 101.8, 98.2), (95.0, 96.7, 93.3))
-    assert (wide.verdict, wide.reason) == ("unknown", WIDE_OR_AT_THE_BOUND)
+    assert wide.verdict == "unknown"
+    assert wide.more_trials is not None
+    low, high = wide.more_trials
+    assert 1 <= low < high < 20
+    assert wide.reason == f"about {low} to {high} more trials of each would probably tell"
     single = one(few, (97.0,))
     assert (single.verdict, single.interval) == ("unknown", None)
     assert single.reason == TOO_FEW
