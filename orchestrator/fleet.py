@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator import errors, nodeset
+from orchestrator.deadlines import HEARD_S
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.node import Node
 from orchestrator.retries import REPEATABLE
@@ -181,6 +183,13 @@ class Fleet:
         )
 
 
+def wait_for_all(pending: Iterable["Future[T]"]) -> None:
+    """Wait until all have ended, and handle a signal also if it comes just before a wait."""
+    left = set(pending)
+    while left:
+        left = futures.wait(left, HEARD_S).not_done
+
+
 def ask_all(
     nodes: Sequence[str],
     ask: Callable[[str], T],
@@ -199,8 +208,9 @@ def ask_all(
         return Answer(node, value, None, time.time())
 
     with contextlib.closing(Pool(min(at_once, len(nodes)))) as pool:
-        futures = [pool.submit(partial(answer, node)) for node in nodes]
-        return [future.result() for future in futures]
+        asked = [pool.submit(partial(answer, node)) for node in nodes]
+        wait_for_all(asked)
+        return [future.result() for future in asked]
 
 
 def folded(failures: Iterable[errors.DlperfError]) -> list[errors.DlperfError]:

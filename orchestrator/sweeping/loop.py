@@ -14,7 +14,8 @@ from orchestrator import errors, words
 from orchestrator.collecting import evidence
 from orchestrator.console import Voice
 from orchestrator.console.view import View
-from orchestrator.fleet import Pool, folded
+from orchestrator.deadlines import HEARD_S
+from orchestrator.fleet import Pool, folded, wait_for_all
 from orchestrator.measuring import settling
 from orchestrator.measuring.settling import Series
 from orchestrator.model.case import Case
@@ -183,7 +184,7 @@ def run_lanes(
                     running[pool.submit(partial(do, item))] = item
                 if not running:
                     break
-                for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
+                for future in futures.wait(running, HEARD_S, futures.FIRST_COMPLETED).done:
                     item, error = running.pop(future), future.exception()
                     if error is None:
                         ended(item, future.result())
@@ -193,8 +194,8 @@ def run_lanes(
                     if not all(other.done() for other in running):
                         voice.line(_describe(error))
                         voice.line("what runs is finished, nothing new is started")
-        except Exception:  # of give or ended: what runs is finished all the same
-            futures.wait(running)
+        except Exception:  # `give` or `ended` failed: what runs is finished all the same
+            wait_for_all(running)
             raise
     if failures:
         raise _find_gravest(failures, voice)

@@ -26,7 +26,7 @@ def test_a_signal_ends_the_gang_and_the_sweep_goes_on_later(
     place: Place, number: int, code: int
 ) -> None:
     """Nothing runs on after the signal; the same command then finishes, with nothing lost."""
-    place.rewrite(params="params: {step_s: 0.1}")
+    place.rewrite(params="params: {step_s: 0.3}")
     process = place.start("sweep", "toy")
     wait_for(lambda: running(place), "a task runs")
     process.send_signal(number)

@@ -363,3 +363,33 @@ def test_a_lane_s_error_keeps_where_it_came_from() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         run(1, lambda _: 1 // 0)
     assert any(entry.name == "<lambda>" for entry in caught.traceback)
+
+
+# $1: who waits. A thread takes the signal, as if it had come just before the main thread waited.
+DEAF = """
+import signal, sys, threading
+from orchestrator.console import Voice
+from orchestrator.fleet import ask_all
+from orchestrator.sweeping.loop import run_lanes
+
+heard = threading.Event()
+signal.signal(signal.SIGHUP, lambda *_: heard.set())
+
+def work(_):
+    signal.pthread_kill(threading.get_ident(), signal.SIGHUP)
+    print(heard.wait(5))
+    return True
+
+if sys.argv[1] == "lanes":
+    items = iter([1])
+    run_lanes(lambda: next(items, None), work, lanes=1, voice=Voice(as_json=False))
+else:
+    ask_all(["n1"], work)
+"""
+
+
+@pytest.mark.parametrize("waiting", ["lanes", "nodes"])
+def test_a_signal_is_handled_while_who_waits_cannot_be_woken(waiting: str) -> None:
+    """A request to end that comes just before a long trial or answer is waited for is not lost."""
+    done = subprocess.run((sys.executable, "-c", DEAF, waiting), capture_output=True, check=True)
+    assert done.stdout == b"True\n"
