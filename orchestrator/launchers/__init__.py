@@ -24,7 +24,7 @@ def replicate(command: Command, placement: Placement) -> tuple[Task, ...]:
 
 
 def torchrun(command: Command, placement: Placement) -> tuple[Task, ...]:
-    """Return the agent of each node, which starts one process per GPU and is told its node_rank.
+    """Return one agent per node, which gets its node_rank and starts one process per GPU.
 
     Its options are those that torchrun and multiproc.py share.
     Source: seed 003's run line; ``python -m torch.distributed.run --help``.

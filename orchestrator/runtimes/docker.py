@@ -30,8 +30,8 @@ LABEL = "dlperf."
 KILLED = 137
 SILENT = ("DOCKER-DOWN", "DOCKER-HUNG")
 LOOK_S = 0.2
-OBSERVED_AFTER_S = 0.2  # a task that ends sooner has no state that is worth a look
-FRESH_S = 1.0  # from a look at a running task until more is read than whether it has ended
+OBSERVED_AFTER_S = 0.2  # after its gate was opened; a shorter task has nothing to observe
+FRESH_S = 1.0  # for so long after a full look, only the task's end is looked for
 
 DEVICE_REQUESTS_API = "1.40"
 USER = "id -u; id -g"
@@ -42,18 +42,18 @@ CDI_SPECS = "grep -ls nvidia.com/gpu /etc/cdi/* /var/run/cdi/*"
 
 @dataclass
 class _Seen:
-    """What is known of a task's container since it was created or seen here."""
+    """The facts about a task's container that this controller has noted."""
 
     container: str = ""  # its id, if it was created here
     pid: str = ""  # of its supervisor, on the node
     heard_at: float = 0.0  # when the engine last answered about it
     fresh_until: float = 0.0  # until when it counts as alive; 0 before its gate is opened
     observer: str = ""  # the script that starts its observer, until that has been done
-    observed_from: float = math.inf
-    has_begun: bool = False  # its program
+    observed_from: float = math.inf  # when to start the observer, if the task still runs
+    has_begun: bool = False  # whether its program has started
 
     def judge(self, files: TaskFiles) -> TaskState:
-        """Return the state of a task that lives."""
+        """Return whether a living task waits at its gate or runs."""
         self.has_begun = self.has_begun or files.has("go")
         return TaskState("running" if self.has_begun else "waiting")
 

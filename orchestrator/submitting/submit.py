@@ -20,7 +20,7 @@ KNOWN_S = 30.0  # until squeue shows a job that sbatch has named
 SBATCH = ("sbatch", "--parsable")
 END = "END_OF_SCRIPT"
 NOT_FOR_JOBS = ("--detach", "--requeue", "--dry-run")
-WARNING_S = 120  # before its time limit a job is told, so that it ends in good order
+WARNING_S = 120  # before its time limit Slurm signals a job, so that it ends in good order
 # The program is a child, so that its exit code can be kept: what Slurm says of a job is lost soon.
 BODY = """
 rm -f {base}.code
@@ -40,8 +40,8 @@ done
 {again}echo "$code" >{base}.code.new && mv {base}.code.new {base}.code
 exit "$code"
 """
-# A job that was cancelled is told as well: that one is over. 143: also where nobody told it, since
-# the time left does not suffice for another trial.
+# Slurm signals a cancelled job too, which is not queued again. The program also ends with 143,
+# without a signal, if the time left does not suffice for another trial.
 AGAIN = """\
 state=$(squeue -h -j "$SLURM_JOB_ID" -o %T)
 if [ "$state" = RUNNING ] && { [ -n "$told" ] || [ "$code" -eq 143 ]; }; then

@@ -211,7 +211,7 @@ def test_a_row_that_nobody_waits_for_says_nothing() -> None:
 
 
 def test_logs_without_an_iteration_leave_an_estimate() -> None:
-    """Of a plug-in whose log shows the program's own result only."""
+    """The log of a plug-in may show nothing but the program's own result."""
     said: list[str] = []
     with View(said.append, None, "toy-1", 3, 0) as shown, shown.trial("a", 0) as first:
         first.attempt(1)

@@ -162,7 +162,7 @@ def test_a_free_path_is_not_refused() -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    """What the folder should hold, of every way."""
+    """The finding lists what the folder should hold for each way of preparing."""
     dataset = known("wiki_ofrecord")
     here = look.unmet(dataset, "vs001", SOURCE)
     assert here.seen == "/data/downloads on the node has not all of it"

@@ -189,7 +189,7 @@ def test_all_misfits_come_at_once_in_the_files_order(tmp_path: Path) -> None:
 def test_a_secret_that_is_written_as_part_of_its_key_is_not_shown(
     tmp_path: Path, sign: str, value: str
 ) -> None:
-    """As of a shell or a URL, with and without a value behind it."""
+    """Shells and URLs write a secret like this; a value may follow it or not."""
     text = f"nodes: [{{name: a, 'token{sign}0123'{value}}}]\nrate: 1\n"
     lines = said(tmp_path, text)
     assert any("nodes[0]['token'...]: " in line for line in lines)

@@ -46,7 +46,7 @@ def one(found: HostList) -> DraftNode:
 
 
 def test_ansible_inventories_name_hosts_and_how_they_are_reached() -> None:
-    """As Ansible itself lists them."""
+    """They are read from what ansible-inventory --list prints."""
     hosts = host_lists.ansible(SAMPLES / "ansible.json").hosts
     assert {one.name: (one.address, one.user, one.port, one.identity) for one in hosts} == ANSIBLE
 
@@ -95,7 +95,7 @@ def test_nodes_of_slurm_come_with_their_gpus(tmp_path: Path) -> None:
 
 
 def test_a_list_on_standard_input_may_have_text_of_another_encoding() -> None:
-    """As one in a file, such as a Reason= that an administrator typed in Latin-1."""
+    """An administrator may have typed a Reason= in Latin-1; a file with one is read too."""
     code = """
 from pathlib import Path
 from orchestrator.inputs import host_lists
@@ -207,7 +207,7 @@ def test_ports_stand_behind_names_and_addresses(tmp_path: Path) -> None:
     ],
 )
 def test_a_bastion_is_the_jump_host(tmp_path: Path, options: str, jump: str | None) -> None:
-    """As the usual idioms write it, in any of the variables; other options are not taken."""
+    """The usual ways to name a jump host are read from any variable; other options are ignored."""
     said = {"ansible_ssh_args": "-C", "ansible_ssh_common_args": options}
     assert one(ansible(tmp_path, gpu01=said)) == DraftNode("gpu01", "gpu01", jump=jump)
 

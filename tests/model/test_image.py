@@ -287,7 +287,7 @@ def bundle(parts: dict[str, list[dict[str, object]]]) -> Bundle:
 
 
 def test_bundle_says_what_lies_in_it() -> None:
-    """What every file must be."""
+    """Bundle.files gives the sha256 that each file must have."""
     assert bundle(bundle_parts()).files == {
         "images/mine.tar": ONES,
         "downloads/ofed.tar": ZEROS,

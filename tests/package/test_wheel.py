@@ -46,7 +46,7 @@ def test_without_pytorch_the_extra_is_named(installed: Path, tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("machine_alone")  # a gang of another test is a finding
 def test_provision_names_the_module_before_a_sweep_fails(installed: Path, tmp_path: Path) -> None:
-    """As a warning, since not every playbook needs it, with the ways to install it."""
+    """It is a warning, since not every playbook needs the module, and says how to install it."""
     done = run(installed / "dlperf-orch", "provision", "local", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
