@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from orchestrator.runtimes.engine import Engine
@@ -28,6 +29,12 @@ from tests.virtual import Desk
 from tests.waiting import PATIENCE_S
 
 PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
+
+# The same examples in each run, few of them, and as long as a busy machine needs for each.
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, database=None, max_examples=60, deadline=None
+)
+hypothesis.settings.load_profile("repeatable")
 
 # Fixtures, the dearest first: this machine alone, which others wait for; a virtual cluster or an
 # environment with PyTorch; sweeps here. What begins last should be short.
