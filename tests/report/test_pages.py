@@ -15,7 +15,7 @@ from orchestrator.model.log import Fabric, Port
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog, Report
 from orchestrator.model.telemetry import Energy
-from orchestrator.report import node_facts, verdict
+from orchestrator.report import verdict
 from orchestrator.report.page import Page
 from tests.report.pages import CPU_ONLY, GAP, REPORTS, STATE, watched
 from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, logged, results, rows, sweep
@@ -273,14 +273,3 @@ def test_published_results_of_known_and_unknown_gpus_are_told_apart() -> None:
     found = sweep((ONE,), published={ONE.case: (PUBLISHED,)})
     assert "The GPUs that wrote these logs are not known." in report.markdown(found)
     assert "are not known" not in report.markdown(replace(found, gpus=("V100",)))
-
-
-def test_topology_with_long_names_and_gaps_stays_a_table() -> None:
-    """A name of ten letters widens all columns; a row that was not read is a question mark."""
-    links = {"GPU0": {"mlx5_gdr_0": "PIX"}, "mlx5_gdr_0": {"GPU0": "PIX", "GPU1": "SYS"}}
-    assert node_facts.matrix(links, {"GPU0": None}).splitlines() == [
-        "            GPU0        mlx5_gdr_0  GPU1        CPU Affinity",
-        "GPU0         X          PIX         ?",
-        "mlx5_gdr_0  PIX          X          SYS",
-    ]
-    assert node_facts.matrix({}, {}) == ""
