@@ -10,7 +10,7 @@ import json
 import random
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,10 @@ SECTIONS = {
     "lone": ("Logs", "日志"),
 }
 NOT_OBSERVED = {"en": "not observed", "zh": "未观测"}
-DRAWN = [*REPORTS.values(), *(partial(drawn, seed) for seed in range(50))]
+DRAWN: list[Callable[[], Report]] = [
+    *REPORTS.values(),
+    *(partial(drawn, seed) for seed in range(50)),
+]
 # Decimals of medians over machines by column.
 MACHINES = {
     **{"sm_clock": ("sm_mhz", 0), "memory_clock": ("memory_mhz", 0), "power": ("power_w", 0)},

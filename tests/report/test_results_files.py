@@ -14,7 +14,6 @@ from hypothesis import strategies
 from syrupy.assertion import SnapshotAssertion
 
 from orchestrator import report
-from orchestrator.comparing import comparison, forms, sides
 from orchestrator.model.report import Layout, LoneLog, Report
 from tests.report.pages import REPORTS, STATE
 from tests.report.test_numbers import DRAWN
@@ -66,7 +65,7 @@ def test_numbers_of_cases_follow_from_their_trials(number: int) -> None:
         assert case["mean"] == (pytest.approx(math.fsum(values) / len(values)) if values else None)
         assert [case["min"], case["max"]] == ([min(values), max(values)] if values else [None] * 2)
         several = median is not None and len(values) > 1
-        assert case["spread"] == ((max(values) - min(values)) / median if several else None)  # type: ignore[operator] # there are several
+        assert case["spread"] == ((max(values) - min(values)) / median if several else None)
         covered = 1 - 2 * 0.5 ** len(values)  # of at most 7 values, as the seeds' tables say
         ends = {"low": min(values), "high": max(values), "coverage": covered} if several else None
         assert case["interval"] == ends
@@ -98,7 +97,7 @@ def test_csv_has_the_numbers_of_results_json(number: int) -> None:
     """A row for each case; what is null there is empty here."""
     found = DRAWN[number]()
     for row, case in zip(csv_rows(found), read(found)["cases"], strict=bool(found.results)):
-        first = next(iter(case["published"]), {})
+        first: dict[str, Any] = next(iter(case["published"]), {})
         parts = ("low", "high", "coverage")
         expected = {
             **{f"{key}_samples_per_s": case[key] for key in ("median", "mean", "min", "max")},
@@ -262,21 +261,6 @@ def test_result_files_of_dlperf_say_nothing_of_what_is_not_known() -> None:
             }
         }
     }
-
-
-@pytest.mark.parametrize("kind", ["placements", "groups"])
-def test_files_and_comparisons_order_cases_by_ranks_then_nodes(kind: str) -> None:
-    """A plan may begin with its widest case."""
-    plan = dict.fromkeys(("4x8", "2x8", "1x1", "2x4", "1x8"), (100.0, 101.0))
-    found = sweep(results(plan), layout=Layout(kind=kind))  # type: ignore[arg-type] # passed on
-    order = ["1x1", "1x8", "2x4", "2x8", "4x8"]
-    rows = csv_rows(found)
-    assert [f"{row['node_num']}x{row['gpu_num_per_node']}" for row in rows] == order
-    document = read(found)
-    assert [case["case"]["placement"] for case in document["cases"]] == order
-    assert list(medians(found)["_result.json"]) == ["1n1g", "1n8g", "2n4g", "2n8g", "4n8g"]
-    both = comparison.compare_sides(sides.measured(document, "A"), sides.measured(document, "B"))
-    assert [row[0].split()[0] for row in forms.build_rows(both)] == order
 
 
 def test_json_of_the_seeds_largest_case_has_its_printed_numbers() -> None:
