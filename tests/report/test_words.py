@@ -62,8 +62,8 @@ def test_every_code_that_a_report_can_show_is_explained() -> None:
         if not file.relative_to(SOURCE).as_posix().startswith(NO_REPORT)
         for code in find_codes(ast.parse(file.read_text(encoding="utf-8")))
     }
-    assert set(page.MEANINGS) == given
-    for code, (english, gloss) in page.MEANINGS.items():
+    assert set(page.meanings()) == given
+    for code, (english, gloss) in page.meanings().items():
         assert re.fullmatch("[ -~]{5,60}", english), code
         assert not re.search("[().]$", english), code
         assert CHINESE.search(gloss), code
