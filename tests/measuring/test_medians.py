@@ -222,86 +222,70 @@ def test_only_valid_trials_are_counted() -> None:
     assert of(trial("t1", None, "failed")).statistics is of().statistics is None
 
 
-IB, SOCKET = "IB mlx5_0", "Socket ib0"
 PAIR, OTHERS = ("vs001", "vs002"), ("vs003", "vs004")
 
 
 @pytest.mark.parametrize(
-    ("trials", "problems"),
+    ("drivers", "problems"),
     [
+        ("1 2 1", {1: "driver is 2, in most trials 1"}),
+        ("1 2 2 2 2", {0: "driver is 1, in most trials 2"}),
+        ("1 1 ?", {2: "driver is unknown, in most trials 1"}),
+        ("? 1 ?", {1: "driver is 1, in most trials unknown"}),
+        ("1 2", {0: "driver is 1, in other trials 2;", 1: "driver is 2, in other trials 1;"}),
         (
-            [
-                seen(0, None, state="failed", provenance=NEW),
-                *[seen(n, provenance=it) for n, it in enumerate((OLD, NEW, OLD))],
-            ],
-            {2: "driver is 450.80.02, in most trials 440.33.01"},
-        ),
-        (
-            [seen(n, provenance=it) for n, it in enumerate((OLD, NEW, NEW, NEW, NEW))],
-            {0: "driver is 440.33.01, in most trials 450.80.02"},
-        ),
-        (
-            [seen(n, provenance={"driver": it}) for n, it in enumerate("1221")],
+            "1 2 2 3",
             {
-                0: "driver is 1, in other trials 2; no majority agrees",
-                1: "driver is 2, in other trials 1; no majority agrees",
-                2: "driver is 2, in other trials 1; no majority agrees",
-                3: "driver is 1, in other trials 2; no majority agrees",
+                0: "driver is 1, in other trials 2 and 3;",
+                1: "driver is 2, in other trials 1 and 3;",
+                2: "driver is 2, in other trials 1 and 3;",
+                3: "driver is 3, in other trials 1 and 2;",
             },
         ),
-        (
-            [seen(n, provenance={"driver": it}) for n, it in enumerate("1223")],
-            {
-                0: "driver is 1, in other trials 2 and 3; no majority agrees",
-                1: "driver is 2, in other trials 1 and 3; no majority agrees",
-                2: "driver is 2, in other trials 1 and 3; no majority agrees",
-                3: "driver is 3, in other trials 1 and 2; no majority agrees",
-            },
-        ),
-        (
-            [seen(n, transport=it) for n, it in enumerate((SOCKET, IB, IB))],
-            {0: f"transport is {SOCKET}, in most trials {IB}"},
-        ),
-        (
-            [seen(n, provenance=it) for n, it in enumerate((OLD, OLD, {}))],
-            {2: "driver is unknown, in most trials 440.33.01"},
-        ),
-        (
-            [seen(n, provenance=it) for n, it in enumerate(({}, OLD, {}))],
-            {1: "driver is 440.33.01, in most trials unknown"},
-        ),
-        (
-            [seen(0, None), seen(1, provenance=OLD)],
-            {0: "driver is unknown, in most trials 440.33.01"},
-        ),
-        (
-            [
-                seen(0, transport="vs001: IB a; vs002: IB b", nodes=PAIR),
-                seen(1, transport="vs003: IB b; vs004: IB a", nodes=OTHERS),
-                seen(2, transport="vs003: IB b; vs004: Socket", nodes=OTHERS),
-            ],
-            {2: "transport is IB b; Socket, in most trials IB a; IB b"},
-        ),
-    ],
-    ids=[
-        *("one differs", "the first differs", "two and two", "no majority", "transport"),
-        *("unknown", "known by one", "without a number", "names of nodes"),
     ],
 )
-def test_trials_of_other_circumstances_than_most_share_no_median(
-    trials: list[Measurement], problems: dict[int, str]
+def test_trials_of_another_provenance_than_most_share_no_median(
+    drivers: str, problems: dict[int, str]
 ) -> None:
     """The majority judges, not the first trial; without one no trial is right."""
-    found = of(*trials)
-    out = {
-        number: [problem.message for problem in it.problems]
-        for number, it in enumerate(found.trials)
-        if it.problems
-    }
-    assert out == {number: [words] for number, words in problems.items()}
-    for number, (one, before) in enumerate(zip(found.trials, trials, strict=True)):
-        assert one.state == ("invalid" if number in problems else before.state)
-        assert all(problem.code == "PROVENANCE" for problem in one.problems)
+    trials = [
+        seen(n, 100.0 + n, provenance={} if it == "?" else {"driver": it})
+        for n, it in enumerate(drivers.split())
+    ]
+    lost = seen(9, None, state="failed", provenance={"driver": "9"})
+    found = of(lost, *trials)
+    assert found.trials[0] == lost
+    for number, trial_found in enumerate(found.trials[1:]):
+        said = problems.get(number, "").replace(";", "; no majority agrees")
+        expected = (Problem("PROVENANCE", said),) if said else ()
+        assert (trial_found.problems, trial_found.state == "invalid") == (expected, bool(said))
+    values = [100.0 + n for n in range(len(trials)) if n not in problems]
+    assert found.statistics == (medians.summary(values) if values else None)
+
+
+@pytest.mark.parametrize(
+    ("transports", "states"),
+    [
+        (("Socket ib0", "IB mlx5_0", "IB mlx5_0"), ["invalid", "valid", "valid"]),
+        (
+            (
+                "vs001: IB a; vs002: IB b",
+                "vs003: IB b; vs004: IB a",
+                "vs003: IB b; vs004: Socket",
+            ),
+            ["valid", "valid", "invalid"],
+        ),
+    ],
+)
+def test_trials_over_another_transport_than_most_share_no_median(
+    transports: Sequence[str], states: list[str]
+) -> None:
+    """The same mixture on other nodes is the same transport; another mixture is not."""
+    trials = [
+        seen(n, transport=it, nodes=OTHERS if "vs003" in it else PAIR)
+        for n, it in enumerate(transports)
+    ]
+    assert [one.state for one in of(*trials).trials] == states
 
 
 @pytest.mark.parametrize(

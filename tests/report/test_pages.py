@@ -14,7 +14,6 @@ from orchestrator import __version__, report
 from orchestrator.model.log import Fabric, Port
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog, Report
-from orchestrator.model.telemetry import Energy
 from orchestrator.report import verdict
 from orchestrator.report.page import Page
 from tests.report.pages import CPU_ONLY, GAP, REPORTS, STATE, watched
@@ -205,24 +204,15 @@ def test_what_a_page_says_of_single_matters(
 @pytest.mark.parametrize(
     ("fields", "cells"),
     [
-        (
-            {"machines": (STATE, replace(STATE, sm_mhz=1520.0))},
-            {"SM clock, MHz": "1525", "power, W": "287", "steal": "0.1%", "moments": "62"},
-        ),
         ({"machines": (replace(STATE, limits=()),)}, {"limits seen": "none seen"}),
         ({"machines": (replace(STATE, limits=None),)}, {"limits seen": None}),
         (
             {"machines": (replace(STATE, others_cpus=None),)},
             {"CPUs used by others": "not observed"},
         ),
-        ({"machines": (STATE, CPU_ONLY)}, {"CPUs used by others": "0.2"}),
         ({"machines": (CPU_ONLY,)}, {"SM clock, MHz": None, "steal": None, "J per sample": None}),
-        (
-            {"machines": (STATE,), "energy": Energy(9000.0, 0.357, "power")},
-            {"limits seen": r"sw\_power\_cap", "J per sample": "0.357"},
-        ),
     ],
-    ids=["medians", "free", "no answer", "unseen load", "two nodes", "no GPUs", "energy"],
+    ids=["free", "no answer", "unseen load", "no GPUs"],
 )
 def test_the_state_of_machines_is_shown_as_far_as_it_was_observed(
     fields: dict[str, object], cells: dict[str, str | None]
