@@ -89,22 +89,6 @@ def test_every_row_is_whole() -> None:
     assert len(keys) == len(ROWS)
 
 
-@pytest.mark.parametrize(
-    ("framework", "placement", "batch", "words"),
-    [
-        ("ngc-pytorch", "1x1", "128", "886372 of 1281167 images"),
-        ("ngc-pytorch", "2x8", "128", "its 4-node listing with another world_size"),
-        ("ngc-mxnet", "4x8", "128", "11233.92 (28.67) at the top of the README"),
-        ("oneflow-0.1.9", "1x1", "128", "rn50_fp32_report_0821.md"),
-    ],
-)
-def test_source_says_where_documents_disagree(
-    framework: str, placement: str, batch: str, words: str
-) -> None:
-    """A reader who compares with such a number knows what is odd about it."""
-    assert words in row(framework, placement, batch).source
-
-
 def test_results_of_the_images_version_come_first() -> None:
     """All versions are shown, but nobody compares with another one unawares."""
     found = published.select_for_case(ROWS, case("1x8", 96), BERT, "oneflow-0.2.0")

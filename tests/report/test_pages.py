@@ -17,7 +17,7 @@ from orchestrator.model.report import Layout, LoneLog, Report
 from orchestrator.report import verdict
 from orchestrator.report.page import Page
 from tests.report.pages import CPU_ONLY, GAP, REPORTS, STATE, watched
-from tests.reported import LOG, PUBLISHED, SEED_AMP, folder, logged, results, rows, sweep
+from tests.reported import LOG, SEED_AMP, folder, logged, results, rows, sweep
 
 # English words of a Chinese report: units, settings, names of things and methods.
 NAMES = {
@@ -183,14 +183,13 @@ SPLIT = results({"1x4": (2000.0,)}, accumulation_steps=2, tensor_parallel=4, pip
             ],
             [],
         ),
-        (sweep(results(SEED_AMP), rule=None, window=None), ["of a log: by what the log is"], []),
         (sweep(results(SEED_AMP), rule="clock", window=None), ["of a log: by what"], ["trial:"]),
         (sweep(results(SEED_AMP)), [], ["anary", "State of the machines", "FIRST", "Published"]),
         (sweep(results(SEED_AMP), layout=Layout(decimals=1)), ["Best: 22551.2 images/s"], []),
     ],
     ids=[
         *("no result", "folder", "unknown code", "code twice", "fabric of a log", "case failed"),
-        *("settings", "no rule", "no window", "plain", "decimals"),
+        *("settings", "no window", "plain", "decimals"),
     ],
 )
 def test_what_a_page_says_of_single_matters(
@@ -247,19 +246,3 @@ def test_the_peak_of_memory_is_that_of_logs_else_that_of_drivers() -> None:
         assert row["peak memory"] == f"{peak_mib:.0f} (MiB)"
         case = report.case_document(found, found.results[0])
         assert (case["memory_mib"], case["peak_memory_mib"]) == (log_mib, peak_mib)
-
-
-@pytest.mark.parametrize(
-    ("ran_s", "english", "chinese"),
-    [(59.9, "0 min 59 s", "0 分 59 秒"), (3725.0, "1 h 2 min", "1 小时 2 分")],
-)
-def test_durations_of_hours_leave_out_seconds(ran_s: float, english: str, chinese: str) -> None:
-    found = sweep((ONE,), ran_s=ran_s)
-    assert f"trials ran for {english}\n" in report.markdown(found)
-    assert f"试验运行共 {chinese}\n" in report.markdown(found, "zh")
-
-
-def test_published_results_of_known_and_unknown_gpus_are_told_apart() -> None:
-    found = sweep((ONE,), published={ONE.case: (PUBLISHED,)})
-    assert "The GPUs that wrote these logs are not known." in report.markdown(found)
-    assert "are not known" not in report.markdown(replace(found, gpus=("V100",)))

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from orchestrator import report
 from orchestrator.model.report import Layout, LoneLog, Report
-from tests.report.pages import REPORTS, STATE
+from tests.report.pages import REPORTS
 from tests.report.test_numbers import DRAWN
 from tests.reported import LOG, SEED_AMP, csv_rows, folder, results, sweep
 
@@ -118,15 +118,6 @@ def test_csv_has_the_numbers_of_results_json(number: int) -> None:
         words = ("name", "transport", "energy_source")
         assert [row[key] for key in words] == [case[key] or "" for key in words]
         assert row["marks"].split() == [mark["code"] for mark in case["marks"]]
-
-
-def test_csv_has_the_median_load_of_others_over_machines() -> None:
-    (one,) = results({"1x1": (802.9, 800.0)})
-    for loads, cell in (((0.3, None), "0.3"), ((0.3, 0.1), "0.2"), ((None,), "not observed")):
-        states = tuple(replace(STATE, others_cpus=load) for load in loads)
-        trials = tuple(replace(trial, machines=states) for trial in one.trials)
-        (row,) = csv_rows(sweep((replace(one, trials=trials),)))
-        assert row["others_cpus"] == cell
 
 
 @pytest.mark.parametrize(
