@@ -89,6 +89,12 @@ def test_every_row_is_whole() -> None:
     assert len(keys) == len(ROWS)
 
 
+def test_a_source_says_where_its_document_disagrees_with_itself() -> None:
+    listing = row("ngc-pytorch", "2x8", "128").source
+    assert "its 4-node listing with another world_size" in listing
+    assert "11233.92 (28.67) at the top of the README" in row("ngc-mxnet", "4x8", "128").source
+
+
 def test_results_of_the_images_version_come_first() -> None:
     """All versions are shown, but nobody compares with another one unawares."""
     found = published.select_for_case(ROWS, case("1x8", 96), BERT, "oneflow-0.2.0")

@@ -110,7 +110,9 @@ def test_the_page_is_one_file_that_may_fetch_nothing() -> None:
 @pytest.mark.parametrize("language", report.LANGUAGES)
 def test_every_link_has_its_place(language: report.Language) -> None:
     """In the page, or the path of a log; and no two places have one name."""
-    read = Read(report.html_page(whole(), language, sources(whole())))
+    page = report.html_page(whole(), language, sources(whole()))
+    read = Read(page)
+    assert f'<html lang="{"zh-Hans" if language == "zh" else "en"}">' in page
     assert len(read.ids) == len(set(read.ids))
     inside = {address[1:] for address in read.links if address.startswith("#")}
     assert inside <= set(read.ids)
