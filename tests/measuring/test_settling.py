@@ -23,13 +23,13 @@ NOISY = (22364.13, 22551.16, 22978.13, 23049.75, 22053.98, 22400.00)
 
 
 def built(often: object = UNTIL, **method: object) -> Plan:
-    """A plan of two cases of one node."""
+    """Return a plan of two cases of one node."""
     said = {"repeats": often, "iterations": 21, "window": [5, 20], **method}
     return plan.build(recipe(grid=GRID, method=said))
 
 
 def truth(whole: Plan) -> dict[str, float]:
-    """What each trial will give: the first case is quiet, the second is not."""
+    """Return what each trial will give: the first case is quiet, the second is not."""
     series = dict(zip(whole.by_case.values(), (QUIET, NOISY), strict=True))
     return {
         one.name: value
@@ -39,12 +39,11 @@ def truth(whole: Plan) -> dict[str, float]:
 
 
 def first_case(whole: Plan) -> tuple[Trial, ...]:
-    """The trials of the quiet case."""
     return next(iter(whole.by_case.values()))
 
 
 def known(whole: Plan, trials: int) -> dict[str, float | None]:
-    """What is known once so many trials of the quiet case are valid."""
+    """Return the throughputs once so many trials of the quiet case are valid."""
     return {one.name: truth(whole)[one.name] for one in first_case(whole)[:trials]}
 
 
@@ -87,17 +86,15 @@ def test_a_plain_number_of_repeats_never_settles() -> None:
     """Every repeat is run, in the plan's order, also while others run."""
     whole = built(3)
     series = Series(whole)
-    assert series.settle(whole.trials[0].case, dict.fromkeys(truthless(whole), 100.0)) is None
+    assert (
+        series.settle(whole.trials[0].case, dict.fromkeys((it.name for it in whole.trials), 100.0))
+        is None
+    )
     assert series.not_needed({}) == frozenset()
     for place in range(len(whole.trials)):
         pending, running = whole.trials[place:], whole.trials[:place]
         assert series.ready(pending, running, {}) == tuple(pending)
     assert series.ready((), whole.trials, {}) == ()
-
-
-def truthless(whole: Plan) -> list[str]:
-    """The names of all trials."""
-    return [one.name for one in whole.trials]
 
 
 def test_a_trial_beyond_the_least_waits_for_those_before_it() -> None:
@@ -125,12 +122,12 @@ def test_a_canary_has_the_machines_to_itself() -> None:
 
 
 def sessions(whole: Plan, chance: random.Random) -> Iterator[Mapping[str, float | None]]:
-    """The outcomes after each session of a sweep that is interrupted again and again.
+    """Yield the outcomes after each session of a sweep that is interrupted again and again.
 
     Trials run in several lanes and end in any order; those that run at the end of a session are
     interrupted, and some fail.
     """
-    gives, values = truth(whole), dict.fromkeys(truthless(whole), None)
+    gives, values = truth(whole), dict.fromkeys(truth(whole))
     series, outcomes = Series(whole), dict[str, float | None](values)
     for _ in range(200):
         pending = [one for one in whole.trials if outcomes[one.name] is None]
