@@ -30,7 +30,7 @@ def compared(first: sides.Side, second: sides.Side, slower: float | None = None)
 
 
 def three() -> Comparison:
-    """One case is slower, one the same, one unknown; one more has no trial, one no partner."""
+    """Compare sweeps of which one case is slower, one the same, one unknown; one more has no trial, one no partner."""
     first = side({"1x1": TRIALS, "1x8": TRIALS, "2x8": (90, 110, 95), "4x8": (None,), "1x4": (9,)})
     second = side(
         {"1x1": SLOWER, "1x8": TRIALS, "2x8": (91, 108, 97), "4x8": TRIALS, "2x4": (9,)},
@@ -42,7 +42,7 @@ def three() -> Comparison:
 
 
 def marked(which: str) -> Comparison:
-    """Two sweeps of equal numbers, of which A, B, or both have marks: of cases and of the whole."""
+    """Compare two sweeps of equal numbers, of which A, B, or both have marks."""
     first, second = (
         side(
             BOTH,
@@ -56,7 +56,7 @@ def marked(which: str) -> Comparison:
 
 
 def settings() -> Comparison:
-    """Settings, parameters, facts of nodes, nodes and provenance of the sides differ."""
+    """Compare sides that differ in settings, parameters, nodes, their facts and provenance."""
     first = side(
         BOTH,
         params=(("loss_scale", "dynamic"),),
@@ -77,19 +77,19 @@ def settings() -> Comparison:
 
 
 def moved() -> Comparison:
-    """One case ran on another node than the rest."""
+    """Compare sides of which one case ran on another node than the rest."""
     here, there, other = side(BOTH), side(BOTH, label="B"), side({"2x8": TRIALS}, nodes=("vs009",))
     return compared(here, there.model_copy(update={"cases": (there.cases[0], other.cases[0])}))
 
 
 def faster() -> Comparison:
-    """By the usual bound, one side is called by names that want to be markup."""
+    """Compare by the usual bound; one side has a name that is markup."""
     first = side({"1x1": SLOWER}, label="<b>|")
     return comparison.compare_sides(first, side({"1x1": TRIALS}, label="B"))
 
 
 def itself() -> Comparison:
-    """A sweep beside itself has no difference; nothing was measured, so the gate does not pass."""
+    """Compare a sweep with itself: nothing was measured, so the gate does not pass."""
     same = side({"1x1": TRIALS, "2x8": SLOWER})
     return compared(same, same, 0.03)
 

@@ -20,19 +20,19 @@ TOO_FEW = "needed at least 3 valid trials on each side, better five"
 
 
 def times(values: Sequence[float], factor: float) -> tuple[float, ...]:
-    """The values of a machine that is faster by a factor."""
+    """Return the values of a machine that is faster by a factor."""
     return tuple(value * factor for value in values)
 
 
 def pair(first: Sequence[float], second: Sequence[float]) -> tuple[SideCase, SideCase]:
-    """One case of two sides that share no log."""
+    """Return one case of two sides that share no log."""
     return case(first), case(second)
 
 
 def judge(
     cases: Sequence[tuple[SideCase, SideCase]], slower: float | None = None
 ) -> tuple[ComparedCase, ...]:
-    """The verdicts at a bound of 1 %."""
+    """Return the verdicts at a bound of 1 %."""
     return verdicts.judge_cases(cases, 0.01, slower)
 
 
@@ -42,7 +42,6 @@ def one(
     slower: float | None = None,
     bound: float = 0.01,
 ) -> ComparedCase:
-    """The verdict on a single case."""
     (found,) = verdicts.judge_cases([pair(first, second)], bound, slower)
     return found
 

@@ -12,12 +12,11 @@ METHOD = Method(repeats=1, iterations=11, rule="reported", stall_limit_s=30, tim
 
 
 def end(why: str = "exited", status: int | None = 1, node: str = "vs001", rank: int = 0) -> TaskEnd:
-    """How one task ended."""
     return TaskEnd(node, rank, status, why, 0, "", None)
 
 
 def gang(reason: str, *ends: TaskEnd) -> GangEnd:
-    """A gang whose first task is the one that ended it."""
+    """Return the end of a gang that its first task ended."""
     return GangEnd(reason, ends, ends[0] if ends else None)
 
 

@@ -55,7 +55,7 @@ def twice(**rates: float) -> Rates:
 def drawn(
     dice: random.Random, slow: Collection[str], cases: int = 2, repeats: int = 7
 ) -> tuple[NodeSpeed, ...]:
-    """Repeats go round the nodes; a slow node is 5 % slower, the spread is 0.5 %."""
+    """Draw repeats that go round the nodes; a slow node is 5 % slower, the spread is 0.5 %."""
     found = []
     for case in range(cases):
         at = [NODES[(case * repeats + repeat) % len(NODES)] for repeat in range(repeats)]
@@ -65,7 +65,7 @@ def drawn(
 
 
 def drawn_pairs(dice: random.Random, count: int, slow: Collection[str]) -> tuple[NodeSpeed, ...]:
-    """Six rounds of an all-reduce over pairs: the slower of both sets the pace."""
+    """Draw six rounds of an all-reduce over pairs: the slower of both sets the pace."""
     names = tuple(f"n{at}" for at in range(1, count + 1))
     gangs = [pair(names, repeat + 1) for repeat in range(6 * (count // 2))]
     factors = (0.95 if {*gang} & {*slow} else 1 for gang in gangs)

@@ -85,7 +85,7 @@ def held(found: Result, repeat: int, *clocks: HeldClocks) -> Result:
 
 
 def whole() -> Report:
-    """Two series, published results, marks, a damaged log, a failed trial, logs of no case."""
+    """Return two series, published results, marks, a damaged log, a failed trial, logs of no case."""
     amp = {**SEED_AMP, "2x8": (11991.9, 12003.4, None, 11950.2, 17000.0)}
     found = [traced(result) for result in results(amp)]
     found[3] = changed(found[3], 1, state="invalid", problems=(CHANGED,))
@@ -117,7 +117,7 @@ def whole() -> Report:
 
 
 def stopped() -> Report:
-    """Nodes of one machine, no digest, a sweep that was stopped: every warning and reason."""
+    """Return a sweep on one machine, with no digest, that was stopped: every warning and reason."""
     one, two = results({"1x1": (800.0, None, None, 802.0), "1x4": (4000.0,)})
     marked = replace(one.trials[0], marks=(GAP,), machines=(STATE, CPU_ONLY))
     marked = replace(marked, energy=Energy(9000.0, 0.3571, "counter"))
@@ -144,7 +144,7 @@ def stopped() -> Report:
 
 
 def named() -> Report:
-    """GPT's cases have names of their own; the last one failed, and another has none."""
+    """Return cases with names of GPT's own; the last one failed, and another has none."""
     values = {"1x1": (4.92,), "1x8": (38.28, 38.2), "4x8": (39.03, 39.1), "2x8": (None,)}
     one, eight, two, four = results(values, params=(("group", "DP"),))
     known = {"latency_s": 13.117188, "memory_mib": 11958}
@@ -163,7 +163,7 @@ def named() -> Report:
 
 
 def of_logs() -> Report:
-    """A folder of logs: a case without a 1x1, and logs of no case, one without a header."""
+    """Return a folder of logs: a case without a 1x1, and logs of no case, one without a header."""
     bare = replace(LOG, config={}, rate=None, rule="reported", window=None)
     cut = Problem("WINDOW", "the window 25-130 needs iteration 130")
     lone = (LoneLog("gpu8.txt", LOG, 6098.37, ()), LoneLog("b.txt", bare, None, (cut,)))
@@ -175,7 +175,7 @@ UNTIL = Method(repeats=Repeats(min=3, max=5, until_interval="1%"), iterations=12
 
 
 def settled() -> Report:
-    """A case of five planned trials that settled after three; trials ran side by side."""
+    """Return a case of five planned trials that settled after three; trials ran side by side."""
     (case,) = results({"1x8": (6135.08, 6130.69, 6154.66, None, None)})
     trials = [one if one.throughput else replace(one, state=NOT_NEEDED) for one in case.trials]
     found = replace(case, trials=tuple(replace(one, problems=()) for one in trials))
@@ -189,7 +189,7 @@ def settled() -> Report:
 
 
 def watched(*throughputs: float | None) -> Report:
-    """Cases of processes on CPUs, and a canary that gave these throughputs."""
+    """Return cases of processes on CPUs, and a canary that gave these throughputs."""
     cases = results(SEED_AMP, device="cpu")
     places = ("start", "middle", "end")[: len(throughputs)]
     trials = [trial(cases[0].case, n, value) for n, value in enumerate(throughputs, 1)]
@@ -215,7 +215,7 @@ def sources(found: Report) -> dict[str, LogSource]:
 
 
 def drawn_series(draw: random.Random) -> list[Result]:
-    """Some cases of one series: medians, failures, marks, latencies, transports, machines."""
+    """Draw some cases of one series: medians, failures, marks, latencies, transports, machines."""
     places = draw.sample(["1x1", "1x4", "1x8", "2x4", "2x8", "4x8"], draw.randint(1, 5))
     batch, precision = draw.choice([64, 128, 256]), draw.choice(["fp32", "amp"])
     values = {
@@ -251,7 +251,7 @@ def drawn_trial(draw: random.Random, found: Any) -> Any:
 
 
 def drawn(seed: int) -> Report:
-    """A sweep or a folder of logs of any shape, the same one for the same seed."""
+    """Draw a sweep or a folder of logs of any shape; a seed always gives the same."""
     draw = random.Random(seed)
     series = {one.case: one for _ in range(draw.randint(0, 3)) for one in drawn_series(draw)}
     found = medians.compared(list(series.values()))

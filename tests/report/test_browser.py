@@ -36,7 +36,7 @@ LINE = "DLL 2020-09-15 10:00:00.000000 - Epoch: 0 Iteration: {}  train.loss : 6.
 
 
 class Heard(SimpleHTTPRequestHandler):
-    """Serves files and remembers what was asked for."""
+    """Serves files and records the requests."""
 
     asked: list[str]
 
@@ -58,7 +58,7 @@ class Pages:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    """The report that has everything, with its logs, written as `collect` writes it."""
+    """Serve the report that has everything, with its logs, written as `collect` writes it."""
     folder, found, asked = tmp_path_factory.mktemp("pages"), whole(), list[str]()
     for language in LANGUAGES:
         for trial in found.trials:
@@ -79,7 +79,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The text of axe-core, which comes from npm for this test alone."""
+    """Return the text of axe-core, which comes from npm for this test alone."""
     folder = tmp_path_factory.mktemp("axe")
     words = ("npm", "install", "axe-core@4", "--no-audit", "--no-fund", "--ignore-scripts")
     with suppress(OSError, subprocess.SubprocessError):
@@ -157,7 +157,7 @@ def test_who_clicks_on_a_number_sees_the_lines_of_its_log(pages: Pages, tmp_path
 
 
 def scripted(pages: Pages, language: Language, name: str, script: str, of: str = "") -> str:
-    """A copy of the page that may run a script; its name."""
+    """Write a copy of the page that may run a script; return its name."""
     page = (pages.folder / language / (of or report_files.html(language))).read_text("utf-8")
     bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     copy = pages.folder / language / f"{name}.html"
@@ -166,7 +166,7 @@ def scripted(pages: Pages, language: Language, name: str, script: str, of: str =
 
 
 def found_by(text: str) -> Any:
-    """What the script of a copy says."""
+    """Return the result of the script of a copy."""
     said = re.search(r"FOUND(\[.*\])", html.unescape(text), re.DOTALL)
     assert said, text[-500:]
     return json.loads(said[1])
@@ -268,7 +268,7 @@ def test_a_phone_shows_all_figures_whole(pages: Pages, width: int, tmp_path: Pat
 
 
 def wide(pages: Pages, language: Language, width: int, folder: Path, name: str = "") -> Any:
-    """How wide the window is, and which tables are wider than their place in it."""
+    """Return the width of the window, and the tables that are wider than their place in it."""
     copy = scripted(pages, language, f"wide-{width}", WIDE, name)
     options = ["--dump-dom", f"--window-size={width},800"]
     return found_by(browser.looked(pages.url(language, copy), options, folder)[0])

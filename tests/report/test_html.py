@@ -23,7 +23,7 @@ VOID = {"meta", "br", "circle", "line", "path", "polyline", "rect"}
 
 
 class Read(HTMLParser):
-    """What a browser finds in a page: elements, ids, links, text."""
+    """Reads elements, ids, links and text of a page, as a browser does."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Read(HTMLParser):
 
 
 def hostile(name: str = HOSTILE) -> Report:
-    """Everything that comes from logs, nodes and files has a name that wants to be obeyed."""
+    """Return a report in which every text from logs, nodes and files is this name."""
     lone = LoneLog(name, LOG, None, (Problem("WINDOW", name),))
     one, two = results({"1x1": (800.0, None), "2x8": (11000.0,)}, device=name)
     trace = ((1, 9, 1.0, 2.0, 3.0),)

@@ -15,7 +15,7 @@ NODE = NodeFacts(HOST, gpu=V100, topology=WIRES, infiniband=(HCA,), ofed="4.9-0.
 
 
 def site(**nodes: NodeFacts) -> Site:
-    """What provisioning kept of these nodes."""
+    """Return what provisioning recorded of these nodes."""
     return Site(1, "v100x4", "d", "v100x4.yaml", "2020-09-15", nodes, ())
 
 
