@@ -30,7 +30,7 @@ def compared(first: sides.Side, second: sides.Side, slower: float | None = None)
 
 
 def three() -> Comparison:
-    """Compare sweeps of which one case is slower, one the same, one unknown; one more has no trial, one no partner."""
+    """Compare cases: slower, the same, unknown, without a trial, and without a partner."""
     first = side({"1x1": TRIALS, "1x8": TRIALS, "2x8": (90, 110, 95), "4x8": (None,), "1x4": (9,)})
     second = side(
         {"1x1": SLOWER, "1x8": TRIALS, "2x8": (91, 108, 97), "4x8": TRIALS, "2x4": (9,)},

@@ -85,7 +85,7 @@ def held(found: Result, repeat: int, *clocks: HeldClocks) -> Result:
 
 
 def whole() -> Report:
-    """Return two series, published results, marks, a damaged log, a failed trial, logs of no case."""
+    """Return two series, published results, marks, damaged and failed trials, lone logs."""
     amp = {**SEED_AMP, "2x8": (11991.9, 12003.4, None, 11950.2, 17000.0)}
     found = [traced(result) for result in results(amp)]
     found[3] = changed(found[3], 1, state="invalid", problems=(CHANGED,))
