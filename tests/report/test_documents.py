@@ -198,18 +198,3 @@ def test_gpt_logs_stand_with_their_cases() -> None:
     assert len(set(logs.values())) == len(logs) == 18
     stem = "pretrain_gpt_1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16"
     assert stem in logs["2D_8x1x1_16_1536x16"]
-
-
-def test_gpt_cases_without_names_or_peaks_stay_readable() -> None:
-    """A folder of logs may not tell names; without a peak there is no share of it."""
-    said = gpt_report()
-    one, *_, last = said.results
-    found = replace(said, results=(replace(one, case=replace(one.case, params=())), last))
-    found = replace(found, names={last.case: "2D_PP_2x8x2_512_2304x24"}, peak_tflops={})
-    first, second = shown_cases(found)
-    assert [first["case"], second["case"]] == [
-        "1x1 AMP(BS=2, accumulation_steps=1, tensor_parallel=1, pipeline_parallel=1)",
-        "2D_PP_2x8x2_512_2304x24",
-    ]
-    assert "of peak" not in first
-    assert "TFLOP/s per GPU" not in report.markdown(replace(found, step_flops={}))

@@ -157,10 +157,6 @@ def test_a_figure_shows_so_many_of(name: str, found: Report, pattern: str, count
     assert len(re.findall(pattern, text_of(found, name))) == count
 
 
-def test_a_case_without_held_clocks_has_no_figure_of_them() -> None:
-    assert "throttling" not in drawn(with_held())
-
-
 def test_cases_of_equal_size_stand_beside_one_another() -> None:
     """1x2 and 2x1 have two processes each, and two series have the same sizes."""
     same = {"1x1": (100.0, 101.0), "1x2": (200.0, 201.0), "2x1": (200.0, 201.0)}

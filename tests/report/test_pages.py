@@ -231,12 +231,6 @@ def test_the_state_of_machines_is_shown_as_far_as_it_was_observed(
     assert ("not placed in the window, so of the whole run: trials 1." in text) == is_placed
 
 
-def test_a_case_without_observed_machines_is_listed_beside_others() -> None:
-    one, two = results({"1x1": (802.9,), "1x4": (3000.0,)})
-    seen = replace(one, trials=tuple(replace(it, machines=(STATE,)) for it in one.trials))
-    assert "| 1x4 | 0 | not observed |" in report.markdown(sweep((seen, two)))
-
-
 def test_the_peak_of_memory_is_that_of_logs_else_that_of_drivers() -> None:
     by_driver = one_trial(machines=(replace(STATE, memory_peak_mib=15900.0),))
     trials = tuple(logged(it, memory_mib=11958) for it in by_driver.results[0].trials)
