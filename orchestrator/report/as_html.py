@@ -9,13 +9,12 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 
 from orchestrator.model.report import Report
 from orchestrator.report import sections, tree
 from orchestrator.report.figures import figure
 from orchestrator.report.markup import Child, Element, clean, element, link
-from orchestrator.report.page import Language, Page
+from orchestrator.report.page import Language, Page, read_own
 from orchestrator.report.sections import Sources
 
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|[x/][0-9]+| \(m?s\)| \(MiB\))?|n/a|[-?]?")
@@ -31,8 +30,7 @@ def html_page(report: Report, language: Language, sources: Sources) -> str:
     parts = [block for block in document.blocks if isinstance(block, tree.Section)]
     front = [writer.block(block) for block in document.blocks if block not in parts]
     links = [element("li", element("a", part.title, href=f"#{part.place}")) for part in parts]
-    style = resources.files("orchestrator.report").joinpath("page.css").read_text("utf-8")
-    css = style + figure.CSS
+    css = read_own("page.css") + figure.CSS
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     head = element(

@@ -57,11 +57,15 @@ HEADS: Mapping[str, tuple[str, str]] = {
 """Other heads of columns by key; ``{gpus}`` is what the cases run on."""
 
 
+def read_own(name: str) -> str:
+    """Return the text of a file beside this module; it is as constant as a module."""
+    return resources.files("orchestrator.report").joinpath(name).read_text("utf-8")
+
+
 @cache
 def meanings() -> Mapping[str, Sequence[str]]:
     """Return explanations of the codes of problems and marks, in English and Chinese."""
-    text = resources.files("orchestrator.report").joinpath("codes.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return tomllib.loads(read_own("codes.toml"))
 
 
 @dataclass(frozen=True, slots=True)
