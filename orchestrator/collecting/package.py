@@ -11,12 +11,13 @@ from orchestrator.model.report import PublishedResult
 from orchestrator.model.text import shape
 
 PACKAGE = Path(__file__).parents[1]
+KINDS = ("py", "csv", "css", "toml")
 
 
 @cache
 def digest(workload: str) -> str:
     """Return the sha256 over the package's files and a plug-in workload's module."""
-    files = sorted([*PACKAGE.rglob("*.py"), *PACKAGE.glob("*.csv")])
+    files = sorted(path for kind in KINDS for path in PACKAGE.rglob(f"*.{kind}"))
     spec = find_spec(workloads.module(workload))
     origin = Path(spec.origin) if spec and spec.origin else PACKAGE
     if not origin.is_relative_to(PACKAGE):

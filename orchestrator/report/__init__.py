@@ -1,8 +1,9 @@
 """Reports of measured sweeps: JSON, CSV, DLPerf's result files, Markdown and HTML. Pure.
 
 ``sections`` builds the content once, as a ``tree``; ``as_markdown`` and ``as_html`` write it.
-A text stands where it is used, in both languages; ``page`` has those that are shared. Another
-format is a module beside ``as_markdown``, and a line in ``collecting/report_files``.
+A text stands where it is used, in both languages; ``page`` has those that are shared, and
+``codes.toml`` explains the codes of problems and marks. Another format is a module beside
+``as_markdown``, and a line in ``collecting/report_files``.
 """
 
 from orchestrator.report.as_html import html_page as html_page

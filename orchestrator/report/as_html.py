@@ -11,13 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.model.report import Report
-from orchestrator.report import sections, style, tree
+from orchestrator.report import sections, tree
 from orchestrator.report.figures import figure
 from orchestrator.report.markup import Child, Element, clean, element, link
-from orchestrator.report.page import Language, Page
+from orchestrator.report.page import Language, Page, read_own
 from orchestrator.report.sections import Sources
 
-_CSS = style.CSS + figure.CSS
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:%|[x/][0-9]+| \(m?s\)| \(MiB\))?|n/a|[-?]?")
 _SHORT = 24
 """Letters of a cell that stays on one line; names of cases leave more room to others."""
@@ -31,7 +30,8 @@ def html_page(report: Report, language: Language, sources: Sources) -> str:
     parts = [block for block in document.blocks if isinstance(block, tree.Section)]
     front = [writer.block(block) for block in document.blocks if block not in parts]
     links = [element("li", element("a", part.title, href=f"#{part.place}")) for part in parts]
-    digest = base64.b64encode(hashlib.sha256(_CSS.encode()).digest()).decode()
+    css = read_own("page.css") + figure.CSS
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     head = element(
         "head",
@@ -40,7 +40,7 @@ def html_page(report: Report, language: Language, sources: Sources) -> str:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", f"{clean(report.title)} - {clean(report.source)}"),
-        element("style", Element(_CSS)),
+        element("style", Element(css)),
     )
     body = element(
         "body",

@@ -65,7 +65,7 @@ def lines(page: Page) -> Iterable[str]:
         env = ", ".join(f"{name}={value}" for name, value in sorted(report.added_env.items()))
         yield text(
             f"Environment added by playbook and inventory: {env}.",
-            f"playbook 和 inventory 添加的环境变量：{env}。",
+            f"测试方案和节点清单添加的环境变量：{env}。",
         )
 
 

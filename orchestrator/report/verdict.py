@@ -19,9 +19,9 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class CodeGroup:
-    """The names of trials, logs and cases with one code; the message is that of the first.
+    """The trials, logs and cases with one code, and the message of the first of them.
 
-    It marks those that count, and keeps the others out.
+    A code that counts is a mark; another one keeps its trials out.
     """
 
     code: str

@@ -18,7 +18,7 @@ SLOWER = tuple(value * 0.95 for value in TRIALS)
 
 @dataclass(frozen=True)
 class Told:
-    """A sweep to be told: its trials by placement, and what else its report says."""
+    """A sweep: its trials by placement, and what else its report contains."""
 
     values: Mapping[str, Sequence[float | None]]
     source: str = "sweep-a"
@@ -30,7 +30,7 @@ class Told:
 
     @property
     def document(self) -> dict[str, JSON]:
-        """Its results.json."""
+        """Return the results.json of the sweep."""
         found = tuple(self._placed(one) for one in results(self.values, params=self.params))
         said = sweep(found, source=self.source, **self.report)
         return report.document(said)
@@ -50,13 +50,13 @@ class Told:
 
 
 def side(values: Mapping[str, Sequence[float | None]], label: str = "A", **more: object) -> Side:
-    """The side of a sweep that is told so."""
+    """Return the side of such a sweep."""
     told = Told(values, source=f"sweep-{label}", **more)  # type: ignore[arg-type] # passed on
     return sides.measured(told.document, label)
 
 
 def case(values: Sequence[float], logs: str = "") -> SideCase:
-    """A case with these valid trials.
+    """Return a case with these valid trials.
 
     Args:
         logs: beginning of the digests of their logs; empty: they have none.

@@ -1,25 +1,36 @@
 """Comparisons of whole sweeps: pairing, what else differs, bounds, and the forms of the report."""
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from orchestrator.comparing import comparison, forms, sides
 from orchestrator.comparing.comparison import Comparison
-from orchestrator.comparing.forms import build_document, render_markdown
+from orchestrator.measuring import intervals
 from orchestrator.model.experiment import Method
 from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
 from tests.comparing.reports import DRIVER, SLOWER, TRIALS, Told, side
 
+BOTH: Mapping[str, Sequence[float | None]] = {"1x1": TRIALS, "2x8": TRIALS}
+MARKED = (
+    Problem("THROTTLED", "in 2 trials"),
+    Problem("ALIEN-PROCESS", "in 1 trial"),
+    Problem("WIDE-SPREAD", "12.0% between the lowest and highest"),
+)
+DRIFT = Problem("DRIFT", "4.1% between 100.00 at the start, 104.10 at the end")
+
 
 def compared(first: sides.Side, second: sides.Side, slower: float | None = None) -> Comparison:
-    """With a bound of 1 %."""
+    """Compare with a bound of 1 %."""
     return comparison.compare_sides(first, second, slower, bound=0.01)
 
 
 def three() -> Comparison:
-    """One case is slower, one the same, one unknown; one more has no trial, one no partner."""
+    """Compare cases: slower, the same, unknown, without a trial, and without a partner."""
     first = side({"1x1": TRIALS, "1x8": TRIALS, "2x8": (90, 110, 95), "4x8": (None,), "1x4": (9,)})
     second = side(
         {"1x1": SLOWER, "1x8": TRIALS, "2x8": (91, 108, 97), "4x8": TRIALS, "2x4": (9,)},
@@ -30,54 +41,29 @@ def three() -> Comparison:
     return compared(first, second, 0.03)
 
 
-def test_every_case_has_a_verdict() -> None:
-    """In the order of A; what only one side has stands apart."""
-    found = three()
-    assert [row.verdict for row in found.rows] == ["different", "same", "unknown", "unknown"]
-    assert [row.gate for row in found.rows] == ["slower", "passed", "unknown", "unknown"]
-    assert [case.case["placement"] for case in found.only_first] == ["1x4"]
-    assert [case.case["placement"] for case in found.only_second] == ["2x4"]
+def marked(which: str) -> Comparison:
+    """Compare two sweeps of equal numbers, of which A, B, or both have marks."""
+    first, second = (
+        side(
+            BOTH,
+            label=label,
+            marks={"2x8": MARKED} if label in which else {},
+            report={"marks": (DRIFT,)} if label in which else {},
+        )
+        for label in ("A", "B")
+    )
+    return compared(first, second, 0.03)
 
 
-def test_a_sweep_beside_itself_has_no_difference() -> None:
-    """And the gate does not pass, since nothing was measured."""
-    same = side({"1x1": TRIALS, "2x8": SLOWER})
-    found = compared(same, same, 0.03)
-    assert [row.difference for row in found.rows] == [0.0, 0.0]
-    assert [row.verdict for row in found.rows] == ["same", "same"]
-    assert [row.shared_trials for row in found.rows] == [7, 7]
-    assert found.exit_code == 5
-    assert (found.differences, found.recorded_once) == ((), ())
-
-
-@pytest.mark.parametrize(
-    ("second", "code", "words"),
-    [
-        ({"1x1": TRIALS, "2x8": TRIALS}, 0, "passed: no case is slower by more than 3.00%"),
-        ({"1x1": SLOWER, "2x8": (90, 110)}, 3, "FAILED: 1 case slower by more than 3.00%"),
-        ({"1x1": TRIALS, "2x8": (90, 110)}, 5, "NO PASS: of 1 case it cannot be told"),
-        ({"1x1": TRIALS}, 5, "NO PASS: of 1 case it cannot be told"),
-        ({"1x1": SLOWER}, 3, "FAILED: 1 case slower"),
-    ],
-)
-def test_exit_code_of_the_gate(second: dict[str, tuple[float, ...]], code: int, words: str) -> None:
-    """What is slower counts most; what was not measured is no pass."""
-    first = side({"1x1": TRIALS, "2x8": TRIALS})
-    found = compared(first, side(second, label="B"), 0.03)
-    assert (found.exit_code, found.gate[: len(words)]) == (code, words)
-    without = compared(first, side(second, label="B"))
-    assert (without.exit_code, without.gate) == (0, "")
-
-
-def test_what_differs_is_named_once() -> None:
-    """Settings, parameters that a whole side has otherwise, facts of nodes, nodes, provenance."""
+def settings() -> Comparison:
+    """Compare sides that differ in settings, parameters, nodes, their facts and provenance."""
     first = side(
-        {"1x1": TRIALS, "2x8": TRIALS},
+        BOTH,
         params=(("loss_scale", "dynamic"),),
         provenance={**DRIVER, "kernel": "Linux 4.4.0-116"},
     )
     second = side(
-        {"1x1": TRIALS, "2x8": TRIALS},
+        BOTH,
         label="B",
         params=(("loss_scale", "static"),),
         provenance={**DRIVER, "tasks": "t2", "driver": "", "kernel": "Linux 5.4"},
@@ -87,161 +73,122 @@ def test_what_differs_is_named_once() -> None:
             "environment": {"vs003": {"kernel": "Linux 5.4", "hostname": "x", "torch": "2.1"}},
         },
     )
-    found = compared(first, second)
-    assert [row.verdict for row in found.rows] == ["same", "same"]
-    told = {item.what: (item.first, item.second, item.cases) for item in found.differences}
-    assert told == {
-        "image digest": ("sha256:5e", "sha256:77", ()),
-        "params.loss_scale": ("dynamic", "static", ()),
-        "kernel": ("Linux 4.4.0-116", "Linux 5.4", ()),
-        "command line and environment (sha256)": ("t1", "t2", ()),
-        "nodes": ("vs[001-002]", "vs[003-004]", ()),
-    }
+    return compared(first, second)
 
 
-def test_what_differs_in_some_cases_names_them() -> None:
-    """A case that ran on other nodes than the rest."""
-    first, other = {"1x1": TRIALS, "2x8": TRIALS}, side({"2x8": TRIALS}, nodes=("vs009",))
-    here, there = side(first), side(first, label="B")
-    moved = there.model_copy(update={"cases": (there.cases[0], other.cases[0])})
-    found = compared(here, moved)
-    (nodes,) = found.differences
-    assert (nodes.what, nodes.cases) == ("nodes", (1,))
-    assert "differs: nodes: vs[001-002] -> vs009 (2x8 amp b256)" in forms.list_remarks(found)
+def moved() -> Comparison:
+    """Compare sides of which one case ran on another node than the rest."""
+    here, there, other = side(BOTH), side(BOTH, label="B"), side({"2x8": TRIALS}, nodes=("vs009",))
+    return compared(here, there.model_copy(update={"cases": (there.cases[0], other.cases[0])}))
+
+
+def faster() -> Comparison:
+    """Compare by the usual bound; one side has a name that is markup."""
+    first = side({"1x1": SLOWER}, label="<b>|")
+    return comparison.compare_sides(first, side({"1x1": TRIALS}, label="B"))
+
+
+def itself() -> Comparison:
+    """Compare a sweep with itself: nothing was measured, so the gate does not pass."""
+    same = side({"1x1": TRIALS, "2x8": SLOWER})
+    return compared(same, same, 0.03)
+
+
+FOUND: dict[str, Callable[[], Comparison]] = {
+    "three": three,
+    "marks of A": lambda: marked("A"),
+    "marks of B": lambda: marked("B"),
+    "marks of both": lambda: marked("AB"),
+    "settings": settings,
+    "moved": moved,
+    "faster": faster,
+    "itself": itself,
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_page_of_a_comparison_reads_as_recorded(name: str, snapshot: SnapshotAssertion) -> None:
+    """With table, gate, remarks and method, for the summary of a CI job; numbers as below."""
+    found = FOUND[name]()
+    assert forms.render_markdown(found) == snapshot
+    text = forms.render_markdown(found)
+    cells = ("case", *(cell for row in forms.build_rows(found) for cell in row))
+    assert all(cell.replace("|", "\\|") in text for cell in cells)
+
+
+def test_the_document_of_a_comparison_reads_as_recorded(snapshot: SnapshotAssertion) -> None:
+    """And can be written as JSON: no NaN."""
+    document = json.loads(json.dumps(forms.build_document(three()), allow_nan=False))
+    for case in document["cases"]:
+        for key in ("difference", "p", "p_holm"):
+            case[key] = case[key] and round(case[key], 9)
+        for interval in (case["interval"], case["gate_interval"]):
+            interval and interval.update({key: round(it, 9) for key, it in interval.items()})
+    assert json.dumps(document, indent=1).splitlines() == snapshot
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_numbers_of_a_comparison_follow_from_the_trials_of_both_sides(name: str) -> None:
+    """The interval of a gate is wider, for all cases that have trials."""
+    found = FOUND[name]()
+    document: Any = forms.build_document(found)
+    tests = sum(bool(row.first.values and row.second.values) for row in found.rows)
+    for row, case in zip(found.rows, document["cases"], strict=True):
+        ours, theirs = row.first.values, row.second.values
+        assert (case["first"]["throughputs"], case["second"]["throughputs"]) == ([*ours], [*theirs])
+        if not ours or not theirs:
+            assert (case["difference"], case["interval"], case["p"]) == (None, None, None)
+            continue
+        assert case["difference"] == row.second.median / row.first.median - 1  # type: ignore[operator] # both have one
+        for key, outside in (("interval", 0.05), ("gate_interval", 0.05 / tests)):
+            of_quotient = intervals.of_quotient(theirs, ours, outside)
+            if case[key] and of_quotient:
+                assert case[key]["low"] == pytest.approx(of_quotient.low - 1)
+                assert case[key]["high"] == pytest.approx(of_quotient.high - 1)
+        assert row.p is not None
+        assert row.p <= case["p_holm"] <= min(1, row.p * tests) + 1e-12
+
+
+def test_every_case_has_a_verdict_and_the_gates() -> None:
+    """In the order of A; what only one side has stands apart."""
+    found = three()
+    assert [row.verdict for row in found.rows] == ["different", "same", "unknown", "unknown"]
+    assert [row.gate for row in found.rows] == ["slower", "passed", "unknown", "unknown"]
+    assert [case.case["placement"] for case in found.only_first] == ["1x4"]
+    assert [case.case["placement"] for case in found.only_second] == ["2x4"]
+    again = itself()
+    assert [(row.difference, row.verdict, row.shared_trials) for row in again.rows] == [
+        *((0.0, "same", 7), (0.0, "same", 7)),
+    ]
+    assert (again.exit_code, again.differences, again.recorded_once) == (5, (), ())
+
+
+@pytest.mark.parametrize(
+    ("second", "code", "words"),
+    [
+        (BOTH, 0, "passed: no case is slower by more than 3.00%"),
+        ({"1x1": SLOWER, "2x8": (90, 110)}, 3, "FAILED: 1 case slower by more than 3.00%"),
+        ({"1x1": TRIALS, "2x8": (90, 110)}, 5, "NO PASS: of 1 case it cannot be told"),
+        ({"1x1": TRIALS}, 5, "NO PASS: of 1 case it cannot be told"),
+        ({"1x1": SLOWER}, 3, "FAILED: 1 case slower"),
+    ],
+)
+def test_exit_code_of_the_gate(second: dict[str, tuple[float, ...]], code: int, words: str) -> None:
+    """What is slower counts most; what was not measured is no pass."""
+    found = compared(side(BOTH), side(second, label="B"), 0.03)
+    assert (found.exit_code, found.gate[: len(words)]) == (code, words)
+    without = compared(side(BOTH), side(second, label="B"))
+    assert (without.exit_code, without.gate) == (0, "")
 
 
 def test_a_parameter_with_several_values_keeps_cases_apart() -> None:
     """Only what each side has one value of may differ."""
     dynamic = side({"1x1": TRIALS}, params=(("xla", "on"),))
     cases = (*dynamic.cases, *side({"1x1": SLOWER}).cases)
-    both = dynamic.model_copy(update={"cases": cases})
-    pairs = sides.pair_cases(dynamic, both)
+    pairs = sides.pair_cases(dynamic, dynamic.model_copy(update={"cases": cases}))
     assert len(pairs.both) == 1
     assert (pairs.both[0][1].values, len(pairs.only_second)) == (TRIALS, 1)
     assert pairs.varied == {}
-
-
-def test_json_has_everything() -> None:
-    """And can be written again: no NaN."""
-    told = json.loads(json.dumps(build_document(three()), allow_nan=False))
-    assert (told["exit_code"], told["higher_is_better"], told["unit"]) == (3, True, "images/s")
-    assert [case["verdict"] for case in told["cases"]] == [
-        *("different", "same", "unknown", "unknown"),
-    ]
-    slow, _, wide, failed = told["cases"]
-    assert slow["difference"] == pytest.approx(-0.05)
-    assert slow["interval"]["low"] < -0.05 < slow["interval"]["high"]
-    assert slow["bound"] == {"share": 0.01, "how": "given"}
-    assert (wide["needs_trials"], wide["more_trials"]) == (None, None)
-    assert wide["gate_interval"]["low"] < wide["interval"]["low"] < wide["interval"]["high"]
-    assert (failed["difference"], failed["first"]["median"]) == (None, None)
-    assert failed["first"]["not_valid"] == ["4n8g-r50_b256_amp_1"]
-    assert (told["first"]["image_digest"], told["first"]["origin"]) == ("sha256:5e", "sweep-A")
-    assert {item["what"] for item in told["differences"]} == {"driver", "nodes"}
-    assert [len(told[key]) for key in ("only_first", "only_second")] == [1, 1]
-
-
-def test_words_for_people() -> None:
-    """A row for each case, and remarks below."""
-    found = three()
-    rows = forms.build_rows(found)
-    assert [row[0] for row in rows] == [
-        f"{place} amp b256" for place in ("1x1", "1x8", "2x8", "4x8")
-    ]
-    assert [row[-2] for row in rows] == [
-        *("different: slower", "same within the bound", "unknown", "unknown"),
-    ]
-    assert [row[-1] for row in rows] == ["", "", "A: WIDE-SPREAD; B: WIDE-SPREAD", ""]
-    assert rows[0][1:5] == ("100.00", "95.00", "7 and 7", "-5.00%")
-    assert rows[2][5].endswith("(covers 92%)")
-    assert rows[3][1:6] == ("n/a", "100.00", "0 and 7", "n/a", "")
-    remarks = list(forms.list_remarks(found))
-    assert "only in A: 1x4 amp b256" in remarks
-    assert (
-        "4x8 amp b256: unknown: needed at least 3 valid trials on each side, better five" in remarks
-    )
-    assert "4x8 amp b256: 1 of 1 trial of A not valid" in remarks
-    assert "differs: driver: 440.33 -> 450.80" in remarks
-    assert remarks[-1] == "bound 1.00% (given)"
-    usual = comparison.compare_sides(side({"1x1": TRIALS}), side({"1x1": TRIALS}, label="B"))
-    assert list(forms.list_remarks(usual))[-1] == "bound 1.00% (usual)"
-    assert forms.describe_sides(found) == ["A: A (sweep-A)", "B: B (sweep-B)"]
-    faster = compared(side({"1x1": SLOWER}), side({"1x1": TRIALS}, label="B"))
-    assert forms.build_rows(faster)[0][-2] == "different: faster"
-
-
-def test_markdown_for_a_ci_summary() -> None:
-    """Table, gate and method; names of others cannot break it."""
-    text = render_markdown(three())
-    assert "**FAILED: 1 case slower by more than 3.00%**" in text
-    assert "| 1x1 amp b256 | 100.00 | 95.00 | 7 and 7 | -5.00% |" in text
-    assert "higher is better" in text
-    hostile = compared(side({"1x1": TRIALS}, label="<b>|"), side({"1x1": TRIALS}, label="B"))
-    assert "- A: &lt;b>\\| (sweep-&lt;b>\\|)\n" in render_markdown(hostile)
-    assert "**" not in render_markdown(hostile)
-
-
-MARKED = (
-    Problem("THROTTLED", "in 2 trials"),
-    Problem("ALIEN-PROCESS", "in 1 trial"),
-    Problem("WIDE-SPREAD", "12.0% between the lowest and highest"),
-)
-
-
-def marked(which: str) -> Comparison:
-    """Two sweeps of equal numbers, of which A, B, or both have marks: of cases and of the whole."""
-    drift = Problem("DRIFT", "4.1% between 100.00 at the start, 104.10 at the end")
-    first, second = (
-        side(
-            {"1x1": TRIALS, "2x8": TRIALS},
-            label=label,
-            marks={"2x8": MARKED} if label in which else {},
-            report={"marks": (drift,)} if label in which else {},
-        )
-        for label in ("A", "B")
-    )
-    return compared(first, second, 0.03)
-
-
-@pytest.mark.parametrize("which", ["A", "B"])
-def test_marks_of_one_side_stand_beside_the_verdict_and_differ(which: str) -> None:
-    """In the table, in remarks, and as a recorded difference: numbers alone would hide them."""
-    found = marked(which)
-    codes = "ALIEN-PROCESS, THROTTLED, WIDE-SPREAD"
-    assert [row[-2:] for row in forms.build_rows(found)] == [
-        *(("same within the bound", ""), ("same within the bound", f"{which}: {codes}")),
-    ]
-    remarks = list(forms.list_remarks(found))
-    details = "; ".join(f"{mark.code}: {mark.message}" for mark in MARKED)
-    assert f"2x8 amp b256: {which}: {details}" in remarks
-    assert any(text.startswith(f"all of {which}: DRIFT: 4.1%") for text in remarks)
-    pair = (codes, "(none)") if which == "A" else ("(none)", codes)
-    assert f"differs: marks: {pair[0]} -> {pair[1]} (2x8 amp b256)" in remarks
-    whole = ("DRIFT", "(none)") if which == "A" else ("(none)", "DRIFT")
-    assert f"differs: marks of the whole: {whole[0]} -> {whole[1]}" in remarks
-
-
-def test_marks_stand_in_every_form() -> None:
-    """JSON with their messages, and a column of Markdown."""
-    found = marked("B")
-    told = json.loads(json.dumps(build_document(found)))
-    assert [mark["code"] for mark in told["second"]["marks"]] == ["DRIFT"]
-    (_, wide) = told["cases"]
-    assert wide["first"]["marks"] == []
-    assert wide["second"]["marks"][0] == {"code": "THROTTLED", "message": "in 2 trials"}
-    assert {item["what"] for item in told["differences"]} == {"marks", "marks of the whole"}
-    text = render_markdown(found)
-    assert "| verdict | marks |" in text
-    assert "| same within the bound | B: ALIEN-PROCESS, THROTTLED, WIDE-SPREAD |" in text
-    assert "all of B: DRIFT: 4.1%" in text
-
-
-def test_marks_of_both_sides_are_shown_and_do_not_differ() -> None:
-    """What both have is said of both; a table without any has no column in Markdown."""
-    found = marked("AB")
-    assert forms.build_rows(found)[1][-1].count("ALIEN-PROCESS, THROTTLED, WIDE-SPREAD") == 2
-    assert found.differences == ()
-    assert "| marks |" not in render_markdown(marked(""))
 
 
 def test_a_mark_of_a_trial_alone_is_shown_too() -> None:
@@ -260,46 +207,34 @@ def test_a_mark_of_a_trial_alone_is_shown_too() -> None:
     ]
 
 
+OWN: dict[str, object] = {
+    "gpus": ("V100",),
+    "topologies": {"vs001": "GPU0"},
+    "method": Method(repeats=7, iterations=151, window=(20, 60)),
+}
+
+
 @pytest.mark.parametrize(
     ("values", "more", "words"),
     [
         ({"1x1": TRIALS}, {}, "only in A: 2x8 amp b256"),
         ({"1x1": TRIALS, "2x8": (*TRIALS, None)}, {}, "1 of 8 trials of B not valid"),
-        ({"1x1": TRIALS, "2x8": TRIALS}, {"provenance": {"image": "sha256:1"}}, "driver"),
-        ({"1x1": TRIALS, "2x8": TRIALS}, {"report": {"gpus": ("T4",)}}, "differs: GPU models"),
+        (BOTH, {"gpus": ("T4",)}, "differs: GPU models"),
+        (BOTH, {"topologies": {"vs001": "X"}}, "differs: topology digest"),
+        (BOTH, {"shared_machine": True}, "differs: nodes are one machine: no -> yes"),
         (
-            {"1x1": TRIALS, "2x8": TRIALS},
-            {"report": {"topologies": {"vs001": "X"}}},
-            "differs: topology digest",
-        ),
-        (
-            {"1x1": TRIALS, "2x8": TRIALS},
-            {"report": {"shared_machine": True}},
-            "differs: nodes are one machine: no -> yes",
-        ),
-        (
-            {"1x1": TRIALS, "2x8": TRIALS},
-            {"report": {"method": Method(repeats=7, iterations=99, window=(20, 60))}},
+            BOTH,
+            {"method": Method(repeats=7, iterations=99, window=(20, 60))},
             "differs: method.iterations",
         ),
+        (BOTH, {"gpus": ()}, "recorded on one side only: GPU models"),
     ],
 )
-def test_what_differs_is_listed(
+def test_whatever_differs_is_listed(
     values: dict[str, tuple[float | None, ...]], more: dict[str, object], words: str
 ) -> None:
-    """Cases, numbers of trials, facts of one side alone, and everything else that is recorded."""
-    report = {
-        "gpus": ("V100",),
-        "topologies": {"vs001": "GPU0"},
-        "method": Method(repeats=7, iterations=151, window=(20, 60)),
-        **(more.pop("report", {}) or {}),  # type: ignore[dict-item] # it is a mapping
-    }
-    own = {"gpus": ("V100",), "topologies": {"vs001": "GPU0"}, "method": report["method"]}
-    own["method"] = Method(repeats=7, iterations=151, window=(20, 60))
-    first = side({"1x1": TRIALS, "2x8": TRIALS}, report=own)
-    remarks = list(
-        forms.list_remarks(compared(first, side(values, label="B", report=report, **more)))
-    )
+    second = side(values, label="B", report={**OWN, **more})
+    remarks = forms.list_remarks(compared(side(BOTH, report=OWN), second))
     assert any(words in text for text in remarks)
 
 
@@ -310,18 +245,14 @@ def test_what_differs_is_listed(
         ({"unit": None}, "unit: "),
         ({"cases": [{"case": {}, "trials": [{"trial": "x"}]}]}, "cases.0.trials.0.state: "),
         (
-            {
-                "cases": [
-                    {"case": {}, "trials": [{"trial": "x", "state": "valid", "throughput": 0}]}
-                ]
-            },
+            {"cases": [{"case": {}, "trials": [{"trial": "x", "state": "y", "throughput": 0}]}]},
             "cases.0.trials.0.throughput: ",
         ),
+        (None, "valid dictionary"),
     ],
 )
-def test_what_is_no_results_json_says_why(change: dict[str, object], words: str) -> None:
+def test_what_is_no_results_json_says_why(change: dict[str, object] | None, words: str) -> None:
     """Field by field; nothing is guessed."""
+    document: Any = [] if change is None else {**Told({"1x1": TRIALS}).document, **change}
     with pytest.raises(ValueError, match=words):
-        sides.measured({**Told({"1x1": TRIALS}).document, **change}, "A")  # type: ignore[dict-item] # it is JSON
-    with pytest.raises(ValueError, match="valid dictionary"):
-        sides.measured([], "A")
+        sides.measured(document, "A")

@@ -1,20 +1,29 @@
-"""Published results: what the package ships, and which of it belongs to a case."""
+"""Published results: which of them belong to a case, and what the hardware can give at most."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from orchestrator import workloads
 from orchestrator.collecting import package
 from orchestrator.measuring import hardware, published
 from orchestrator.model.case import Case
-from orchestrator.model.report import PublishedResult
+from orchestrator.model.report import PublishedResult, Report
 from orchestrator.workloads import Published
+from tests.reported import results, sweep
 
+GPUS: Any = yaml.safe_load((Path(__file__).parent / "gpus.yaml").read_text())
 ROWS = package.published_results()
 BERT = Published(("oneflow-*",), "bert-base", ("fp32",))
+RN50 = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32", "amp"))
+V100, A100 = "Tesla V100-SXM2-16GB", "NVIDIA A100-SXM4-80GB"
+SHAPE = (("num_layers", 16), ("hidden_size", 1536), ("num_attention_heads", 16))
 
 
 def case(placement: str, batch: int, precision: str = "fp32", **params: float) -> Case:
-    """A case of ResNet-50 or BERT."""
     nodes, gpus = map(int, placement.split("x"))
     return Case(
         nodes=nodes,
@@ -27,7 +36,7 @@ def case(placement: str, batch: int, precision: str = "fp32", **params: float) -
 
 
 def row(framework: str, placement: str, batch: str, precision: str = "fp32") -> PublishedResult:
-    """The only row of these."""
+    """Return the only row of these."""
     nodes, gpus = map(int, placement.split("x"))
     (found,) = (
         result
@@ -36,6 +45,13 @@ def row(framework: str, placement: str, batch: str, precision: str = "fp32") -> 
         and (result.batch, result.precision, result.model) == (batch, precision, "resnet50v1.5")
     )
     return found
+
+
+def complete(report: Report, workload: str = "oneflow_gpt") -> Report:
+    """Return the report with all that a workload knows of its cases."""
+    found = workloads.find(workload)
+    assert found is not None
+    return published.complete_report(report, found, ROWS)
 
 
 @pytest.mark.parametrize(
@@ -73,29 +89,10 @@ def test_every_row_is_whole() -> None:
     assert len(keys) == len(ROWS)
 
 
-@pytest.mark.parametrize(
-    ("framework", "placement", "batch", "words"),
-    [
-        ("ngc-pytorch", "1x1", "128", "886372 of 1281167 images"),
-        ("ngc-pytorch", "2x8", "128", "its 4-node listing with another world_size"),
-        ("ngc-mxnet", "4x8", "128", "11233.92 (28.67) at the top of the README"),
-        ("oneflow-0.1.9", "1x1", "128", "rn50_fp32_report_0821.md"),
-    ],
-)
-def test_source_says_where_documents_disagree(
-    framework: str, placement: str, batch: str, words: str
-) -> None:
-    """A reader who compares with such a number knows what is odd about it."""
-    assert words in row(framework, placement, batch).source
-
-
-def test_source_says_that_a_speedup_was_rounded_twice() -> None:
-    """BERT on 32 GPUs: 4456.0/149.8 is 29.75, and 4455.97/149.84 is 29.74."""
-    found = published.select_for_case(ROWS, case("4x8", 96), BERT, "oneflow-0.1.9")
-    first, second = (result for result in found if result.framework == "oneflow-0.1.9")
-    assert (first.throughput, second.throughput) == (4456.0, 4455.97)
-    assert "29.75 is 29.74 before rounding" in first.source
-    assert "speedup 29.74" in second.source
+def test_a_source_says_where_its_document_disagrees_with_itself() -> None:
+    listing = row("ngc-pytorch", "2x8", "128").source
+    assert "its 4-node listing with another world_size" in listing
+    assert "11233.92 (28.67) at the top of the README" in row("ngc-mxnet", "4x8", "128").source
 
 
 def test_results_of_the_images_version_come_first() -> None:
@@ -164,85 +161,44 @@ def test_pytorchs_loss_scales_have_results_of_their_own() -> None:
     assert [rows[0].throughput for rows in found] == [2887.65, 6154.66, 6446.74]
 
 
-V100, A100 = "Tesla V100-SXM2-16GB", "NVIDIA A100-SXM4-80GB"
-
-
 @pytest.mark.parametrize(
-    ("gpus", "found"),
+    ("placement", "gpus", "transport", "count"),
     [
-        ((V100,), ["ngc-pytorch", "ngc-pytorch-2020.12"]),
-        (("Tesla V100-SXM2-32GB",), []),
-        (("Tesla V100-PCIE-16GB",), []),
-        ((A100,), []),
-        ((V100, A100), []),
-        (("a card",), []),
-        ((), ["ngc-pytorch", "ngc-pytorch-2020.12"]),
+        ("1x8", (V100,), "-", 2),
+        *[
+            ("1x8", gpus, "-", 0)
+            for gpus in (
+                *(("Tesla V100-SXM2-32GB",), ("Tesla V100-PCIE-16GB",)),
+                *((A100,), (V100, A100), ("a card",)),
+            )
+        ],
+        ("1x8", (), "-", 2),
+        *[("4x8", (V100,), transport, 1) for transport in ("IB mlx5_0", "-", "IB mlx5_0 (IBext)")],
+        *[("4x8", (V100,), transport, 0) for transport in ("Socket eth0", "RoCE mlx5_0")],
     ],
 )
-def test_a_case_is_compared_with_its_own_kind_of_gpu_only(
-    gpus: tuple[str, ...], found: list[str]
+def test_a_case_is_compared_with_its_own_kind_of_gpu_and_network_only(
+    placement: str, gpus: tuple[str, ...], transport: str, count: int
 ) -> None:
-    """All GPUs of the cluster must be of the kind; where none is known, the report says so."""
-    called = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32",))
-    rows = published.select_for_case(ROWS, case("1x8", 128), called, "", gpus)
-    assert [result.framework for result in rows] == found
-
-
-@pytest.mark.parametrize(
-    ("transport", "count"),
-    [("IB mlx5_0", 1), ("-", 1), ("Socket eth0", 0), ("RoCE mlx5_0", 0), ("IB mlx5_0 (IBext)", 1)],
-)
-def test_cases_over_nodes_are_compared_over_the_same_network(transport: str, count: int) -> None:
-    """DLPerf had InfiniBand; what ran over sockets is another matter."""
-    called = Published(("ngc-pytorch",), "resnet50v1.5", ("fp32",))
-    rows = published.select_for_case(ROWS, case("4x8", 128), called, "", (V100,), transport)
+    """All GPUs of the cluster must be of the kind; DLPerf had InfiniBand between nodes."""
+    called = replace(RN50, precision=("fp32",))
+    if placement == "4x8":
+        called = replace(called, frameworks=("ngc-pytorch",))
+    rows = published.select_for_case(ROWS, case(placement, 128), called, "", gpus, transport)
     assert len(rows) == count
 
 
 @pytest.mark.parametrize(
-    ("driver", "printed"),
-    [
-        ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB (DGX A100)"),
-        ("NVIDIA A100-SXM-80GB", "A100-SXM4-80GB (Lambda)"),
-        ("NVIDIA H100 80GB HBM3", "H100-SXM5-80GB (LambdaCloud)"),
-        ("NVIDIA H100 80GB HBM3", "DGX-H100"),
-        ("NVIDIA H200", "H200-SXM-141GB (Lambda ENG04)"),
-        ("NVIDIA GH200 480GB", "GH200-96GB (Lambda OD)"),
-        ("NVIDIA B200", "B200-192GB (Lambda OD)"),
-        ("Tesla V100-SXM2-16GB", "V100-16GB (LambdaCloud)"),
-        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-80GB? (DGX A100)"),
-    ],
+    ("pair", "fits"),
+    [(pair, key == "one_kind") for key in ("one_kind", "other_kinds") for pair in GPUS[key]],
 )
-def test_names_of_one_kind(driver: str, printed: str) -> None:
-    """As nvidia-smi prints them and as others published them."""
+def test_names_of_drivers_and_publications_are_of_one_kind_or_not(pair: str, *, fits: bool) -> None:
+    driver, printed = pair.split(" | ")
     own, theirs = hardware.parse_kind(driver), hardware.parse_kind(printed)
     assert own
     assert theirs
-    assert own.fits(theirs)
-    assert theirs.fits(own)
-
-
-@pytest.mark.parametrize(
-    ("driver", "printed"),
-    [
-        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-80GB (DGX A100)"),
-        ("NVIDIA H100 PCIe", "H100-SXM5-80GB (LambdaCloud)"),
-        ("NVIDIA H100 80GB HBM3", "H100-96GB-HBM2e (Grand Teton)"),
-        ("NVIDIA H200", "DGX-H100"),
-        ("NVIDIA H100 PCIe", "DGX-H100"),
-        ("NVIDIA H100 NVL", "DGX-H100"),
-        ("NVIDIA H100 NVL", "H100-80GB"),
-        ("NVIDIA H200 NVL", "H200-SXM (WhiteFiber)"),
-        ("Tesla V100-SXM2-32GB", "V100-SXM3-32GB (DGX-2)"),
-        ("NVIDIA GH200 480GB", "H200-SXM (WhiteFiber)"),
-    ],
-)
-def test_names_of_different_kinds(driver: str, printed: str) -> None:
-    """Another chip, form or memory is another machine."""
-    own, theirs = hardware.parse_kind(driver), hardware.parse_kind(printed)
-    assert own
-    assert theirs
-    assert not own.fits(theirs)
+    assert (own.fits(theirs), theirs.fits(own)) == (fits, fits)
+    assert hardware.is_comparable(printed, "", (driver,)) == fits
 
 
 def test_hardware_that_names_no_chip_is_no_kind() -> None:
@@ -254,8 +210,81 @@ def test_hardware_that_names_no_chip_is_no_kind() -> None:
 
 def test_synthetic_data_is_no_result_of_a_real_set() -> None:
     """Lambda's numbers are of synthetic data: no case that reads ImageNet is set beside them."""
-    called = Published(("ngc-pytorch*",), "resnet50v1.5", ("fp32", "amp"))
-    rows = published.select_for_case(ROWS, case("1x8", 128), called, "", (V100,))
+    rows = published.select_for_case(ROWS, case("1x8", 128), RN50, "", (V100,))
     assert {result.suite for result in rows} == {"dlperf", "paddleperf"}
     lambdas = published.select(ROWS, {"framework": "synthetic-*", "hardware": "H200*"})
     assert [result.throughput for result in lambdas] == [3079, 24479, 2259, 17947]
+
+
+@pytest.mark.parametrize("model", GPUS["peaks"])
+def test_peaks_are_those_of_the_data_sheets(model: str) -> None:
+    found = [hardware.find_peak([model], precision) for precision in ("fp32", "amp", "fp8")]
+    printed = GPUS["peaks"][model].split()
+    assert found == [None if it == "-" else float(it) for it in printed]
+
+
+def test_every_peak_has_a_kind_of_its_own_and_a_source() -> None:
+    """No name fits two rows, and BF16 is never faster than FP16."""
+    kinds = [hardware.parse_kind(gpu) for gpu, _, _ in hardware.PEAKS]
+    for place, one in enumerate(kinds):
+        assert one
+        assert not any(other and one.fits(other) for other in kinds[place + 1 :])
+    for _, tflops, source in hardware.PEAKS:
+        assert source.startswith(("NVIDIA ", "AMD "))
+        _, _, fp16, bf16, _ = tflops.split()
+        assert bf16 in ("-", fp16)
+    assert hardware.find_peak(["NVIDIA GeForce RTX 4090"], "bf16") is None
+
+
+@pytest.mark.parametrize("models", GPUS["unknown"])
+def test_what_is_not_known_has_no_peak(models: list[str]) -> None:
+    assert hardware.find_peak(models, "amp") is None
+
+
+@pytest.mark.parametrize(("gpu", "precision"), [(V100, "fp8"), ("NVIDIA H200", "int4")])
+def test_a_precision_that_is_not_known_has_no_peak(gpu: str, precision: str) -> None:
+    assert hardware.find_peak([gpu], precision) is None
+
+
+@pytest.mark.parametrize(
+    ("gpu", "peak"),
+    [("Tesla T4", 65), ("NVIDIA L4", 121), ("AMD Instinct MI300X", 1307.4), (V100, 125)],
+)
+def test_more_than_a_gpu_can_give_is_implausible(gpu: str, peak: float) -> None:
+    """The report of May 2021 has 49.43 TFLOP/s for 4.92 samples/s; 1 % above the peak is marked."""
+    for device, factor, marked in (("cuda", 1.01, 1), ("cuda", 0.99, 0), ("cpu", 1.01, 0)):
+        (fast,) = results({"1x1": (4.92 * factor * peak / 49.43,)})
+        own = replace(fast.case, micro_batch_size=2, device=device, params=SHAPE)
+        found = complete(sweep((replace(fast, case=own),), gpus=(gpu,)))
+        assert [mark.code for mark in found.results[0].marks] == ["IMPLAUSIBLE"] * marked
+
+
+@pytest.mark.parametrize(
+    ("workload", "params", "count"),
+    [
+        ("ngc_pytorch_rn50", (), 1),
+        ("ngc_pytorch_rn50", (("folder", "monday"),), 1),
+        ("ngc_pytorch_rn50", (("named", "rn101"),), 0),
+        ("ngc_pytorch_rn50", (("loss_scale", "odd"),), 0),
+        ("reference_rn50", (), 0),
+    ],
+)
+def test_published_results_are_of_the_same_program_only(
+    workload: str, params: tuple[tuple[str, str], ...], count: int
+) -> None:
+    """The folder that a log lies in does not matter; another model or a stray value does."""
+    found = complete(sweep(results({"1x8": (6154.66,)}, params=params)), workload)
+    assert [rows[0].throughput for rows in found.published.values()] == [6154.66] * count
+
+
+def test_names_of_a_plan_come_before_those_of_a_workload() -> None:
+    """And a case that lacks what its name is made of has none, and no operations either."""
+    bare = case("1x1", 2, "amp")
+    whole = replace(bare, params=SHAPE)
+    (one,) = results({"1x1": (4.92,)})
+    found = complete(sweep((replace(one, case=whole), replace(one, case=bare))))
+    assert found.names == {whole: "DP_1x1x1_2_1536x16"}
+    assert found.step_flops.keys() == {whole}
+    assert found.layout.kind == "groups"
+    again = complete(replace(found, names={whole: "as planned"}))
+    assert again.names == {whole: "as planned"}

@@ -1,4 +1,4 @@
-"""When a case has settled, which trial begins next, and that nothing but outcomes decides it."""
+"""When a case has settled, which trial begins next, and what early ends save and cost."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -9,8 +9,9 @@ from orchestrator.measuring import medians, settling
 from orchestrator.measuring.settling import Series
 from orchestrator.model.experiment import Method, Repeats
 from orchestrator.model.plan import Plan, Trial
-from orchestrator.model.result import NOT_NEEDED
+from orchestrator.model.result import NOT_NEEDED, Measurement
 from orchestrator.planning import plan
+from tests.benchmarks import repeats
 from tests.measuring.trials import case, trial
 from tests.planning.recipes import recipe
 
@@ -21,14 +22,14 @@ QUIET = (3129.63, 3119.23, 3137.44, 3137.67, 3144.55, 3130.00)
 NOISY = (22364.13, 22551.16, 22978.13, 23049.75, 22053.98, 22400.00)
 
 
-def built(repeats: object = UNTIL, **method: object) -> Plan:
-    """A plan of two cases of one node."""
-    said = {"repeats": repeats, "iterations": 21, "window": [5, 20], **method}
+def built(often: object = UNTIL, **method: object) -> Plan:
+    """Return a plan of two cases of one node."""
+    said = {"repeats": often, "iterations": 21, "window": [5, 20], **method}
     return plan.build(recipe(grid=GRID, method=said))
 
 
 def truth(whole: Plan) -> dict[str, float]:
-    """What each trial will give: the first case is quiet, the second is not."""
+    """Return what each trial will give: the first case is quiet, the second is not."""
     series = dict(zip(whole.by_case.values(), (QUIET, NOISY), strict=True))
     return {
         one.name: value
@@ -38,12 +39,11 @@ def truth(whole: Plan) -> dict[str, float]:
 
 
 def first_case(whole: Plan) -> tuple[Trial, ...]:
-    """The trials of the quiet case."""
     return next(iter(whole.by_case.values()))
 
 
 def known(whole: Plan, trials: int) -> dict[str, float | None]:
-    """What is known once so many trials of the quiet case are valid."""
+    """Return the throughputs once so many trials of the quiet case are valid."""
     return {one.name: truth(whole)[one.name] for one in first_case(whole)[:trials]}
 
 
@@ -86,17 +86,15 @@ def test_a_plain_number_of_repeats_never_settles() -> None:
     """Every repeat is run, in the plan's order, also while others run."""
     whole = built(3)
     series = Series(whole)
-    assert series.settle(whole.trials[0].case, dict.fromkeys(truthless(whole), 100.0)) is None
+    assert (
+        series.settle(whole.trials[0].case, dict.fromkeys((it.name for it in whole.trials), 100.0))
+        is None
+    )
     assert series.not_needed({}) == frozenset()
     for place in range(len(whole.trials)):
         pending, running = whole.trials[place:], whole.trials[:place]
         assert series.ready(pending, running, {}) == tuple(pending)
     assert series.ready((), whole.trials, {}) == ()
-
-
-def truthless(whole: Plan) -> list[str]:
-    """The names of all trials."""
-    return [one.name for one in whole.trials]
 
 
 def test_a_trial_beyond_the_least_waits_for_those_before_it() -> None:
@@ -124,12 +122,12 @@ def test_a_canary_has_the_machines_to_itself() -> None:
 
 
 def sessions(whole: Plan, chance: random.Random) -> Iterator[Mapping[str, float | None]]:
-    """The outcomes after each session of a sweep that is interrupted again and again.
+    """Yield the outcomes after each session of a sweep that is interrupted again and again.
 
     Trials run in several lanes and end in any order; those that run at the end of a session are
     interrupted, and some fail.
     """
-    gives, values = truth(whole), dict.fromkeys(truthless(whole), None)
+    gives, values = truth(whole), dict.fromkeys(truth(whole))
     series, outcomes = Series(whole), dict[str, float | None](values)
     for _ in range(200):
         pending = [one for one in whole.trials if outcomes[one.name] is None]
@@ -163,44 +161,66 @@ def test_any_order_of_interruptions_runs_the_same_trials(seed: int) -> None:
 METHOD = Method(
     repeats=Repeats(min=3, max=6, until_interval="1%"), iterations=121, window=(20, 120)
 )
+LATER = trial("later", None, "planned")
+RESTING = trial("later", None, NOT_NEEDED)
+FAILED = trial("failed", None, "failed")
 
 
-def test_a_result_says_whether_it_has_settled() -> None:
-    """Settled; still open; and UNSETTLED where nothing is left to run."""
-    narrow = medians.result(case(), [trial(str(n), value) for n, value in enumerate(QUIET[:3])])
-    assert settling.mark_unsettled(narrow, METHOD).settled is True
-    wide = [trial(str(n), value) for n, value in enumerate(NOISY)]
-    planned = trial("later", None, "planned")
-    going = settling.mark_unsettled(medians.result(case(), [*wide[:3], planned]), METHOD)
-    assert (going.settled, going.marks) == (False, ())
-    resting = trial("later", None, NOT_NEEDED)
-    done = settling.mark_unsettled(medians.result(case(), [*wide, resting]), METHOD)
-    assert done.settled is False
-    assert [(mark.code, mark.message) for mark in done.marks] == [
+def valid(*values: float) -> list[Measurement]:
+    return [trial(str(number), value) for number, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("trials", "settled", "message"),
+    [
+        (valid(*QUIET[:3]), True, None),
+        ([*valid(*NOISY[:3]), LATER], False, None),
         (
-            "UNSETTLED",
+            [*valid(*NOISY), RESTING],
+            False,
             "after 6 valid trials its interval is 4.43% of the median wide; needed at most 1%",
-        )
-    ]
-
-
-def test_a_case_without_an_interval_is_unsettled() -> None:
-    """One valid trial, or none: the mark says so and does not speak of a width."""
-    for values, words in (((800.0,), "after 1 valid trial"), ((), "after 0 valid trials")):
-        trials = [trial("a", value) for value in values] or [trial("a", None, "failed")]
-        found = settling.mark_unsettled(medians.result(case(), trials), METHOD)
-        (mark,) = found.marks
-        assert mark.message == f"{words}; needed at most 1%"
-
-
-def test_fewer_than_the_least_never_count_as_settled() -> None:
-    """Two equal values of at least three: the third failed."""
-    trials = [trial("a", 800.0), trial("b", 800.0), trial("c", None, "failed")]
-    assert settling.mark_unsettled(medians.result(case(), trials), METHOD).settled is False
+        ),
+        (valid(800.0), False, "after 1 valid trial; needed at most 1%"),
+        ([FAILED], False, "after 0 valid trials; needed at most 1%"),
+        (
+            [*valid(800.0, 800.0), FAILED],
+            False,
+            "after 2 valid trials its interval is 0.00% of the median wide; needed at most 1%",
+        ),
+    ],
+    ids=["narrow", "still open", "wide", "one trial", "failed", "fewer than the least"],
+)
+def test_a_result_is_settled_open_or_marked_unsettled(
+    trials: list[Measurement], settled: bool, message: str | None
+) -> None:
+    """The mark is given where nothing is left to run."""
+    found = settling.mark_unsettled(medians.result(case(), trials), METHOD)
+    assert found.settled is settled
+    marks = [(mark.code, mark.message) for mark in found.marks if mark.code != "WIDE-SPREAD"]
+    assert marks == ([("UNSETTLED", message)] if message else [])
 
 
 def test_a_plain_number_of_repeats_marks_nothing() -> None:
-    """Nobody asked for a narrow interval."""
     plain = Method(repeats=5, iterations=121, window=(20, 120))
-    found = medians.result(case(), [trial(str(n), value) for n, value in enumerate(NOISY)])
+    found = medians.result(case(), valid(*NOISY))
     assert settling.mark_unsettled(found, plain) is found
+
+
+def test_early_ends_save_trials_and_keep_their_coverage() -> None:
+    """The simulation behind docs/measuring.md, with fewer runs.
+
+    6 to 9 trials need fewer than 9, and cover about as surely as 6 do.
+    """
+    scatter = repeats.shape()
+    assert len(scatter.residuals) == 4 * 7 + 5 * 5
+    often = Repeats(min=6, max=9, until_interval="1%")
+    found = repeats.simulated(repeats.until(often), scatter, 100)
+    nine = repeats.simulated(repeats.fixed(9), scatter, 100)
+    assert nine.trials == 9
+    assert 6 < found.trials < 8.5
+    assert found.covers > 0.93
+    assert found.narrow == pytest.approx(nine.narrow, abs=0.05)
+    often = Repeats(min=3, max=9, until_interval="1%")
+    found = repeats.simulated(repeats.until(often), scatter, 100)
+    assert found.trials < 6
+    assert 0.7 < found.covers < 0.85  # three trials cover with 75 %

@@ -12,12 +12,12 @@ _PATIENCE_S = 120
 
 
 def program() -> str | None:
-    """Chromium, wherever it is installed."""
+    """Return the path of Chromium; None if it is not installed."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 def looked(url: str, options: Sequence[str], folder: Path) -> tuple[str, list[str]]:
-    """What it printed, and what the page wrote to its console."""
+    """Return what Chromium printed, and what the page wrote to its console."""
     words = (
         *(program() or NAMES[0], "--headless", "--no-sandbox", "--disable-gpu"),
         *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),

@@ -1,86 +1,38 @@
-"""The numbers of the five documents, made again from what they print of their trials.
+"""The numbers of DLPerf's documents, made again from what they print of their trials.
 
 Expected rows are typed from the documents.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from orchestrator import report, workloads
+from orchestrator.measuring import medians, validity
+from orchestrator.model.case import Case
 from orchestrator.model.report import Report
+from orchestrator.model.result import Result
 from orchestrator.probes import topology
 from orchestrator.report import node_facts
-from orchestrator.workloads import Workload
-from tests.reported import results, rows, sweep
+from orchestrator.workloads import oneflow_gpt
+from tests.reported import LOG, results, rows, section, sweep, tables, trial
 from tests.seeds import RN50_AMP
 
-# Seed 000, "All Results": 28 rows in the order printed.
-RN50_ONEFLOW = {
-    "1x1": ("383.8", "384.9", "385.1", "384.9", "383.7", "384.9", "382.3"),
-    "1x8": ("2961.6", "2961.6", "2969.5", "2990.0", "3006.3", "2985.9", "2967.2"),
-    "2x8": ("5915.6", "5921.0", "5862.3", "5974.3", "5906.6", "5826.5", "5859.8"),
-    "4x8": ("11651.9", "11797.7", "11613.3", "11746.5", "11749.2", "11682.2", "11711.2"),
+PRINTED: Any = yaml.safe_load((Path(__file__).parent / "documents.yaml").read_text())
+TABLES = {
+    name: [line.split() for line in table.splitlines()] for name, table in PRINTED["tables"].items()
 }
-# Seeds 000 and 001, the same table in both.
-RN50_ONEFLOW_FINAL = [
-    ["1", "1", "128", "384.9", "1.00"],
-    ["1", "8", "128", "2969.5", "7.71"],
-    ["2", "8", "128", "5906.6", "15.35"],
-    ["4", "8", "128", "11711.2", "30.43"],
-]
-# Seed 001; the speedup of 32 GPUs was divided from these numbers, after rounding.
-BERT_ONEFLOW_FINAL = [
-    ["1", "1", "96", "149.8", "1.00"],
-    ["1", "8", "96", "1158.5", "7.73"],
-    ["2", "8", "96", "2257.7", "15.07"],
-    ["4", "8", "96", "4456.0", "29.75"],
-]
-RN50_AMP_FINAL = [
-    ["1", "1", "256", "802.90", "1.00"],
-    ["1", "4", "256", "3137.44", "3.91"],
-    ["1", "8", "256", "6154.66", "7.67"],
-    ["2", "8", "256", "11991.94", "14.94"],
-    ["4", "8", "256", "22551.16", "28.09"],
-]
-# Seed 003 prints no trials of these two tables: each case is one trial with its median.
-RN50_FP32_FINAL = [
-    ["1", "1", "128", "367.29", "1.00"],
-    ["1", "4", "128", "1449.48", "3.95"],
-    ["1", "8", "128", "2887.65", "7.86"],
-    ["2", "8", "128", "5716.79", "15.56"],
-    ["4", "8", "128", "10917.09", "29.72"],
-]
-RN50_STATIC_FINAL = [
-    ["1", "1", "256", "827.86", "1.00"],
-    ["1", "4", "256", "3253.68", "3.93"],
-    ["1", "8", "256", "6446.74", "7.79"],
-]
-# Seeds 000 and 002, `nvidia-smi topo -m`.
-TOPOLOGY = """\
-        GPU0    GPU1    GPU2    GPU3    GPU4    GPU5    GPU6    GPU7    mlx5_0  CPU Affinity
-GPU0     X      NV1     NV1     NV2     NV2     SYS     SYS     SYS     NODE    0-11,24-35
-GPU1    NV1      X      NV2     NV1     SYS     NV2     SYS     SYS     NODE    0-11,24-35
-GPU2    NV1     NV2      X      NV2     SYS     SYS     NV1     SYS     PIX     0-11,24-35
-GPU3    NV2     NV1     NV2      X      SYS     SYS     SYS     NV1     PIX     0-11,24-35
-GPU4    NV2     SYS     SYS     SYS      X      NV1     NV1     NV2     SYS     12-23,36-47
-GPU5    SYS     NV2     SYS     SYS     NV1      X      NV2     NV1     SYS     12-23,36-47
-GPU6    SYS     SYS     NV1     SYS     NV1     NV2      X      NV2     SYS     12-23,36-47
-GPU7    SYS     SYS     SYS     NV1     NV2     NV1     NV2      X      SYS     12-23,36-47
-mlx5_0  NODE    NODE    PIX     PIX     SYS     SYS     SYS     SYS      X
-"""
-
-
-def the(name: str) -> Workload:
-    """A workload of this package."""
-    found = workloads.find(name)
-    assert found is not None
-    return found
+GPT_CASES, GPT_RESULTS = PRINTED["gpt_cases"], PRINTED["gpt_results"]
+TOPOLOGY = PRINTED["topology"]
 
 
 def final(found: Report) -> list[list[str]]:
-    """The medians and speedups of the only table, as rows of the documents."""
+    """Return the medians and speedups of the only table as rows of the documents."""
     shown = rows(report.markdown(found), "Cases at a glance")
     batch = str(found.results[0].case.micro_batch_size)
     return [
@@ -89,89 +41,67 @@ def final(found: Report) -> list[list[str]]:
     ]
 
 
-def medians(printed: Sequence[Sequence[str]]) -> dict[str, tuple[float]]:
-    """One trial for each row of a table of medians."""
+def of_medians(printed: Sequence[Sequence[str]]) -> dict[str, tuple[float]]:
+    """Return one trial for each row of a table of medians."""
     return {f"{row[0]}x{row[1]}": (float(row[3]),) for row in printed}
 
 
 def oneflow(values: Mapping[str, Sequence[float]], workload: str, batch: int) -> Report:
-    """A report on FP32 by OneFlow."""
-    found = results(values, precision="fp32", micro_batch_size=batch)
-    return sweep(found, layout=the(workload).layout, trials_planned=7)
+    """Return a report on FP32 by OneFlow."""
+    found, own = results(values, precision="fp32", micro_batch_size=batch), workloads.find(workload)
+    assert own is not None
+    return sweep(found, layout=own.layout, trials_planned=7)
 
 
-def test_oneflow_resnet50_has_the_documents_28_trials_and_their_medians() -> None:
-    """Seed 000: every trial to the decimal, the medians of seven, and the speedups."""
-    values = {place: tuple(map(float, said)) for place, said in RN50_ONEFLOW.items()}
-    found = oneflow(values, "oneflow_rn50", 128)
-    assert final(found) == RN50_ONEFLOW_FINAL
-    every = rows(report.markdown(found), "All trials")
+RN50_TRIALS = {
+    place: tuple(map(float, said.split())) for place, said in PRINTED["oneflow_trials"].items()
+}
+UNROUNDED = {"1x1": (149.84,), "1x8": (1158.51,), "2x8": (2257.71,), "4x8": (4455.97,)}
+FP32 = {"precision": "fp32", "micro_batch_size": 128}
+
+
+@pytest.mark.parametrize(
+    ("found", "printed"),
+    [
+        (oneflow(RN50_TRIALS, "oneflow_rn50", 128), TABLES["RN50_ONEFLOW"]),
+        (oneflow(of_medians(TABLES["RN50_ONEFLOW"]), "oneflow_rn50", 128), TABLES["RN50_ONEFLOW"]),
+        (oneflow(of_medians(TABLES["BERT_ONEFLOW"]), "oneflow_bert", 96), TABLES["BERT_ONEFLOW"]),
+        # The later report prints 4455.97 and 149.84, whose quotient is 29.74.
+        (
+            oneflow(UNROUNDED, "oneflow_bert", 96),
+            [*TABLES["BERT_ONEFLOW"][:3], ["4", "8", "96", "4456.0", "29.74"]],
+        ),
+        (sweep(results(RN50_AMP)), TABLES["RN50_AMP"]),
+        (sweep(results(of_medians(TABLES["RN50_FP32"]), **FP32)), TABLES["RN50_FP32"]),
+        (
+            sweep(results(of_medians(TABLES["RN50_STATIC"]), params=(("loss_scale", 128.0),))),
+            TABLES["RN50_STATIC"],
+        ),
+    ],
+    ids=["rn50", "rn50 medians", "bert", "bert unrounded", "amp", "fp32", "static loss scale"],
+)
+def test_a_report_has_the_documents_table(found: Report, printed: list[list[str]]) -> None:
+    """Medians and speedups of each trial that a document prints; else from its medians."""
+    assert final(found) == printed
+
+
+def test_every_trial_of_oneflow_resnet50_is_there_to_the_decimal() -> None:
+    """Seed 000 prints 28."""
+    every = rows(report.markdown(oneflow(RN50_TRIALS, "oneflow_rn50", 128)), "All trials")
     assert [(row["case"], row["images/s"]) for row in every] == [
-        (place, value) for place, said in RN50_ONEFLOW.items() for value in said
+        (place, value)
+        for place, said in PRINTED["oneflow_trials"].items()
+        for value in said.split()
     ]
-    assert len(every) == 28
-
-
-def test_oneflow_resnet50_is_the_same_in_the_summary() -> None:
-    """Seed 001 repeats the medians of seed 000."""
-    assert final(oneflow(medians(RN50_ONEFLOW_FINAL), "oneflow_rn50", 128)) == RN50_ONEFLOW_FINAL
-
-
-def test_oneflow_bert_has_the_documents_table() -> None:
-    """Seed 001: from its printed medians, its printed speedups."""
-    found = final(oneflow(medians(BERT_ONEFLOW_FINAL), "oneflow_bert", 96))
-    assert found == BERT_ONEFLOW_FINAL
-
-
-def test_oneflow_bert_from_unrounded_medians_differs_in_one_digit() -> None:
-    """The later report prints 4455.97 and 149.84, whose quotient is 29.74; the report says why."""
-    values = {"1x1": (149.84,), "1x8": (1158.51,), "2x8": (2257.71,), "4x8": (4455.97,)}
-    found = oneflow(values, "oneflow_bert", 96)
-    assert final(found) == [*BERT_ONEFLOW_FINAL[:3], ["4", "8", "96", "4456.0", "29.74"]]
-    assert "both unrounded" in report.markdown(found)
-
-
-def test_pytorch_amp_has_the_documents_table() -> None:
-    """Seed 003, dynamic loss scale: medians of five and speedups."""
-    assert final(sweep(results(RN50_AMP))) == RN50_AMP_FINAL
 
 
 def test_pytorch_amp_has_the_documents_result_file() -> None:
     """Seed 003 prints this of its `_result.json`: averages, medians, speedups."""
-    printed = {
-        "1n1g": (801.31, 802.9, 1.0),
-        "1n4g": (3133.7, 3137.44, 3.91),
-        "1n8g": (6150.81, 6154.66, 7.67),
-        "2n8g": (11979.95, 11991.94, 14.94),
-        "4n8g": (22599.43, 22551.16, 28.09),
-    }
-    assert report.exports(sweep(results(RN50_AMP))) == {
-        "_result.json": {
-            "r50": {
-                place: {
-                    "average_speed": average,
-                    "batch_size_per_device": 256,
-                    "median_speed": median,
-                    "speedup": speedup,
-                }
-                for place, (average, median, speedup) in printed.items()
-            }
-        }
-    }
-
-
-@pytest.mark.parametrize(
-    ("printed", "fields"),
-    [
-        (RN50_FP32_FINAL, {"precision": "fp32", "micro_batch_size": 128}),
-        (RN50_STATIC_FINAL, {"params": (("loss_scale", 128.0),)}),
-    ],
-)
-def test_pytorch_fp32_and_static_loss_scale_have_the_documents_tables(
-    printed: Sequence[Sequence[str]], fields: dict[str, object]
-) -> None:
-    """Seed 003: the medians give the printed speedups."""
-    assert final(sweep(results(medians(printed), **fields))) == printed
+    keys, cases = ("average_speed", "median_speed", "speedup"), {}
+    for place, *said in map(str.split, PRINTED["result_file"].splitlines()):
+        numbers = dict(zip(keys, map(float, said), strict=True))
+        cases[place] = {"batch_size_per_device": 256, **numbers}
+    assert report.exports(sweep(results(RN50_AMP))) == {"_result.json": {"r50": cases}}
 
 
 def test_topology_is_written_as_the_driver_prints_it() -> None:
@@ -179,29 +109,92 @@ def test_topology_is_written_as_the_driver_prints_it() -> None:
     read = topology.parse(TOPOLOGY)
     assert node_facts.matrix(read.links, read.cpu_affinity) + "\n" == TOPOLOGY
     assert "CPU Affinity" not in node_facts.matrix(read.links, {})
-
-
-def test_the_topology_stands_in_the_page_as_the_driver_prints_it() -> None:
-    """To the blank, with CPU affinity."""
-    read = topology.parse(TOPOLOGY)
     text = node_facts.matrix(read.links, read.cpu_affinity)
-    found = sweep(results(RN50_AMP), topologies={"vs001": text, "vs002": text})
-    page = report.html_page(found, "en", {})
+    page = report.html_page(sweep((), topologies={"vs001": text, "vs002": text}), "en", {})
     _, _, block = page.partition("<code>nvidia-smi topo -m</code> on vs[001-002]:")
-    lines = re.findall("<code>(.*?)</code>", block.partition("</pre>")[0])
-    assert lines == TOPOLOGY.splitlines()
+    assert re.findall("<code>(.*?)</code>", block.partition("</pre>")[0]) == TOPOLOGY.splitlines()
 
 
-def test_tensorflow_has_a_row_for_each_precision_and_batch() -> None:
-    """FP32 numbers of DLPerf, XLA apart from what is without; a failed case is n/a."""
-    values = {"1x1": (362.44,), "1x8": (2721.98,), "4x8": (9514.64,)}
-    fp32 = results(values, precision="fp32", micro_batch_size=128, params=(("xla", False),))
-    amp = results({"1x1": (None,), "4x8": (24734.22,)}, params=(("xla", True),))
-    found = rows(report.markdown(sweep((*fp32, *amp))), "Cases at a glance")
-    assert [(row["case"], row["images/s"], row["speedup"]) for row in found] == [
-        ("1x1 FP32(BS=128, xla=False)", "362.44", "1.00"),
-        ("1x8 FP32(BS=128, xla=False)", "2721.98", "7.51"),
-        ("4x8 FP32(BS=128, xla=False)", "9514.64", "26.25"),
-        ("1x1 AMP(BS=256, xla=True)", "n/a", "n/a"),
-        ("4x8 AMP(BS=256, xla=True)", "24734.22", "n/a (no valid 1x1)"),
+def gpt() -> tuple[Result, ...]:
+    """Return the 18 cases of seed 002, each measured once with its printed latency and memory."""
+    found = []
+    for asked, said in zip(GPT_CASES.splitlines(), GPT_RESULTS.splitlines(), strict=True):
+        group, _, *sizes = asked.split()
+        nodes, gpus, _, tensor, pipeline, micro, _, steps, _, hidden, heads, layers = map(
+            int, sizes
+        )
+        shape = (("num_layers", layers), ("hidden_size", hidden), ("num_attention_heads", heads))
+        case = Case(
+            nodes=nodes,
+            gpus_per_node=gpus,
+            micro_batch_size=micro,
+            precision="amp",
+            device="cuda",
+            accumulation_steps=steps,
+            tensor_parallel=tensor,
+            pipeline_parallel=pipeline,
+            params=(("group", group), *shape),
+        )
+        milliseconds, memory = said.split()[:2]
+        log = replace(
+            LOG,
+            rule="latency",
+            latency_s=float(milliseconds) / 1000,
+            memory_mib=int(memory),
+            lines=None,
+            window=(60, 100),
+        )
+        samples_per_s, _ = validity.value(log, case.global_batch_size)
+        path = f"logs/{oneflow_gpt.stem(case)}_1.log"
+        once = replace(trial(case, 1, samples_per_s), path=path, log=log)
+        found.append(medians.result(case, [once]))
+    return tuple(found)
+
+
+def gpt_report() -> Report:
+    """Return the report of those 18 cases."""
+    found, workload = gpt(), oneflow_gpt.WORKLOAD
+    return sweep(
+        found,
+        layout=workload.layout,
+        names={result.case: oneflow_gpt.case_name(result.case) for result in found},
+        step_flops={result.case: oneflow_gpt.step_flops(result.case) for result in found},
+        peak_tflops={result.case: 125.0 for result in found},
+        unit=workload.unit,
+        rule="latency",
+        window=(60, 100),
+    )
+
+
+def shown_cases(found: Report) -> list[dict[str, str]]:
+    """Return what both tables of cases show of each, without escapes."""
+    text = section(report.markdown(found), "Cases at a glance").replace("\\", "")
+    (head, *cells), (more, *others) = tables(text)
+    return [
+        dict(zip((*head, *more), (*first, *second), strict=True))
+        for first, second in zip(cells, others, strict=True)
     ]
+
+
+def test_gpt_results_have_the_documents_18_rows() -> None:
+    """Seed 002, "Test Result": from the latency the throughput, each as printed."""
+    shown = shown_cases(gpt_report())
+    for row, asked, said in zip(
+        shown, GPT_CASES.splitlines(), GPT_RESULTS.splitlines(), strict=True
+    ):
+        _, name, nodes, gpus, *_ = asked.split()
+        latency, memory, throughput, tflops = said.split()
+        assert (row["case"], row["nodes x GPUs"]) == (name, f"{nodes}x{gpus}")
+        assert (row["latency"], row["peak memory"]) == (f"{latency} (ms)", f"{memory} (MiB)")
+        unit = oneflow_gpt.WORKLOAD.unit
+        assert (row[unit], row["TFLOP/s per GPU"]) == (throughput, tflops)
+    assert shown[0]["of peak"] == "39.5%"  # 49.43 of the 125 of a V100
+
+
+def test_gpt_logs_stand_with_their_cases() -> None:
+    """Seed 002, "Test Logs": two cases of one shape have two logs, not one."""
+    every = rows(report.markdown(gpt_report()).replace("\\", ""), "Evidence of each trial")
+    logs = {row["case"]: row["log"] for row in every}
+    assert len(set(logs.values())) == len(logs) == 18
+    stem = "pretrain_gpt_1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16"
+    assert stem in logs["2D_8x1x1_16_1536x16"]

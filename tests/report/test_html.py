@@ -9,20 +9,21 @@ from html.parser import HTMLParser
 import pytest
 
 from orchestrator import report
-from orchestrator.model.facts import JSON
 from orchestrator.model.problem import Problem
-from orchestrator.model.report import Layout, LogSource, LoneLog, Report
+from orchestrator.model.report import LogSource, LoneLog, Report
 from orchestrator.model.site import Finding
 from orchestrator.report import markup
 from tests.report.pages import sources, whole
-from tests.reported import LOG, PUBLISHED, SEED_AMP, SHA256, folder, logged, results, sweep
+from tests.reported import LOG, PUBLISHED, SHA256, folder, results, sweep
 
 HOSTILE = "<script>alert(1)</script>\"'`]]>--&amp;|\\\x1b[31m\u202e<img src=x onerror=y>"
+MARKUP = "a|b`c`<img src=x>*d*_e_[f](g)\\&\n# h\x1b[31m"
+HARMLESS = r"a\|b\`c\`&lt;img src=x>\*d\*\_e\_\[f\](g)\\&amp; # h \[31m"
 VOID = {"meta", "br", "circle", "line", "path", "polyline", "rect"}
 
 
 class Read(HTMLParser):
-    """What a browser finds in a page: elements, ids, links, text."""
+    """Reads elements, ids, links and text of a page, as a browser does."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -53,7 +54,7 @@ class Read(HTMLParser):
 
 
 def hostile(name: str = HOSTILE) -> Report:
-    """Everything that comes from logs, nodes and files has a name that wants to be obeyed."""
+    """Return a report in which every text from logs, nodes and files is this name."""
     lone = LoneLog(name, LOG, None, (Problem("WINDOW", name),))
     one, two = results({"1x1": (800.0, None), "2x8": (11000.0,)}, device=name)
     trace = ((1, 9, 1.0, 2.0, 3.0),)
@@ -109,24 +110,14 @@ def test_the_page_is_one_file_that_may_fetch_nothing() -> None:
 @pytest.mark.parametrize("language", report.LANGUAGES)
 def test_every_link_has_its_place(language: report.Language) -> None:
     """In the page, or the path of a log; and no two places have one name."""
-    read = Read(report.html_page(whole(), language, sources(whole())))
+    page = report.html_page(whole(), language, sources(whole()))
+    read = Read(page)
+    assert f'<html lang="{"zh-Hans" if language == "zh" else "en"}">' in page
     assert len(read.ids) == len(set(read.ids))
     inside = {address[1:] for address in read.links if address.startswith("#")}
     assert inside <= set(read.ids)
     outside = {address for address in read.links if not address.startswith("#")}
     assert outside == {source.path for source in sources(whole()).values()}
-
-
-def test_the_page_begins_with_what_was_measured_and_whether_it_counts() -> None:
-    """Before the first table: title, verdict, cluster, time, version, command, what to know."""
-    page = report.html_page(whole(), "en", {})
-    first = page[: page.index("<table")]
-    for words in (
-        *("INCOMPLETE: 24 of 28 trials", "v100x4: vs[001-004], Tesla V100-SXM2-16GB x 8"),
-        *("2026-09-15 10:11:12 UTC", "dlperf-orch 0.0.9; this report by "),
-        *("dlperf-orch sweep rn50-amp --inventory v100x4", "LOG-CHANGED"),
-    ):
-        assert words in first, words
 
 
 def test_each_number_leads_to_the_lines_of_its_log() -> None:
@@ -157,96 +148,49 @@ def test_names_from_outside_are_shown_and_not_obeyed() -> None:
     for svg in report.svg_files(found, "en").values():
         assert "<script" not in svg
         assert "]]>" not in svg
-    text = report.markdown(hostile(HOSTILE.replace("`", "")))
-    text = re.sub("`[^`\n]+`", "", text)  # what is code is not obeyed
+
+
+def test_names_from_outside_are_no_markup_of_report_md() -> None:
+    """Neither Markdown, HTML nor a terminal takes a name, a header or a message for its own."""
+    text = report.markdown(hostile(MARKUP))
+    assert MARKUP not in text
+    assert "\x1b" not in text
+    assert f"# {HARMLESS}\n" in text
+    assert f"- Measured from: {HARMLESS}\n" in text
+    assert f"| X: {HARMLESS}; Y: {HARMLESS} |" in text
+    assert f"| WINDOW (the log does not cover the window): {HARMLESS} |" in text
+    assert text.count("\n```") == 2
+    assert sum(line.startswith("# ") for line in text.splitlines()) == 1
+    text = re.sub("`[^`\n]+`", "", report.markdown(hostile(HOSTILE.replace("`", ""))))
     assert "<script" not in text
     assert "\u202e" not in text
+    lone = LoneLog("a\nb.txt", LOG, 6098.37, ())
+    _, (_, _, cells) = report.terminal_tables(folder(lone))
+    assert cells[0][-1] == "a\\nb.txt"
 
 
 @pytest.mark.parametrize("language", report.LANGUAGES)
 def test_same_data_gives_the_same_bytes(language: report.Language) -> None:
-    """Of the page and of every figure."""
     first, again = whole(), whole()
     assert report.html_page(first, language, {}) == report.html_page(again, language, {})
     assert report.svg_files(first, language) == report.svg_files(again, language)
 
 
-def test_a_page_without_figures_and_facts_is_whole() -> None:
-    """A folder of logs: nothing to know, no environment, no findings."""
+def test_sections_without_content_have_no_place_and_no_link() -> None:
+    """As of a folder of logs: no environment, no figures, no machines."""
     page = report.html_page(folder(LoneLog("a.txt", LOG, 6098.37, ())), "en", {})
     read = Read(page)
     assert "no trial is left out, and nothing is marked" in read.words
     assert "svg" not in read.tags
-    assert "6098.37" in read.words
     for name in ("environment", "figures", "machines"):
         assert f'id="{name}"' not in page
         assert f'href="#{name}"' not in page
 
 
-def test_a_clean_site_says_that_checks_found_nothing() -> None:
-    """Rather than an empty table."""
-    page = report.html_page(sweep(results(SEED_AMP), shared_machine=True), "en", {})
-    assert "No check found anything to object to." in page
-    assert "SHARED-MACHINE: nodes of this cluster are one machine." in page
-
-
-def test_groups_have_their_names_and_numbers() -> None:
-    """GPT: a row for each named case, with latency, memory and TFLOP/s."""
-    (one,) = results({"1x1": (4.92, 4.93)})
-    trials = tuple(logged(trial, latency_s=3.25, memory_mib=11958) for trial in one.trials)
-    found = sweep((replace(one, trials=trials),), layout=Layout(kind="groups"))
-    found = replace(
-        found, names={one.case: "2D_8"}, step_flops={one.case: 1e14}, peak_tflops={one.case: 125.0}
-    )
-    words = Read(report.html_page(found, "en", {})).words
-    for cell in ("2D_8", "3250 (ms)", "11958 (MiB)"):
-        assert cell in words
-    empty: dict[str, JSON] = report.document(replace(found, results=()))
-    assert empty["cases"] == []
-    assert "2D_8" not in report.html_page(replace(found, results=()), "en", {})
-
-
 def test_a_trial_of_which_nothing_is_known_has_no_part_of_its_own() -> None:
-    """Neither log nor reason; and a cluster without facts is its name alone."""
     (one,) = results({"1x1": (800.0,)})
     bare = replace(one.trials[0], path="", log=None)
     page = report.html_page(sweep((replace(one, trials=(bare,)),), environment={}), "en", {})
     assert "<strong>1n1g-r50_b256_amp_1" not in page
     assert "No trial of this case has a log." in page
     assert "<dd>v100x4</dd>" in page
-
-
-def test_machines_stand_with_what_is_known_of_them() -> None:
-    """Their state, their speeds beside one another, or both; a slow one is named so."""
-    found, slow = (
-        whole(),
-        ">0.910</td><td>SLOW-NODE (a node is slower than the others)<",
-    )
-    page = report.html_page(found, "en", {})
-    assert slow in page
-    assert slow not in report.html_page(replace(found, node_speeds=()), "en", {})
-    bare = replace(found, results=())
-    assert slow in report.html_page(bare, "en", {})
-    assert "When clocks were held down" not in report.html_page(bare, "en", {})
-
-
-@pytest.mark.parametrize(
-    ("language", "words"),
-    [("en", "by number of processes"), ("zh", "随进程数的变化")],
-)
-def test_processes_on_cpus_are_not_called_gpus(language: report.Language, words: str) -> None:
-    """Where no case ran on a GPU, tables and figures count processes."""
-    page = report.html_page(sweep(results(SEED_AMP, device="cpu")), language, {})
-    assert words in page
-    before = page.partition('id="method"')[0]
-    assert "GPU" not in re.sub("Tesla[^<]*|<style>.*?</style>", "", before, flags=re.DOTALL)
-
-
-def test_a_code_stands_once_in_a_cell() -> None:
-    """However many nodes gave a trial the same mark."""
-    (one,) = results({"2x8": (11000.0,)})
-    mark = Problem("CPU-LOADED", "node vs001: 0.9"), Problem("CPU-LOADED", "node vs002: 0.8")
-    found = sweep((replace(one, trials=(replace(one.trials[0], marks=mark),)),))
-    cell = "CPU-LOADED (others used the node's CPUs): node vs001: 0.9; node vs002: 0.8"
-    assert f">{cell}</td>" in report.html_page(found, "en", {})
-    assert f"| {cell} |" in report.markdown(found)

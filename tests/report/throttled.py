@@ -14,7 +14,7 @@ _HEAD = (
 
 
 def throttled(node: str, seconds: int, hot: Sequence[int]) -> HeldClocks:
-    """A node of 8 V100, a row a second of each; GPU 0 is too hot in the seconds ``hot``."""
+    """Read telemetry of 8 V100, a row a second each; GPU 0 is too hot in the seconds ``hot``."""
     rows = [_HEAD]
     for second in range(1, seconds + 1):
         stamp = f"2026/11/23 07:{31 + (15 + second) // 60:02}:{(15 + second) % 60:02}.120"
