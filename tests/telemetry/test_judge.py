@@ -6,12 +6,17 @@ import pytest
 
 from orchestrator.model.log import SECOND_NS, Moment, TrainingLog
 from orchestrator.model.problem import Problem
-from orchestrator.model.telemetry import GpuMoment, HostMoment, NodeTelemetry, ProcessMoment
+from orchestrator.model.telemetry import (
+    GpuMoment,
+    HeldClocks,
+    HostMoment,
+    NodeTelemetry,
+    ProcessMoment,
+)
 from orchestrator.telemetry import judge
 from orchestrator.telemetry.judge import Period
-from orchestrator.telemetry.read import telemetry
 from tests.measuring.trials import LOG
-from tests.telemetry.test_read import GPUS, STATE
+from tests.telemetry.test_read import GPUS, STATE, read
 
 WINDOW = Period("window", 100.0, 110.0)
 
@@ -19,28 +24,25 @@ WINDOW = Period("window", 100.0, 110.0)
 def host(
     at_s: float, busy_s: float, task_s: float | None, steal_s: float = 0.0, *, cpus: int = 8
 ) -> HostMoment:
-    """A moment of a node."""
     return HostMoment(at_s, cpus * at_s, busy_s, steal_s, task_s, 1.5)
 
 
 def quiet(*, cpus: int = 8) -> NodeTelemetry:
-    """A node that its task has to itself."""
+    """Return a node that its task has to itself."""
     hosts = tuple(host(100 + at, 8.0 * at, 8.0 * at - 0.01 * at, cpus=cpus) for at in range(-5, 16))
     return NodeTelemetry("vs001", cpus, (), hosts, ())
 
 
 def marks(node: NodeTelemetry, over: Period = WINDOW, beside_cpus: float = 0.0) -> list[Problem]:
-    """Of a node, by its own state."""
     return list(judge.marks(node, over, judge.state(node, over, beside_cpus)))
 
 
 def codes(node: NodeTelemetry, over: Period = WINDOW) -> list[str]:
-    """Of the marks."""
     return [mark.code for mark in marks(node, over)]
 
 
 def log(origin_s: float | None, start_s: float = 2.0, end_s: float = 12.0) -> TrainingLog:
-    """One whose first step was printed then, with a window after it."""
+    """Return a log whose first step was printed then, with a window after it."""
     origin_ns = None if origin_s is None else int(origin_s * SECOND_NS)
     start = Moment(5, int(start_s * SECOND_NS), 6)
     return replace(
@@ -48,34 +50,32 @@ def log(origin_s: float | None, start_s: float = 2.0, end_s: float = 12.0) -> Tr
     )
 
 
-@pytest.mark.parametrize("after_s", [0, 4, 899, 900, 905, 4000])
-def test_the_window_is_found_on_the_clock_of_the_node(after_s: float) -> None:
-    """In UTC, however late the first step comes after the gate."""
-    found = judge.window(log(1000.0 + after_s), 1000.0, 6000.0)
-    assert found == pytest.approx((after_s + 2, after_s + 12))
-
-
-def test_a_first_step_in_a_clock_of_whole_seconds_may_seem_to_come_before_the_gate() -> None:
-    """By less than one second."""
-    assert judge.window(log(1000.0), 1000.7, 1030.0) == pytest.approx((1.3, 11.3))
-    assert judge.window(log(1000.0), 1001.0, 1030.0) is None
-
-
-@pytest.mark.parametrize("zone_s", [8 * 3600, -5 * 3600, 5.75 * 3600, 900, -900, 17])
-def test_a_log_whose_clock_is_another_one_is_not_placed(zone_s: float) -> None:
-    """Its program set a time zone of its own, or its last step came after the task's end."""
-    assert judge.window(log(1000.0 + zone_s + 4), 1000.0, 1030.0) is None
-
-
-def test_a_log_without_a_clock_of_its_node_gives_no_window() -> None:
-    """None that it prints, or no window at all."""
-    assert judge.window(log(None), 1000.0, 1030.0) is None
-    assert judge.window(replace(log(1004.0), start=None), 1000.0, 1030.0) is None
-    assert judge.window(replace(log(1004.0), end=None), 1000.0, 1030.0) is None
+@pytest.mark.parametrize(
+    ("log", "went_s", "ended_s", "found"),
+    [
+        # In UTC, however late the first step comes after the gate
+        *((log(1000.0 + it), 1000.0, 6000.0, (it + 2, it + 12)) for it in (0, 4, 899, 900, 4000)),
+        # A clock of whole seconds prints a step up to one second too early
+        (log(1000.0), 1000.7, 1030.0, (1.3, 11.3)),
+        (log(1000.0), 1001.0, 1030.0, None),
+        # The last line may be printed after the last look
+        (log(1004.0), 1000.0, 1014.0, (6, 16)),
+        (log(1004.0), 1000.0, 1013.9, None),
+        # A program with a time zone of its own
+        *((log(1004.0 + it), 1000.0, 1030.0, None) for it in (8 * 3600, -5 * 3600, 900, -900, 17)),
+        (log(None), 1000.0, 1030.0, None),
+        (replace(log(1004.0), start=None), 1000.0, 1030.0, None),
+        (replace(log(1004.0), end=None), 1000.0, 1030.0, None),
+    ],
+)
+def test_a_window_is_placed_on_the_clock_of_its_node(
+    log: TrainingLog, went_s: float, ended_s: float, found: tuple[float, float] | None
+) -> None:
+    seen = judge.window(log, went_s, ended_s)
+    assert seen == (None if found is None else pytest.approx(found))
 
 
 def test_the_period_is_the_window_else_the_whole_run() -> None:
-    """Counted from the node's own gate, by its own clock."""
     assert judge.period(quiet(), 98.0, (2.0, 12.0)) == Period("window", 100.0, 110.0)
     assert judge.period(quiet(), 98.0, None) == Period("run", 98.0, 115.0)
     assert judge.period(replace(quiet(), hosts=()), 98.0, None) == Period("run", 98.0, 98.0)
@@ -96,25 +96,20 @@ def test_a_quiet_node_is_not_marked() -> None:
     assert (state.sm_mhz, state.slowed_s) == (None, None)
 
 
-def test_a_recorded_throttle_is_told_with_its_gpu() -> None:
-    """By the moments and by the driver's counters, within the window alone."""
-    node = telemetry("vs002", STATE, GPUS)
-    assert node is not None
+def test_a_recorded_throttle_is_marked_with_its_gpu() -> None:
+    """Moments and the driver's counters count within the window alone."""
+    node = replace(read(STATE, GPUS), node="vs002", hosts=(), processes=())
     first_s = node.gpus[0].at_s
-    (mark,) = marks(replace(node, hosts=(), processes=()), Period("window", first_s, first_s + 4))
+    (mark,) = marks(node, Period("window", first_s, first_s + 4))
     assert mark.code == "THROTTLED"
     assert mark.message == (
         "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown in 2 of 4 moments,"
         " 1.5 s by the driver's counters"
     )
-    assert (
-        codes(replace(node, hosts=(), processes=()), Period("window", first_s + 2.9, first_s + 4))
-        == []
-    )
+    assert codes(node, Period("window", first_s + 2.9, first_s + 4)) == []
 
 
-def test_counters_tell_what_moments_miss() -> None:
-    """A driver that shows no reason at that moment, but counts."""
+def test_counters_show_what_moments_miss() -> None:
     gpus = tuple(GpuMoment(100.0 + at, 3, limits=(), slowed_s=0.1 * at) for at in range(5))
     (mark,) = marks(replace(quiet(), gpus=gpus))
     assert (
@@ -123,7 +118,7 @@ def test_counters_tell_what_moments_miss() -> None:
 
 
 def test_others_and_a_hypervisor_load_a_node() -> None:
-    """More than a tenth of its CPUs; a small node may lose half of one."""
+    """The bound is a tenth of the CPUs, and half a CPU at least."""
     loaded = replace(quiet(), hosts=tuple(host(100 + at, 6.0 * at, 5.0 * at) for at in range(11)))
     (mark,) = marks(loaded)
     assert mark.code == "CPU-LOADED"
@@ -217,17 +212,17 @@ def test_an_alien_process_is_told_once_with_the_most_it_used() -> None:
     )
 
 
-def power(watts: float | None, energy_j: float | None = None) -> tuple[GpuMoment, ...]:
-    """Two GPUs, a moment a second; the counter grows by ``energy_j`` a second."""
+def power(watts: float | None, counted_w: float | None = None) -> tuple[GpuMoment, ...]:
+    """Return two GPUs, a moment a second, with a counter that grows by ``counted_w``."""
     return tuple(
         GpuMoment(
             100.5 + at,
-            index,
+            gpu,
             power_w=watts,
-            energy_j=None if energy_j is None else energy_j * at,
+            energy_j=counted_w if counted_w is None else counted_w * at,
         )
         for at in range(9)
-        for index in (0, 1)
+        for gpu in (0, 1)
     )
 
 
@@ -248,16 +243,14 @@ def test_joules_per_sample_are_of_all_gpus_over_the_window() -> None:
 
 
 def test_energy_that_is_not_known_of_all_gpus_is_absent() -> None:
-    """Never 0: no moment, no value, one silent GPU, no throughput, or a run instead of a window."""
-    node = replace(quiet(), gpus=power(300.0))
-    lone = (*power(300.0), GpuMoment(50.0, 2, power_w=300.0))
+    """It is never 0."""
     assert judge.energy([], 500.0) is None
+    node = replace(quiet(), gpus=power(300.0))
     assert judge.energy([(node, WINDOW)], None) is None
     assert judge.energy([(node, Period("run", 100.0, 110.0))], 500.0) is None
-    assert judge.energy([(replace(node, gpus=()), WINDOW)], 500.0) is None
-    assert judge.energy([(replace(node, gpus=power(None)), WINDOW)], 500.0) is None
-    assert judge.energy([(replace(node, gpus=power(300.0)[:4]), WINDOW)], 500.0) is None
-    assert judge.energy([(replace(node, gpus=lone), WINDOW)], 500.0) is None
+    lone = (*power(300.0), GpuMoment(50.0, 2, power_w=300.0))
+    for gpus in ((), power(None), power(300.0)[:4], lone):
+        assert judge.energy([(replace(node, gpus=gpus), WINDOW)], 500.0) is None
 
 
 def gang(*sights: tuple[str, str] | None) -> list[tuple[NodeTelemetry, Period]]:
@@ -296,3 +289,50 @@ def test_a_node_that_was_seen_too_briefly_takes_nothing_off() -> None:
     first, (second, over) = gang(("boot", "pid:[1]"), ("boot", "pid:[2]"))
     brief = replace(second, hosts=second.hosts[:6])
     assert judge.beside(first[0], [first, (brief, over)]) == 0.0
+
+
+def held(*gpus: GpuMoment) -> HeldClocks | None:
+    """Find when the clocks of a node whose gate opened at 100 s were held down."""
+    return judge.find_held(NodeTelemetry("vs001", 8, gpus, (), ()), 100.0, None)
+
+
+def hot(at_s: float) -> GpuMoment:
+    return GpuMoment(at_s, 0, limits=("sw_thermal_slowdown", "sw_power_cap"))
+
+
+def test_a_recorded_throttle_lies_where_it_was() -> None:
+    """GPU 0 was hot in the second and the third second; its power cap is normal."""
+    seen = read(STATE, GPUS)
+    found = judge.find_held(seen, seen.gpus[0].at_s - 0.5, (0.5, 3.5))
+    assert found is not None
+    assert (found.node, found.limits) == ("vs001", ("sw_thermal_slowdown",))
+    ((first_s, last_s),) = found.spans
+    assert (first_s, last_s) == pytest.approx((1.5, 2.5), abs=0.01)
+    assert found.window_s == (0.5, 3.5)
+    assert found.last_s == pytest.approx(3.501, abs=1e-3)
+
+
+def test_moments_that_are_apart_are_spans_of_their_own() -> None:
+    """Looks are a second apart, one may be late; what was before the gate is in none."""
+    found = held(*map(hot, (95.0, 101.0, 102.0, 104.0, 107.0)))
+    assert found is not None
+    assert (found.spans, found.window_s) == (((1.0, 4.0), (7.0, 7.0)), None)
+
+
+def test_a_counter_that_grows_holds_clocks_down_without_a_name() -> None:
+    """It counts from the moment at which it was seen to have grown, for its own GPU alone."""
+    counts = (5.0, 5.0, 5.4, 5.4)
+    seen = [
+        GpuMoment(101.0 + at, gpu, limits=("gpu_idle",), slowed_s=None if gpu else slowed)
+        for at, slowed in enumerate(counts)
+        for gpu in (0, 1)
+    ]
+    found = held(*seen)
+    assert found is not None
+    assert (found.spans, found.limits) == (((3.0, 3.0),), ())
+
+
+def test_clocks_that_ran_free_or_were_held_before_the_gate_are_none() -> None:
+    assert held(GpuMoment(101.0, 0, limits=("sw_power_cap",))) is None
+    assert held(hot(99.0)) is None
+    assert held() is None

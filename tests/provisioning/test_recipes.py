@@ -1,17 +1,27 @@
-"""The build context of an image: what is in it, and that nothing else reaches it."""
+"""Recipes: the build context of an image, and the images in a file of `docker save`."""
 
+import hashlib
+import io
+import json
 import os
 import tarfile
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from orchestrator import errors
+from orchestrator.model.image import content_digest
 from orchestrator.provisioning import recipes
 from tests import ROOT
 
 SHIPPED = ROOT / "images"
 SCRIPTS = SHIPPED / "scripts"
+LAYER = f"sha256:{'1' * 64}"
+CONFIG = json.dumps({"config": {"Env": ["A=1"]}, "rootfs": {"diff_ids": [LAYER]}}).encode()
+ID = f"sha256:{hashlib.sha256(CONFIG).hexdigest()}"
+NAME = "oneflow-manylinux2014-cuda11.2:0.1"
+Mode = Literal["w", "w:gz", "w:xz"]
 
 
 @pytest.mark.parametrize("image", sorted(path.parent.name for path in SHIPPED.glob("*/image.yaml")))
@@ -72,8 +82,8 @@ def test_context_holds_downloads_below_a_folder_of_their_own(tmp_path: Path) -> 
         assert "downloads" in archive.getnames()
 
 
-def test_folder_that_cannot_be_a_context_is_refused(tmp_path: Path) -> None:
-    """No Dockerfile, a link, or a file that no build needs: exit 5 with the path."""
+def test_a_folder_that_cannot_be_a_context_is_refused(tmp_path: Path) -> None:
+    """No Dockerfile, a link, or a file that no build needs."""
     with pytest.raises(errors.ImageError, match="has no Dockerfile") as refused:
         recipes.read_context(tmp_path)
     assert refused.value.code == "IMAGE-FOLDER"
@@ -81,9 +91,74 @@ def test_folder_that_cannot_be_a_context_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.ImageError, match="Dockerfile is no plain file"):
         recipes.read_context(tmp_path)
     (tmp_path / "Dockerfile").unlink()
-    with open(tmp_path / "Dockerfile", "wb") as file:
-        file.truncate(65 << 20)
+    (tmp_path / "Dockerfile").touch()
+    os.truncate(tmp_path / "Dockerfile", 65 << 20)
     with pytest.raises(errors.ImageError, match="at most 64 MiB"):
         recipes.read_context(tmp_path)
     with pytest.raises(errors.LocalError, match="absent"):
         recipes.read_context(tmp_path / "absent")
+
+
+def saved(path: Path, members: dict[str, bytes], mode: Mode = "w") -> Path:
+    """Write a tar of these members, in this order."""
+    with tarfile.open(path, mode=mode) as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def listed(config: str, *names: str) -> bytes:
+    """Return the manifest.json of one image."""
+    return json.dumps([{"Config": config, "RepoTags": list(names), "Layers": []}]).encode()
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+@pytest.mark.parametrize("config", ["abc.json", "blobs/sha256/abc"])
+def test_an_id_is_the_hash_of_the_configuration(tmp_path: Path, mode: Mode, config: str) -> None:
+    """The file may be compressed, and in either layout of `docker save`."""
+    layer = {"1/layer.tar": b"\0" * (5 << 20)}
+    members = {**layer, "manifest.json": listed(config, NAME, "b:1"), config: CONFIG}
+    image = (ID, content_digest([LAYER], {"Env": ["A=1"]}))
+    found = recipes.list_saved(saved(tmp_path / "x.tar", members, mode))
+    assert found == {NAME: image, "b:1": image}
+
+
+def test_images_without_a_name_are_left_out(tmp_path: Path) -> None:
+    """A file may have images that were saved by id."""
+    text = json.dumps([{"Config": "a", "RepoTags": None}]).encode()
+    assert recipes.list_saved(saved(tmp_path / "x.tar", {"a": CONFIG, "manifest.json": text})) == {}
+
+
+WHOLE = {"manifest.json": listed("a.json", NAME), "a.json": CONFIG * 40}
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"a": CONFIG}, "KeyError('manifest.json')"),
+        ({"manifest.json": b"[{"}, "JSONDecodeError"),
+        ({"manifest.json": b"5"}, "KeyError('manifest.json')"),
+        ({"manifest.json": b'[{"RepoTags": ["x:1"]}]'}, "KeyError('Config')"),
+        ({"a": b'{"rootfs": {}}', "manifest.json": listed("a", NAME)}, "KeyError('diff_ids')"),
+        ({"manifest.json": listed("absent", NAME)}, "KeyError('absent')"),
+        ({"manifest.json": b"[\xff"}, "UnicodeDecodeError"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(
+    tmp_path: Path, members: dict[str, bytes], words: str
+) -> None:
+    with pytest.raises(errors.ImageError, match="needed what `docker save` writes") as refused:
+        recipes.list_saved(saved(tmp_path / "x.tar", members))
+    assert refused.value.code == "ARCHIVE"
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("cut", [0, 10, 600, 900, None])
+def test_a_file_that_is_cut_or_no_archive_is_refused(tmp_path: Path, cut: int | None) -> None:
+    """A list may be present without its configuration, and a server may send a web page."""
+    path = saved(tmp_path / "x.tar.gz", WHOLE, "w:gz" if cut in (0, 10) else "w")
+    path.write_bytes(b"<html>404</html>" if cut is None else path.read_bytes()[:cut])
+    with pytest.raises(errors.ImageError, match=r"x\.tar\.gz cannot be read"):
+        recipes.list_saved(path)
