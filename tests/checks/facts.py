@@ -1,7 +1,7 @@
-"""Facts of nodes, inventories, and the judge of tables of findings."""
+"""Facts of nodes, inventories, and tests by tables of findings."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -96,22 +96,22 @@ def changed(fact: Any, **values: object) -> Any:
     return replace(fact, **values)
 
 
-def table(**cases: tuple[Iterable[Finding], str]) -> pytest.MarkDecorator:
-    """Parametrize a test by cases, each with its findings and what ``judge`` expects of them."""
-    return pytest.mark.parametrize(("findings", "expected"), cases.values(), ids=cases)
+def table(**cases: tuple[Iterable[Finding], str]) -> Callable[..., None]:
+    """Return a test of cases, each with findings and what is expected of them.
 
-
-def judge(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    """Compare severity, code and node of findings; their words are in the snapshot.
-
-    Args:
-        expected: such as ``error GPU-ECC, warning SWAP n2``; n1 is not named.
+    Severity, code and node are expected in the table, such as ``error GPU-ECC, warning SWAP n2``;
+    n1 is not named. The words of the findings are in the snapshot.
     """
-    found = list(findings)
-    where = [f"{it.severity} {it.code} {it.node}".removesuffix(" n1") for it in found]
-    assert ", ".join(where) == expected
-    if found:
-        assert "\n".join(map(own_words, found)) == snapshot
+
+    @pytest.mark.parametrize(("findings", "expected"), cases.values(), ids=cases)
+    def judge(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
+        found = list(findings)
+        where = [f"{it.severity} {it.code} {it.node}".removesuffix(" n1") for it in found]
+        assert ", ".join(where) == expected
+        if found:
+            assert "\n".join(map(own_words, found)) == snapshot
+
+    return judge
 
 
 def own_words(finding: Finding) -> str:

@@ -1,9 +1,7 @@
 """Findings about RDMA adapters, their GIDs and their distance to GPUs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-
-from syrupy.assertion import SnapshotAssertion
 
 from orchestrator.checks import fabric
 from orchestrator.model.facts import Gid, InfinibandFacts, Silent, VerbsFacts
@@ -11,7 +9,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.site import Finding, Topology
 from orchestrator.probes import infiniband
 from tests import SAMPLES
-from tests.checks.facts import SEED, WIRES, changed, hca, judge, node, table
+from tests.checks.facts import SEED, WIRES, changed, hca, node, table
 
 SOME_DOWN = infiniband.parse((SAMPLES / "ibstat/gpud_ibstat.47.0.some.down.0.txt").read_text())
 NO_IBSTAT = Silent("ABSENT", "sh: 1: ibstat: not found")
@@ -31,7 +29,7 @@ def port(**change: object) -> InfinibandFacts:
     return InfinibandFacts((changed(SEED.ports[0], **change),), ())
 
 
-@table(
+test_adapters = table(
     fit=(adapters(SEED), ""),
     layer_by_its_other_name=(adapters(port(link_layer="IB")), ""),
     none_declared=(fabric.adapters(node(), SOME_DOWN), ""),
@@ -53,14 +51,12 @@ def port(**change: object) -> InfinibandFacts:
     hung=(fabric.adapters(INSIDE, Silent("HUNG", "")), "error IB-QUERY-HUNG"),
     no_answer=(fabric.adapters(INSIDE, Silent("UNREADABLE", "no line")), "error IB-PORT"),
 )
-def test_adapters(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    judge(findings, expected, snapshot)
 
 
 WARNING = "no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0"
 
 
-@table(
+test_adapters_that_programs_can_open = table(
     not_asked=(fabric.openable(ONE, None), ""),
     fit=(fabric.openable(ONE, VerbsFacts(("mlx5_0",), ("oh",))), ""),
     no_driver=(fabric.openable(ONE, VerbsFacts((), (WARNING,))), "error IB-NO-DRIVER"),
@@ -72,10 +68,6 @@ WARNING = "no userspace device-specific driver found for /sys/class/infiniband_v
     absent=(fabric.openable(ONE, NO_IBSTAT), "error IB-NO-DRIVER"),
     absent_outside=(fabric.openable(INSIDE, NO_IBSTAT), ""),
 )
-def test_adapters_that_programs_can_open(
-    findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion
-) -> None:
-    judge(findings, expected, snapshot)
 
 
 def far(
@@ -86,7 +78,7 @@ def far(
     return fabric.distances(node(hcas=[hca(name)], **gpus), facts)
 
 
-@table(
+test_distances = table(
     far=(far(1), "warning HCA-FAR"),
     one_is_near=(far(0, 1), ""),
     near=(far(0), ""),
@@ -100,8 +92,6 @@ def far(
         "warning TOPO-UNREADABLE",
     ),
 )
-def test_distances(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    judge(findings, expected, snapshot)
 
 
 LINK_LOCAL = "fe80:0000:0000:0000:a288:c2ff:fe5b:03ec"
@@ -122,7 +112,8 @@ def gids(
     return fabric.gids(node(hcas=[hca(link_layer=layer)], **settings), facts)
 
 
-@table(
+# A wrong index makes NCCL hang or fail; the finding lists the GIDs.
+test_gids = table(
     any_index=(gids(), ""),
     other_setting=(gids(traffic_class=106), ""),
     routable=(gids(gid_index=3), ""),
@@ -135,6 +126,3 @@ def gids(
     infiniband=(gids((), "InfiniBand"), ""),
     not_asked=(gids(None), ""),
 )
-def test_gids(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    """A wrong index makes NCCL hang or fail; the finding lists the GIDs."""
-    judge(findings, expected, snapshot)

@@ -1,10 +1,9 @@
 """Findings about drivers, GPUs, PCIe lanes and NVLinks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from orchestrator.checks import gpu as gpu_checks
 from orchestrator.model.facts import DriverFacts, GpuFacts, GpuProcess, Silent
@@ -12,7 +11,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.site import Finding
 from orchestrator.probes import gpu, topology
 from tests import SAMPLES
-from tests.checks.facts import V100, changed, driver, judge, node, table
+from tests.checks.facts import V100, changed, driver, node, table
 
 MANY = {"count": 8}
 
@@ -32,7 +31,7 @@ FAILED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA 
 RESET = "GPU 00000000:0A:00.0 requires a reset"
 
 
-@table(
+test_driver = table(
     not_asked=(gpu_checks.gpus(node(), None), ""),
     hung=(silent("HUNG", ""), "error GPU-QUERY-HUNG"),
     absent=(silent("ABSENT", "sh: 1: nvidia-smi: not found"), "error GPU-NO-DRIVER"),
@@ -52,8 +51,6 @@ RESET = "GPU 00000000:0A:00.0 requires a reset"
     driver_much_older=(older("418.87.00"), "error GPU-DRIVER-OLD"),
     driver_unknown=(older(None), ""),
 )
-def test_driver(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    judge(findings, expected, snapshot)
 
 
 def gpus(*there: GpuFacts, **declared: object) -> Iterator[Finding]:
@@ -91,7 +88,8 @@ NORMAL = ("gpu_idle", "applications_clocks_setting", "sync_boost", "display_cloc
 UNREAD = driver(V100, problems=(Problem("ATTACHED-GPUS", "2 are announced, 1 is there"),))
 
 
-@table(
+# A finding names GPUs by index, so that a person finds them on the node.
+test_gpus = table(
     fit=(gpus(V100, SILENT, count=2, model="Tesla V100-SXM2-16GB"), ""),
     not_declared=(gpu_checks.gpus(node(), driver(V100)), ""),
     not_declared_but_broken=(
@@ -151,9 +149,6 @@ UNREAD = driver(V100, problems=(Problem("ATTACHED-GPUS", "2 are announced, 1 is 
         "error GPU-FABRIC",
     ),
 )
-def test_gpus(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    """A finding names GPUs by index, so that a person finds them on the node."""
-    judge(findings, expected, snapshot)
 
 
 def recorded(name: str, **change: object) -> GpuFacts:
@@ -205,7 +200,7 @@ ERRORS = topology.nvlink_errors((HEALTH / "scuffed_v100_nvlink_errors.txt").read
 UP, DOWN = (True,) * 6, (False,) * 6
 
 
-@table(
+test_nvlinks = table(
     # The recorded GPU 3 has two inactive NVLinks
     down=(
         gpu_checks.nvlinks(node(), FOUR, {**dict.fromkeys(range(3), UP), **LINKS}, {}),
@@ -233,5 +228,3 @@ UP, DOWN = (True,) * 6, (False,) * 6
     not_asked=(gpu_checks.nvlinks(node(), FOUR, None, None), ""),
     silent_driver=(gpu_checks.nvlinks(node(), Silent("HUNG", ""), LINKS, ERRORS), ""),
 )
-def test_nvlinks(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    judge(findings, expected, snapshot)

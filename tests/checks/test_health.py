@@ -1,17 +1,16 @@
 """Findings about the health of a node: errors in the kernel's log, adapters, governors, swap."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from orchestrator.checks import health as health_checks
 from orchestrator.model.facts import HcaHealth, HealthFacts, Silent, Xid
 from orchestrator.model.site import Finding
 from orchestrator.probes import health
 from tests import SAMPLES
-from tests.checks.facts import changed, hca, judge, node, table
+from tests.checks.facts import changed, hca, node, table
 
 NODE = node(hcas=[hca()])
 SOUND = HealthFacts({"performance": 48}, 0, (), ())
@@ -64,7 +63,7 @@ DONE = (
 SXID = "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress"
 
 
-@table(
+test_health = table(
     sound=(sound(), ""),
     not_asked=(judged(None), ""),
     silent=(judged(Silent("HUNG", "")), ""),
@@ -113,8 +112,6 @@ SXID = "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egr
     ),
     unknown_number=(logged(f"{XID}999, words of tomorrow"), "warning GPU-XID"),
 )
-def test_health(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    judge(findings, expected, snapshot)
 
 
 @pytest.mark.parametrize("number", [1, 13, 149, 162, 900])

@@ -1,10 +1,9 @@
 """Findings about a machine, its Docker engine, containers and data sets, on and beyond borders."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from orchestrator import checks, errors
 from orchestrator.checks import data as data_checks
@@ -22,7 +21,6 @@ from tests.checks.facts import (
     cluster,
     driver,
     hca,
-    judge,
     node,
     table,
 )
@@ -39,7 +37,7 @@ def host(
     return machine.host(node(**defaults), changed(HOST, **change or {}), demands or Demands())
 
 
-@table(
+test_machine = table(
     border=(host(interface="ib0"), ""),
     no_interface_named=(host({"interfaces": ()}), ""),
     disk=(host({"free_disk_mib": 1023}), "error DISK-FULL"),
@@ -77,8 +75,6 @@ def host(
     proxy=(host(PROXY, runtime="docker"), "warning PROXY"),
     proxy_without_engine=(host(PROXY, runtime="process"), ""),
 )
-def test_machine(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    judge(findings, expected, snapshot)
 
 
 def silent(code: str, message: str = "oh", **defaults: object) -> Iterator[Finding]:
@@ -96,7 +92,7 @@ def gpus(access: str, **change: object) -> Iterator[Finding]:
     return engine(change, access, gpus={"count": 8})
 
 
-@table(
+test_engine = table(
     absent=(silent("ABSENT"), "error DOCKER-MISSING"),
     hung=(silent("HUNG"), "error DOCKER-HUNG"),
     hung_without_words=(silent("HUNG", ""), "error DOCKER-HUNG"),
@@ -121,8 +117,6 @@ def gpus(access: str, **change: object) -> Iterator[Finding]:
     runtime=(gpus("runtime", runtimes=("nvidia", "runc")), ""),
     no_access=(gpus("none", gpu_hook=False), "warning GPU-RUNTIME"),
 )
-def test_engine(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    judge(findings, expected, snapshot)
 
 
 INSIDE = ContainerFacts(
@@ -148,7 +142,8 @@ def inside(settings: dict[str, object] | None = None, **change: object) -> Itera
 LOCKED: dict[str, object] = {"ulimits": {"memlock": 8388608}}
 
 
-@table(
+# Here everything must be present: nothing else will bring it.
+test_container = table(
     fit=(inside({"shm_size": "16g", "ulimits": {"memlock": -1}}), ""),
     plain_node=(machine.container(node(), INSIDE, Container()), ""),
     unknown=(inside(LOCKED, memlock_kib=8192, ofed=None, gpus=None), ""),
@@ -171,9 +166,6 @@ LOCKED: dict[str, object] = {"ulimits": {"memlock": 8388608}}
         "error DATA-MISSING",
     ),
 )
-def test_container(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    """Here everything must be present: nothing else will bring it."""
-    judge(findings, expected, snapshot)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +193,7 @@ def counted(name: str, files: int | None, folders: int | None) -> Iterator[Findi
     return data_checks.digests(name, {"n1": part})
 
 
-@table(
+test_data_sets = table(
     present=(state("present"), ""),
     missing=(state("missing"), "error DATA-MISSING"),
     empty=(state("empty"), "error DATA-MISSING"),
@@ -220,8 +212,6 @@ def counted(name: str, files: int | None, folders: int | None) -> Iterator[Findi
     records=(counted("imagenet-tfrecord", 1024, 0), ""),
     another_set=(counted("toys", 886372, 698), ""),
 )
-def test_data_sets(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
-    judge(findings, expected, snapshot)
 
 
 ANSWER = NodeAnswer(
@@ -241,7 +231,7 @@ def alone(answer: NodeAnswer) -> Iterator[Finding]:
     return checks.alone(here, here.members[0], answer, Demands(driver="450.80.02"))
 
 
-@table(
+test_all_answers_of_a_node = table(
     answers=(
         alone(ANSWER),
         "error DISK-FULL, warning PROXY, error GPU-DRIVER-OLD, error GPU-ECC, error IB-QUERY-HUNG,"
@@ -254,10 +244,6 @@ def alone(answer: NodeAnswer) -> Iterator[Finding]:
         " warning IB-NO-DRIVER, error DOCKER-DOWN, error DATA-MISSING",
     ),
 )
-def test_all_answers_of_a_node(
-    findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion
-) -> None:
-    judge(findings, expected, snapshot)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +275,7 @@ RECORD = ImageRecord(
 )
 
 
-@table(
+test_provisioning = table(
     unfinished=([provisioned.report_unfinished([FULL])], "error NOT-PROVISIONED all"),
     no_room=([provisioned.report_unfinished([])], "error NOT-PROVISIONED all"),
     unprepared=([provisioned.report_unprepared(FULL)], "error DISK-FULL n2"),
@@ -299,7 +285,3 @@ RECORD = ImageRecord(
     ),
     unlocked=([provisioned.report_unlocked(RECORD)], "warning UNLOCKED all"),
 )
-def test_provisioning(
-    findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion
-) -> None:
-    judge(findings, expected, snapshot)

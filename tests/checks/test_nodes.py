@@ -1,17 +1,16 @@
 """Findings about nodes as a set: the node that differs, or that others do not reach, is named."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from orchestrator.checks import network, nodes
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import Finding, HostFacts, NodeFacts, Site, Topology
 from orchestrator.probes.reach import Heard
-from tests.checks.facts import FACTS, HOST, PORT, V100S, changed, cluster, hca, judge, table
+from tests.checks.facts import FACTS, HOST, PORT, V100S, changed, cluster, hca, table
 from tests.probes.answers import DEBIAN
 
 ADAPTER = [hca()]
@@ -50,7 +49,7 @@ VBIOS = {
 }
 
 
-@table(
+test_nodes_that_differ = table(
     alike=(alike(FACTS), ""),
     no_answer_at_all=(nodes.alike(three(), {}), ""),
     plain=(nodes.alike(cluster({}, {}), {"n1": BARE, "n2": BARE}), ""),
@@ -82,10 +81,6 @@ VBIOS = {
     adapter_on_some=(alike(FACTS, three({}, {}, {"hcas": []})), "error IB-PARITY n3"),
     adapter_without_answer=(alike(None, three({}, {"hcas": []})), ""),
 )
-def test_nodes_that_differ(
-    findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion
-) -> None:
-    judge(findings, expected, snapshot)
 
 
 def test_most_nodes_are_right_and_the_first_of_equals() -> None:
@@ -112,7 +107,7 @@ REWIRED = replace(FACTS, topology=Topology({}, "b" * 64))
 ONE_GPU = replace(FACTS, gpu=replace(V100S, bus_ids=("0:1", None)))
 
 
-@table(
+test_clocks_and_changes_since_the_last_provisioning = table(
     clock=(skew(0.0), ""),
     clock_ahead=(skew(1.0), ""),
     clock_behind=(skew(-1.0), ""),
@@ -129,10 +124,6 @@ ONE_GPU = replace(FACTS, gpu=replace(V100S, bus_ids=("0:1", None)))
     unknown_before=(since(UNWIRED, FACTS), ""),
     unreadable=(since(FACTS, replace(FACTS, topology=Topology({}, None))), ""),
 )
-def test_clocks_and_changes_since_the_last_provisioning(
-    findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion
-) -> None:
-    judge(findings, expected, snapshot)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +165,7 @@ def named(*own: str, here: Cluster = PAIR, **settings: object) -> Iterator[Findi
     return seen(there, on(ETH0, own_addresses=own))
 
 
-@table(
+test_interfaces = table(
     address=(seen(IB0, on({"ib0": ("fe80::1", "10.0.0.1")})), ""),
     another_address=(seen(IB0, on({"ib0": ("10.0.0.11",), **ETH0})), "error NET-IFACE"),
     on_another=(seen(IB0, on(ETH0)), "error NET-IFACE"),
@@ -209,10 +200,6 @@ def named(*own: str, here: Cluster = PAIR, **settings: object) -> Iterator[Findi
         "",
     ),
 )
-def test_interfaces(
-    findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion
-) -> None:
-    judge(findings, expected, snapshot)
 
 
 OPEN, BLOCKED = Heard("open"), Heard("blocked", "no answer in 5 s")
@@ -227,7 +214,7 @@ def calls(*blocked: str, names: str = "123") -> Iterator[Finding]:
     return network.reachable(29501, {f"n{name}": OPEN for name in names}, heard)
 
 
-@table(
+test_calls_between_nodes = table(
     states=(
         network.reachable(
             29501,
@@ -245,7 +232,3 @@ def calls(*blocked: str, names: str = "123") -> Iterator[Finding]:
     # Which of two nodes has the firewall nobody else can tell
     two=(calls("21", names="12"), "error NET-BLOCKED n2"),
 )
-def test_calls_between_nodes(
-    findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion
-) -> None:
-    judge(findings, expected, snapshot)

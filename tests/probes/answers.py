@@ -1,4 +1,6 @@
-"""What a real engine answers, as the facts that are read from it."""
+"""The facts in a real engine's answer, and the answer of a node to the host probe."""
+
+from pathlib import Path
 
 from orchestrator.model.site import DockerFacts
 
@@ -13,23 +15,4 @@ DEBIAN = DockerFacts(
     proxies=(),
 )
 
-HOST_LINES = """\
-clock 1763800000.5
-hostname gpu01
-kernel Linux 5.15.0-91-generic
-boot_id 5b6c0a3e
-system Ubuntu 22.04.3 LTS
-cpu_model AMD EPYC 7742 64-Core Processor
-cpus 256
-memory_kib 2113000000
-free_disk_kib 900000000
-shm_kib 1056500000
-open_files 1048576
-load 0.5
-interfaces eno1 ib0 lo
-memlock unlimited
-told_addresses yes
-address lo 127.0.0.1
-address eno1 10.0.0.11
-address ib0 192.168.0.11
-"""
+HOST_LINES = Path(__file__).with_name("gpu01.txt").read_text()

@@ -7,63 +7,35 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from pprint import pformat
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from orchestrator import errors
 from orchestrator.model.site import HostFacts
 from orchestrator.probes import host
+from tests.probes.answers import HOST_LINES
 
-# What the script prints, with the values of a node of the seed's cluster.
-ANSWER = """\
-clock 1600180133.498443000
-hostname VS002
-kernel Linux 4.4.0-116-generic
-boot_id 5f0b3c1e-8a06-4f0c-9d0b-3c8d1b2f7a55
-system Ubuntu 16.04.4 LTS
-cpu_model Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz
-cpus 48
-memory_kib 395968000
-free_disk_kib 1048576
-shm_kib 197984000
-open_files 1024
-load 0.52
-interfaces ib0 lo
-memlock 64
-told_addresses yes
-address lo 127.0.0.1
-address ib0@if3 10.11.0.3
+ANSWER = (
+    HOST_LINES
+    + """\
 address ib0@if3 fe80::1
 own_address 127.0.1.1
 own_address 127.0.1.1
-own_address 10.11.0.3
+own_address 10.0.0.11
 proxy https_proxy
 module torch 1.5.0a0+8f84ded
 missing_module nvidia.dali
 """
-FACTS = HostFacts(
-    hostname="VS002",
-    boot_id="5f0b3c1e-8a06-4f0c-9d0b-3c8d1b2f7a55",
-    kernel="Linux 4.4.0-116-generic",
-    system="Ubuntu 16.04.4 LTS",
-    cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz",
-    cpus=48,
-    memory_mib=386687,
-    free_disk_mib=1024,
-    shm_mib=193343,
-    open_files=1024,
-    load=0.52,
-    clock_s=1600180133.498443,
-    interfaces=("ib0", "lo"),
-    missing_modules=("nvidia.dali",),
-    torch="1.5.0a0+8f84ded",
-    memlock_kib=64,
-    addresses={"lo": ("127.0.0.1",), "ib0": ("10.11.0.3", "fe80::1")},
-    proxies=("https_proxy",),
-    own_addresses=("127.0.1.1", "10.11.0.3"),
 )
+FACTS = host.parse(ANSWER)
+
+
+def test_a_whole_answer_is_read_as_a_person_reads_it(snapshot: SnapshotAssertion) -> None:
+    assert pformat(asdict(FACTS), sort_dicts=False) == snapshot
 
 
 def asked(folder: Path, *modules: str, python: str = sys.executable) -> HostFacts:
@@ -140,7 +112,7 @@ def without(key: str, value: str = "") -> str:
         ("module", "", {"torch": ""}),
         ("module", "numpy 1.18.1", {"torch": ""}),
         ("missing_module", "", {"missing_modules": ()}),
-        ("memlock", "unlimited", {"memlock_kib": None}),
+        ("memlock", "64", {"memlock_kib": 64}),
         ("told_addresses", "", {"addresses": None}),
         ("address", "", {"addresses": {}}),
         ("proxy", "", {"proxies": ()}),
