@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.checks import gpu as gpu_checks
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import (
     ContainerFacts,
@@ -21,8 +20,7 @@ from orchestrator.model.facts import (
     VerbsFacts,
 )
 from orchestrator.model.node import Node
-from orchestrator.model.problem import Problem
-from orchestrator.model.site import GpuSummary, Topology
+from orchestrator.model.site import GpuSummary
 from orchestrator.probes import container, sections
 from orchestrator.probes import node as node_probe
 from orchestrator.probes.sections import Section
@@ -122,76 +120,59 @@ def test_one_round_trip_brings_every_fact(tools: Path) -> None:
     assert facts.infiniband == answer.infiniband.ports
 
 
-def test_a_hung_nvidia_smi_spoils_no_other_answer(tools: Path) -> None:
-    tool(tools, "nvidia-smi", "exec sleep 30")
-    answer = ask(member(**EVERYTHING, runtime="process"), tools, limit_s=2)
-    assert answer.gpu == answer.topology == Silent("HUNG", "")
-    assert isinstance(answer.infiniband, InfinibandFacts)
-    facts = node_probe.facts(answer)
-    assert (facts.gpu, facts.topology) == (None, None)
-
-
-def test_absent_programs_differ_from_those_that_fail(tools: Path) -> None:
-    """Each keeps the words of the shell or of the program."""
-    for name in ("ibstat", "ibv_devinfo", "ofed_info"):
-        (tools / name).unlink()
-    tool(tools, "nvidia-smi", "echo 'Failed to initialize NVML: Unknown Error'; exit 255")
-    answer = ask(member(**EVERYTHING, runtime="process"), tools)
-    assert answer.gpu == Silent("UNREADABLE", "Failed to initialize NVML: Unknown Error")
-    assert isinstance(answer.infiniband, Silent)
-    assert isinstance(answer.verbs, Silent)
-    assert (answer.infiniband.code, answer.verbs.code) == ("ABSENT", "ABSENT")
-    assert answer.ofed is None
-    assert node_probe.facts(answer).infiniband is None
-
-
-def test_an_exit_status_beside_a_whole_answer_is_a_problem(tools: Path) -> None:
-    tool(tools, "ibstat", f"cat {SEED}; echo \"ibpanic: stat of 'mlx5_8' failed\" >&2; exit 255")
-    tool(tools, "nvidia-smi", f"cat {T4}; exit 15")
-    answer = ask(member(**EVERYTHING, runtime="process"), tools)
-    assert isinstance(answer.infiniband, InfinibandFacts)
-    assert isinstance(answer.gpu, DriverFacts)
-    said = "the command ended with 255: ibpanic: stat of 'mlx5_8' failed"
-    assert answer.infiniband.problems == (Problem("EXIT-STATUS", said),)
-    assert answer.gpu.problems == (Problem("EXIT-STATUS", "the command ended with 15: no message"),)
-
-
 INFOROM = "WARNING: infoROM is corrupted at gpu 0000:67:00.0"
+WARNED = f"case $1 in -q) cat {T4} ;; *) cat {V100S} ;; esac; echo '{INFOROM}'"
+NVML = "Failed to initialize NVML: Unknown Error"
+PANIC = "ibpanic: stat of 'mlx5_8' failed"
 
 
-@pytest.mark.parametrize("ending", ["", "; exit 14", " >&2; exit 14", " >&2"])
-def test_a_warning_of_nvidia_smi_keeps_its_data(tools: Path, ending: str) -> None:
-    """The warning is shown once, wherever it stands, and the wiring is compared as ever."""
-    topo = SAMPLES / "topo/superbench_v100pcie_2gpu.txt"
-    prints = f"case $1 in -q) cat {T4} ;; *) cat {topo} ;; esac; echo '{INFOROM}'{ending}"
-    tool(tools, "nvidia-smi", prints)
-    answer = ask(member(**EVERYTHING, runtime="process"), tools)
-    assert isinstance(answer.gpu, DriverFacts)
-    assert answer.gpu.gpus[0].model == "Tesla T4"
-    assert answer.gpu.problems == (Problem("GPU-WARNING", INFOROM),)
-    assert isinstance(answer.topology, Topology)
-    assert answer.topology.problems == ()
-    (found,) = gpu_checks.gpus(member(gpus={}), replace(answer.gpu, gpus=()))
-    assert (found.severity, found.code, found.seen) == ("warning", "GPU-WARNING", INFOROM)
+def gist(answer: NodeAnswer) -> str:
+    """Return the problems in the facts about GPUs, wiring and adapters, or why there are none."""
+    said = []
+    for fact in (answer.gpu, answer.topology, answer.infiniband, answer.verbs):
+        if isinstance(fact, Silent):
+            said.append(f"{fact.code} {fact.message}".strip())
+        elif not isinstance(fact, VerbsFacts | None):
+            said += [f"{problem.code} {problem.message}" for problem in fact.problems]
+    return "; ".join(said)
 
 
 @pytest.mark.parametrize(
-    ("does", "says"),
-    [("echo words; exit 99", "words"), ("exit 0", "not one whole XML document")],
+    ("program", "script", "expected"),
+    [
+        # A question that hangs spoils no other answer
+        ("nvidia-smi", "exec sleep 30", "HUNG; HUNG"),
+        ("nvidia-smi", f"echo '{NVML}'; exit 255", f"UNREADABLE {NVML}; UNREADABLE {NVML}"),
+        ("ibstat", "exit 127", "ABSENT"),
+        ("ibv_devinfo", "exit 127", "ABSENT"),
+        # An exit status beside a whole answer is a problem, but for that of a warning
+        (
+            "ibstat",
+            f'cat {SEED}; echo "{PANIC}" >&2; exit 255',
+            f"EXIT-STATUS the command ended with 255: {PANIC}",
+        ),
+        (
+            "nvidia-smi",
+            f"[ $1 = -q ] && cat {T4} && exit 15; cat {V100S}",
+            "EXIT-STATUS the command ended with 15: no message",
+        ),
+        ("nvidia-smi", f"{WARNED}; exit 14", f"GPU-WARNING {INFOROM}"),
+        ("nvidia-smi", f"{WARNED} >&2; exit 14", f"GPU-WARNING {INFOROM}"),
+        ("nvidia-smi", f"{WARNED} >&2", f"GPU-WARNING {INFOROM}"),
+    ],
 )
-def test_a_driver_that_prints_no_document_failed(tools: Path, does: str, says: str) -> None:
-    tool(tools, "nvidia-smi", does)
-    (found,) = gpu_checks.gpus(member(), ask(member(**EVERYTHING, runtime="process"), tools).gpu)
-    assert found.code == "GPU-QUERY-FAILED"
-    assert says in found.seen
+def test_programs_that_fail_are_silent_or_have_a_problem(
+    tools: Path, program: str, script: str, expected: str
+) -> None:
+    tool(tools, program, script)
+    limit_s = 2 if "sleep" in script else None
+    assert gist(ask(member(**EVERYTHING, runtime="process"), tools, limit_s)) == expected
 
 
-def test_a_table_with_problems_has_no_digest_to_compare(tools: Path) -> None:
-    """Half a table is not another wiring."""
-    tool(tools, "nvidia-smi", f"exec head -n 4 {V100S}")
-    topology = node_probe.facts(ask(member(gpus={"count": 4}, runtime="process"), tools)).topology
-    assert topology is not None
-    assert topology.digest is None
+def test_facts_that_are_silent_are_not_kept() -> None:
+    driver = replace(doctored(), gpu=Silent("HUNG", ""), topology=Silent("HUNG", ""))
+    facts = node_probe.facts(replace(driver, infiniband=Silent("ABSENT", "")))
+    assert (facts.gpu, facts.topology, facts.infiniband) == (None, None, None)
 
 
 DOCTORED = asked(member(runtime="process", data={"set": "/data/set"}))
