@@ -1,6 +1,6 @@
 """Findings about a machine, its Docker engine, containers and data sets, on and beyond borders."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -31,7 +31,7 @@ MODULES = {"missing_modules": ("torch", "numpy")}
 
 
 def host(
-    change: dict[str, object] | None = None, demands: Demands | None = None, **defaults: object
+    change: Mapping[str, object] | None = None, demands: Demands | None = None, **defaults: object
 ) -> Iterator[Finding]:
     """Judge a machine that is on every border, but for the change."""
     return machine.host(node(**defaults), changed(HOST, **change or {}), demands or Demands())
