@@ -1,0 +1,61 @@
+"""What each edit of a whole answer changes in the facts that are read from it.
+
+The folder ``edits`` has a file for each answer: lines ``PATTERN => REPLACEMENT``, as of ``re.sub``.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from orchestrator import errors
+from orchestrator.probes import gpu, host, infiniband, topology
+from tests import SAMPLES
+from tests.probes.answers import HOST_ANSWER, OLD_TABLE, TABLE, V100
+
+IBSTAT = (SAMPLES / "ibstat/linux_rdma_mt4115_unindented.txt").read_text()
+ANSWERS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "gpu": (gpu.parse, V100),
+    "topology": (topology.parse, TABLE),
+    "topology_old": (topology.parse, OLD_TABLE),
+    "ibstat": (infiniband.parse, IBSTAT),
+    "host": (host.parse, HOST_ANSWER),
+}
+
+
+def differences(whole: object, part: object, path: str = "") -> Iterator[str]:
+    """Yield the values of ``part`` that are not those of ``whole``, by path."""
+    if whole == part:
+        return
+    if is_dataclass(whole) and is_dataclass(part):
+        for name in (field.name for field in fields(whole)):
+            yield from differences(getattr(whole, name), getattr(part, name), f"{path}.{name}")
+    elif isinstance(whole, Mapping) and isinstance(part, Mapping):
+        for name in {**whole, **part}:
+            yield from differences(whole.get(name), part.get(name), f"{path}.{name}")
+    elif isinstance(whole, tuple) and isinstance(part, tuple) and len(whole) == len(part):
+        for at, (old, new) in enumerate(zip(whole, part, strict=True)):
+            yield from differences(old, new, f"{path}[{at}]")
+    else:
+        yield f"    {path.lstrip('.')} = {part!r}"
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_edit_changes_these_facts(name: str, snapshot: SnapshotAssertion) -> None:
+    parse, answer = ANSWERS[name]
+    whole, shown = parse(answer), []
+    for line in Path(__file__).with_name("edits").joinpath(f"{name}.txt").read_text().splitlines():
+        shown.append(line)
+        if line.startswith("#"):
+            continue
+        old, _, new = line.partition(" =>")
+        text, edits = re.subn(old, new.removeprefix(" "), answer, count=1, flags=re.DOTALL)
+        assert edits == 1, line
+        try:
+            shown += differences(whole, parse(text))
+        except errors.LogError as error:
+            shown.append(f"    refused, {error.code}: {error.cause}")
+    assert "\n".join(shown) == snapshot
