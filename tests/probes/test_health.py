@@ -3,32 +3,11 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from orchestrator import errors
 from orchestrator.model.facts import HealthFacts
 from orchestrator.probes import health
 from tests import SAMPLES
 
 FOLDER = SAMPLES / "health"
-
-
-def test_what_cannot_be_read_is_not_known() -> None:
-    """A kernel's log that the user may not read is not an empty log."""
-    facts = health.parse(
-        "uptime 5.00\ngovernor x\nSwapTotal much\nhca mlx5_0\nkernel words\nelse\n"
-    )
-    assert (facts.governors, facts.swap_used_mib, facts.hcas) == ({}, None, ())
-    assert facts.xids is None
-    facts = health.parse("uptime 5.00\nkernel_log\nkernel words\nkernel \n")
-    assert facts.xids == ()
-
-
-def test_an_answer_without_uptime_is_refused() -> None:
-    for text in ("governor performance 2\n", "uptime long\n", "uptime\n"):
-        with pytest.raises(errors.LogError, match="how long it is up") as raised:
-            health.parse(text)
-        assert raised.value.code == "HEALTH-FACTS"
 
 
 def test_the_script_runs_on_this_machine() -> None:
@@ -82,10 +61,3 @@ def test_a_flood_of_one_error_hides_no_other(tmp_path: Path) -> None:
     log.write_text(fatal + "[    2.000000] NVRM: Xid (PCI:0000:3b:00): 13, pid=1\n" * 3000)
     xids = logged(log, tmp_path).xids or ()
     assert {(xid.number, xid.fatal) for xid in xids} == {(149, True), (13, None)}
-
-
-def test_a_kernel_that_prints_who_logged_is_read() -> None:
-    """Its lines have a thread or a CPU behind their time."""
-    late = "kernel [ 3606.832215][    C4] NVRM: Xid (PCI:0002:00:00): 79, pid=1\n"
-    (xid,) = health.parse(f"uptime 3607.0\nkernel_log\n{late}").xids or ()
-    assert (xid.number, xid.bus_id) == (79, "0002:00:00")

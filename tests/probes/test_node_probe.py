@@ -12,7 +12,6 @@ import pytest
 from orchestrator import errors
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import (
-    ContainerFacts,
     DriverFacts,
     InfinibandFacts,
     NodeAnswer,
@@ -23,7 +22,7 @@ from orchestrator.model.node import Node
 from orchestrator.model.site import GpuSummary
 from orchestrator.probes import container, sections
 from orchestrator.probes import node as node_probe
-from orchestrator.probes.sections import Section
+from orchestrator.probes.sections import Output, Section
 from tests import SAMPLES
 from tests.commands import checked, run
 from tests.probes.answers import HOST_LINES
@@ -212,18 +211,6 @@ def test_a_node_without_facts_of_its_machine_is_refused() -> None:
     assert raised.value.code == "HOST-HUNG"
 
 
-LIMITS = "memlock 8192\nshm_kib 16777216\ndevice rdma_cm\ndevice uverbs0\n"
-
-
-def inside(limits: str, node: Node | None = None, more: str = "") -> ContainerFacts:
-    """Parse the answer of a container."""
-    here = node or member()
-    questions = container.questions(here, container.data_mounts(here, ["imagenet"]))
-    text = f"{NONCE} limits 0\n{limits}\n{NONCE} limits said\n\n{more}{NONCE} end 1.5\n"
-    probe = sections.probe("container", questions, container.read_answers, nonce=NONCE)
-    return probe.parse(text)
-
-
 def test_a_container_is_asked_for_what_its_node_declares() -> None:
     assert [question.name for question in container.questions(member())] == ["limits"]
     names = [question.name for question in container.questions(member(**EVERYTHING))]
@@ -235,8 +222,10 @@ def test_data_sets_that_the_node_can_read_are_mounted_and_looked_at() -> None:
     (mount,) = container.data_mounts(node, ["imagenet"])
     assert (mount.source, mount.target) == ("/data/image", "/mnt/data.imagenet")
     assert mount.read_only
-    said = f"{NONCE} data.imagenet 0\nunreadable\n\n{NONCE} data.imagenet said\n\n"
-    assert inside(LIMITS, node, said).data == {"imagenet": "unreadable"}
+    limits, images = container.questions(node, [mount])
+    outputs = {limits.name: Output(0, "memlock 8192\n", ""), images.name: Output(0, "missing", "")}
+    facts = container.read_answers(sections.Answers(outputs, 1.5))
+    assert facts.data == {"imagenet": "missing"}
 
 
 def test_the_script_for_containers_answers_under_a_plain_shell(tools: Path) -> None:
@@ -253,24 +242,3 @@ def test_the_script_for_containers_answers_under_a_plain_shell(tools: Path) -> N
     assert isinstance(facts.verbs, VerbsFacts)
     assert facts.ofed == "4.9-0.1.7.0"
     assert facts.shm_mib == shutil.disk_usage("/dev/shm").total >> 20
-
-
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
-        (LIMITS, (16384, ("rdma_cm", "uverbs0"), 8192)),
-        # /dev/shm that is no file system of its own has no size
-        ("memlock unlimited\ndevice \n", (0, (), None)),
-    ],
-)
-def test_limits_of_a_container_are_read(limits: str, expected: object) -> None:
-    facts = inside(limits)
-    assert (facts.shm_mib, facts.devices, facts.memlock_kib) == expected
-    assert (facts.gpus, facts.infiniband, facts.verbs, facts.ofed) == (None,) * 4
-
-
-@pytest.mark.parametrize("limits", ["", "memlock root\n"])
-def test_limits_that_are_no_numbers_are_refused(limits: str) -> None:
-    with pytest.raises(errors.LogError, match="needed a number") as raised:
-        inside(limits)
-    assert raised.value.code == "CONTAINER-FACTS"
