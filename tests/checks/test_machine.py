@@ -276,12 +276,12 @@ RECORD = ImageRecord(
 
 
 test_provisioning = table(
-    unfinished=([provisioned.report_unfinished([FULL])], "error NOT-PROVISIONED all"),
-    no_room=([provisioned.report_unfinished([])], "error NOT-PROVISIONED all"),
-    unprepared=([provisioned.report_unprepared(FULL)], "error DISK-FULL n2"),
+    unfinished=(map(provisioned.report_unfinished, [[FULL]]), "error NOT-PROVISIONED all"),
+    no_room=(map(provisioned.report_unfinished, [[]]), "error NOT-PROVISIONED all"),
+    unprepared=(map(provisioned.report_unprepared, [FULL]), "error DISK-FULL n2"),
     unprepared_anywhere=(
-        [provisioned.report_unprepared(errors.UnfitError("x", code="C", fix="mend it"))],
+        map(provisioned.report_unprepared, [errors.UnfitError("x", code="C", fix="mend it")]),
         "error C all",
     ),
-    unlocked=([provisioned.report_unlocked(RECORD)], "warning UNLOCKED all"),
+    unlocked=(map(provisioned.report_unlocked, [RECORD]), "warning UNLOCKED all"),
 )

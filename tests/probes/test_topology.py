@@ -51,6 +51,7 @@ def test_what_is_mended_on_the_wire_is_no_error() -> None:
     """Blackwell's links count forward error correction too, with traffic and rates."""
     counted = """\
 GPU 0: doctored, with names and counts that are told of Blackwell (UUID: none)
+\t Link 13: Replay Errors: 1
 \t Link 14: Tx packets: 12345
 \t Link 14: Link recovery successful events: 505
 \t Link 14: Total link recovery events: 505
@@ -58,7 +59,10 @@ GPU 0: doctored, with names and counts that are told of Blackwell (UUID: none)
 \t Link 14: FEC Errors - 0: 36140749276
 \t Link 14: Raw Errors Lane 0: 82
 """
-    assert topology.nvlink_errors(counted) == {(0, 14): {"Link recovery successful events": 505}}
+    assert topology.nvlink_errors(counted) == {
+        (0, 13): {"Replay Errors": 1},
+        (0, 14): {"Link recovery successful events": 505},
+    }
 
 
 def test_a_node_without_nvlinks_has_none() -> None:
