@@ -24,12 +24,11 @@ NONCE = f"c0ffee{os.getpid()}"
 
 
 def shell(name: str, script: str, limit_s: int = 10) -> Section:
-    """A question that runs a small script."""
     return Section(name, ("sh", "-c", script), limit_s)
 
 
 def ask(asked: Sequence[Section]) -> sections.Answers:
-    """What the real script answers here."""
+    """Ask this machine by the real script."""
     argv = sections.argv(asked, nonce=NONCE)
     limit_s = sections.timeout_s(asked)
     done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=True)
@@ -37,18 +36,27 @@ def ask(asked: Sequence[Section]) -> sections.Answers:
 
 
 def test_each_answer_comes_back_byte_for_byte() -> None:
+    words = ["a b", "'\"`touch harm`$(touch harm)", "two\nlines", "*", ""]
     answers = ask(
         [
             shell("one", r"printf 'a\n\n b'; printf 'oh' >&2; exit 3"),
             shell("two", ":"),
             shell("three", r"printf '\nthree\n\n'"),
+            Section("words", ("printf", "<%s>", *words)),
+            Section("none", ("dlperf-no-such-program",)),
         ]
     )
+    missing = answers.outputs["none"]
     assert answers.outputs == {
         "one": Output(3, "a\n\n b", "oh"),
         "two": Output(0, "", ""),
         "three": Output(0, "\nthree\n\n", ""),
+        "words": Output(0, "".join(f"<{word}>" for word in words), ""),
+        "none": Output(127, "", missing.err),
     }
+    # `timeout`, which looks for the program, names itself: that would mislead
+    assert missing.message == "dlperf-no-such-program: No such file or directory"
+    assert not Path("harm").exists()
     assert answers.clock_s == pytest.approx(time.time(), abs=5)
 
 
@@ -73,7 +81,7 @@ def test_a_hanging_program_delays_no_other_answer() -> None:
 
 
 def running(script: str) -> list[Path]:
-    """Processes that are a shell with this script."""
+    """Return processes that are a shell with this script."""
     found = []
     for path in proc.files("cmdline"):
         with contextlib.suppress(OSError):
@@ -100,27 +108,15 @@ def test_questions_are_asked_at_once_and_leave_nothing_behind() -> None:
     assert not list(Path("/dev/shm").glob(f"dlperf-{NONCE}.*"))
 
 
-def test_a_program_that_is_missing_has_not_timed_out() -> None:
-    """The words of `timeout`, which looks for the program, would mislead."""
-    output = ask([Section("one", ("dlperf-no-such-program",))]).outputs["one"]
-    assert output.exit_code == 127
-    assert output.message == "dlperf-no-such-program: No such file or directory"
-
-
-def test_words_of_a_command_are_not_expanded() -> None:
-    words = ["a b", "'\"`touch harm`$(touch harm)", "two\nlines", "*", ""]
-    (output,) = ask([Section("echo", ("printf", "<%s>", *words))]).outputs.values()
-    assert output.out == "".join(f"<{word}>" for word in words)
-    assert not Path("harm").exists()
-
-
 WHOLE = "c0ffee one 0\nyes\n\nc0ffee one said\n\nc0ffee end 1.5\n"
 ONE = shell("one", ":")
 
 
 @given(st.integers(2, len(WHOLE)))
 def test_an_answer_that_broke_off_is_refused(lost: int) -> None:
-    """The last mark proves the whole."""
+    """The last mark proves the whole; a banner before the first one does no harm."""
+    answers = sections.split(f"Welcome!\n{WHOLE}", [ONE], nonce="c0ffee")
+    assert answers == sections.Answers({"one": Output(0, "yes\n", "")}, 1.5)
     with pytest.raises(errors.LogError, match="not whole") as raised:
         sections.split(WHOLE[:-lost], [ONE], nonce="c0ffee")
     assert raised.value.code == "ANSWER-CUT"
@@ -143,11 +139,6 @@ def test_an_answer_to_another_question_is_refused(text: str, asked: list[Section
     assert raised.value.code == "ANSWER-CUT"
 
 
-def test_a_banner_before_the_answer_does_no_harm() -> None:
-    answers = sections.split(f"Welcome!\n{WHOLE}", [ONE], nonce="c0ffee")
-    assert answers == sections.Answers({"one": Output(0, "yes\n", "")}, 1.5)
-
-
 @pytest.mark.parametrize("shell_signal", [None, signal.SIGHUP])
 def test_nothing_stays_behind_when_nobody_reads_the_answer(
     shell_signal: signal.Signals | None,
@@ -166,7 +157,6 @@ def test_nothing_stays_behind_when_nobody_reads_the_answer(
 
 
 def left_by(nonce: str) -> list[Path]:
-    """Folders that questions with this nonce have made."""
     return [*Path("/dev/shm").glob(f"dlperf-{nonce}.*"), *Path("/tmp").glob(f"dlperf-{nonce}.*")]
 
 
