@@ -6,13 +6,7 @@ import pytest
 
 from orchestrator.model.log import SECOND_NS, Moment, TrainingLog
 from orchestrator.model.problem import Problem
-from orchestrator.model.telemetry import (
-    GpuMoment,
-    HeldClocks,
-    HostMoment,
-    NodeTelemetry,
-    ProcessMoment,
-)
+from orchestrator.model.telemetry import GpuMoment, HostMoment, NodeTelemetry, ProcessMoment
 from orchestrator.telemetry import judge
 from orchestrator.telemetry.judge import Period
 from tests.measuring.trials import LOG
@@ -289,11 +283,6 @@ def test_a_node_that_was_seen_too_briefly_takes_nothing_off() -> None:
     assert judge.beside(first[0], [first, (brief, over)]) == 0.0
 
 
-def held(*gpus: GpuMoment) -> HeldClocks | None:
-    """Find when the clocks of a node whose gate opened at 100 s were held down."""
-    return judge.find_held(NodeTelemetry("vs001", 8, gpus, (), ()), 100.0, None)
-
-
 def hot(at_s: float) -> GpuMoment:
     return GpuMoment(at_s, 0, limits=("sw_thermal_slowdown", "sw_power_cap"))
 
@@ -310,27 +299,35 @@ def test_a_recorded_throttle_lies_where_it_was() -> None:
     assert found.last_s == pytest.approx(3.501, abs=1e-3)
 
 
-def test_moments_that_are_apart_are_spans_of_their_own() -> None:
-    """Looks are a second apart, one may be late; what was before the gate is in none."""
-    found = held(*map(hot, (95.0, 101.0, 102.0, 104.0, 107.0)))
-    assert found is not None
-    assert (found.spans, found.window_s) == (((1.0, 4.0), (7.0, 7.0)), None)
-
-
-def test_a_counter_that_grows_holds_clocks_down_without_a_name() -> None:
-    """It counts from the moment at which it was seen to have grown, for its own GPU alone."""
-    counts = (5.0, 5.0, 5.4, 5.4)
-    seen = [
+def counted(*slowed_s: float) -> list[GpuMoment]:
+    """Return moments of two GPUs, of which the first counts seconds under limits."""
+    return [
         GpuMoment(101.0 + at, gpu, limits=("gpu_idle",), slowed_s=None if gpu else slowed)
-        for at, slowed in enumerate(counts)
+        for at, slowed in enumerate(slowed_s)
         for gpu in (0, 1)
     ]
-    found = held(*seen)
-    assert found is not None
-    assert (found.spans, found.limits) == (((3.0, 3.0),), ())
 
 
-def test_clocks_that_ran_free_or_were_held_before_the_gate_are_none() -> None:
-    assert held(GpuMoment(101.0, 0, limits=("sw_power_cap",))) is None
-    assert held(hot(99.0)) is None
-    assert held() is None
+@pytest.mark.parametrize(
+    ("moments", "spans", "limits"),
+    [
+        # Looks are a second apart, one may be late; what was before the gate is in none
+        (
+            [*map(hot, (95.0, 101.0, 102.0, 104.0, 107.0))],
+            ((1.0, 4.0), (7.0, 7.0)),
+            ("sw_thermal_slowdown",),
+        ),
+        # A counter that grows holds clocks down from the moment at which it was seen to have grown
+        (counted(5.0, 5.0, 5.4, 5.4), ((3.0, 3.0),), ()),
+        ([GpuMoment(101.0, 0, limits=("sw_power_cap",))], None, ()),
+        ([hot(99.0)], None, ()),
+        ([], None, ()),
+    ],
+)
+def test_clocks_are_held_down_in_spans(
+    moments: list[GpuMoment], spans: object, limits: tuple[str, ...]
+) -> None:
+    node = NodeTelemetry("vs001", 8, tuple(moments), (), ())
+    found = judge.find_held(node, 100.0, None)
+    assert (found and found.spans) == spans
+    assert found is None or (found.limits, found.window_s) == (limits, None)
