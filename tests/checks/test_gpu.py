@@ -86,6 +86,7 @@ READY = {"state": "Completed", "status": "Success", "summary": "Healthy", "bandw
 }
 NORMAL = ("gpu_idle", "applications_clocks_setting", "sync_boost", "display_clocks_setting")
 UNREAD = driver(V100, problems=(Problem("ATTACHED-GPUS", "2 are announced, 1 is there"),))
+WARNED = driver(V100, problems=(Problem("GPU-WARNING", "WARNING: infoROM is corrupted"),))
 
 
 # A finding names GPUs by index, so that a person finds them on the node.
@@ -134,6 +135,7 @@ test_gpus = table(
         "error GPU-ECC, warning GPU-PERSISTENCE",
     ),
     unreadable=(gpu_checks.gpus(node(), UNREAD), "error ATTACHED-GPUS"),
+    warned=(gpu_checks.gpus(node(), WARNED), "warning GPU-WARNING"),
     recovery=(spoiled(recovery_action="Drain P2P"), "error GPU-RECOVERY"),
     no_recovery=(spoiled(recovery_action="None"), ""),
     # Without a ready fabric every CUDA program ends with error 802
