@@ -1,4 +1,4 @@
-"""Everything that is asked of a node in one round trip, as far as its inventory declares it."""
+"""The questions to a node in one round trip, as its inventory requires, and their answers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,7 +37,7 @@ def questions(
 
     Args:
         python, folder, modules: as of ``host.argv``.
-        contained: whether data sets are read in containers, without the rights of the node's root.
+        contained: whether containers read the data sets, without the rights of the node's root.
     """
     selected = [Section(HOST, host.argv(python, folder, modules), limit_s=25)]
     if node.gpus is not None:
