@@ -1,4 +1,4 @@
-"""What each edit of a whole answer changes in the facts that are read from it.
+"""Edits of whole answers, and the facts that each edit changes.
 
 The folder ``edits`` has a file for each answer: lines ``PATTERN => REPLACEMENT``, as of ``re.sub``.
 """

@@ -14,7 +14,7 @@ IBSTAT = SAMPLES / "ibstat"
 
 
 @pytest.mark.parametrize("path", sorted(IBSTAT.glob("*.txt")), ids=lambda path: path.stem)
-def test_a_paste_says_the_same(path: Path) -> None:
+def test_a_paste_gives_the_same_facts(path: Path) -> None:
     """Indentation, line ends, prompts around the text and a lost last newline change nothing."""
     text = path.read_text()
     fact = infiniband.parse(text)

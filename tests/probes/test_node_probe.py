@@ -1,4 +1,4 @@
-"""What a node and a container are asked in one round trip, and how their answers are read."""
+"""Questions to a node and to a container in one round trip, and how their answers are read."""
 
 import json
 import shutil

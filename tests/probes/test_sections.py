@@ -179,7 +179,9 @@ def upper(text: str) -> str:
         (Output(9, "", "a\n\n b\x1b[2J\n"), Silent("EMPTY", "a; b\\x1b[2J")),
     ],
 )
-def test_answer_is_a_fact_or_says_why_not(said: Output | None, expected: object) -> None:
+def test_an_answer_is_a_fact_or_the_reason_for_its_absence(
+    said: Output | None, expected: object
+) -> None:
     """The node's own words stay, safe for a terminal."""
     assert sections.read(said, upper) == expected
 

@@ -11,7 +11,7 @@ from tests.probes.answers import OLD_TABLE
 
 
 @pytest.mark.parametrize("path", sorted((SAMPLES / "topo").glob("*.txt")), ids=lambda it: it.stem)
-def test_a_table_on_a_terminal_says_the_same(path: Path) -> None:
+def test_a_table_on_a_terminal_gives_the_same_facts(path: Path) -> None:
     """Tabs as blanks, other line ends and a prompt change no value but the numbers of lines."""
     text = path.read_text()
     whole = topology.parse(text)

@@ -34,7 +34,7 @@ def test_everything_that_a_dockerfile_copies_is_in_its_context(image: str) -> No
     assert copied - {"downloads/"} == contents.keys() - {"Dockerfile"}
 
 
-def test_an_image_s_own_script_is_taken_before_the_shared_one(tmp_path: Path) -> None:
+def test_a_script_of_an_image_replaces_the_shared_script(tmp_path: Path) -> None:
     """A shared one goes in only where the Dockerfile copies it."""
     (tmp_path / "Dockerfile").write_text("FROM x\nCOPY packages.sh source.sh /tmp/\n")
     (tmp_path / "packages.sh").write_text("mine")
@@ -61,7 +61,7 @@ def test_context_is_the_same_whatever_the_files_look_like(tmp_path: Path) -> Non
 
 
 def test_context_holds_downloads_below_a_folder_of_their_own(tmp_path: Path) -> None:
-    """That folder is always there, since a Dockerfile that copies it fails without."""
+    """The folder always exists, since a Dockerfile that copies it fails without."""
     (tmp_path / "image" / "sub").mkdir(parents=True)
     for name in ("Dockerfile", "sub/x.sh", ".hidden", "image.yaml", "PAGE.md"):
         (tmp_path / "image" / name).write_text(name)

@@ -95,7 +95,7 @@ def test_bits_have_the_names_of_nvml() -> None:
     ("more", "sight"),
     [(b"", None), (b",254950c2,pid:[1]", ("254950c2", "pid:[1]")), (b",,", None)],
 )
-def test_a_node_tells_its_boot_and_which_processes_it_sees(
+def test_a_node_reports_its_boot_and_which_processes_it_sees(
     more: bytes, sight: tuple[str, str] | None
 ) -> None:
     assert read(HEAD + more + b"\n" + REST).sight == sight
