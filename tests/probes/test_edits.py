@@ -27,7 +27,7 @@ DATA_ANSWER = f"stamp 1\ndigest {'4ed83a6f' * 8}\nfiles 3\nsize_bytes 12\nend\n"
 
 def parse_docker(text: str) -> object:
     """Parse both answers of Docker's client, the version in the last line."""
-    info, version = text.rstrip("\n").rsplit("\n", 1)
+    info, _, version = text.rstrip("\n").rpartition("\n")
     return docker.parse({docker.INFO: Output(0, info, ""), docker.VERSION: Output(0, version, "")})
 
 
