@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from orchestrator.model.log import SECOND_NS, Moment, TrainingLog
 from orchestrator.model.problem import Problem
@@ -75,58 +76,24 @@ def test_the_period_is_the_window_else_the_whole_run() -> None:
     assert judge.period(replace(quiet(), hosts=()), 98.0, None) == Period("run", 98.0, 98.0)
 
 
-def test_a_quiet_node_is_not_marked() -> None:
-    """Its task may use every processor; power cap, idle and set clocks are normal."""
-    gpus = tuple(
-        GpuMoment(float(at), 0, limits=("sw_power_cap", "applications_clocks_setting"))
-        for at in range(100, 110)
-    )
-    node = replace(quiet(), gpus=gpus)
-    assert codes(node) == []
-    state = judge.state(node, WINDOW)
+NORMAL = ("sw_power_cap", "applications_clocks_setting")
+QUIET = replace(
+    quiet(), gpus=tuple(GpuMoment(float(at), 0, limits=NORMAL) for at in range(100, 110))
+)
+
+
+def test_the_state_of_a_quiet_node_is_summed_up() -> None:
+    state = judge.state(QUIET, WINDOW)
     assert state.others_cpus == pytest.approx(0.01)
     assert (state.moments, state.seconds, state.steal, state.load) == (11, 10.0, 0.0, 1.5)
     assert state.limits == ("applications_clocks_setting", "sw_power_cap")
     assert (state.sm_mhz, state.slowed_s) == (None, None)
 
 
-def test_a_recorded_throttle_is_marked_with_its_gpu() -> None:
-    """Moments and the driver's counters count within the window alone."""
-    node = replace(read(STATE, GPUS), node="vs002", hosts=(), processes=())
-    first_s = node.gpus[0].at_s
-    (mark,) = marks(node, Period("window", first_s, first_s + 4))
-    assert mark.code == "THROTTLED"
-    assert mark.message == (
-        "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown in 2 of 4 moments,"
-        " 1.5 s by the driver's counters"
-    )
-    assert codes(node, Period("window", first_s + 2.9, first_s + 4)) == []
-
-
-def test_counters_show_what_moments_miss() -> None:
-    gpus = tuple(GpuMoment(100.0 + at, 3, limits=(), slowed_s=0.1 * at) for at in range(5))
-    (mark,) = marks(replace(quiet(), gpus=gpus))
-    assert (
-        "GPU 3 were held down by thermal or brake limits in 0 of 5 moments, 0.4 s" in mark.message
-    )
-
-
 def beside(others: float, *, cpus: int = 8) -> NodeTelemetry:
     """Return a node whose task uses 5 CPUs and where others use some."""
     hosts = [host(100 + at, (5.0 + others) * at, 5.0 * at, cpus=cpus) for at in range(11)]
     return replace(quiet(), cpus=cpus, hosts=tuple(hosts))
-
-
-def test_others_and_a_hypervisor_load_a_node() -> None:
-    """The bound is a tenth of the CPUs, and half a CPU at least."""
-    (mark,) = marks(beside(1.0))
-    assert mark.code == "CPU-LOADED"
-    assert "node vs001: programs outside of the trial used 1.0 of its 8 CPUs" in mark.message
-    taken = tuple(host(100 + at, 6.0 * at, 6.0 * at, steal_s=0.4 * at) for at in range(11))
-    (mark,) = marks(replace(quiet(), hosts=taken))
-    assert mark.message == (
-        "node vs001: the hypervisor gave 5.0% of its CPUs to others; needed at most 2.0%"
-    )
 
 
 def every_third(last: int = 9) -> NodeTelemetry:
@@ -183,28 +150,46 @@ def test_cpus_that_others_use_are_known_or_absent(
     assert codes(node, over) == (["CPU-LOADED"] if is_bound else [])
 
 
-def test_too_few_moments_tell_nothing_of_load() -> None:
-    short = tuple(host(100 + at, 6.0 * at, 0.0) for at in range(2))
-    assert codes(replace(quiet(), hosts=short)) == []
+RECORDED = replace(read(STATE, GPUS), node="vs002", hosts=(), processes=())
+BEGIN_S = RECORDED.gpus[0].at_s
+# A driver that shows no reason at a moment, but counts
+COUNTED = tuple(GpuMoment(100.0 + at, 3, limits=(), slowed_s=0.1 * at) for at in range(5))
+STOLEN = tuple(host(100 + at, 6.0 * at, 6.0 * at, steal_s=0.4 * at) for at in range(11))
+SHORT = tuple(host(100 + at, 6.0 * at, 0.0) for at in range(2))
+# The bound is half a CPU, or any memory of a GPU, within the window
+ALIENS = (
+    ProcessMoment(90.0, 93.0, "cpu", 7, 1.0, "early"),
+    ProcessMoment(99.0, 102.0, "cpu", 8, 0.6, "stress"),
+    ProcessMoment(102.0, 105.0, "cpu", 8, 0.9, "stress"),
+    ProcessMoment(102.0, 105.0, "cpu", 9, 0.3, "sshd"),
+    ProcessMoment(105.0, 105.0, "gpu", 10, 512, "python"),
+    ProcessMoment(109.5, 112.5, "cpu", 11, 1.0, "late"),
+)
+MARKED = {
+    "quiet": (QUIET, WINDOW, []),
+    "throttled": (RECORDED, Period("window", BEGIN_S, BEGIN_S + 4), ["THROTTLED"]),
+    "throttled before": (RECORDED, Period("window", BEGIN_S + 2.9, BEGIN_S + 4), []),
+    "counted": (replace(quiet(), gpus=COUNTED), WINDOW, ["THROTTLED"]),
+    "loaded": (beside(1.0), WINDOW, ["CPU-LOADED"]),
+    "stolen": (replace(quiet(), hosts=STOLEN), WINDOW, ["CPU-LOADED"]),
+    "short": (replace(quiet(), hosts=SHORT), WINDOW, []),
+    "aliens": (replace(quiet(), processes=ALIENS), WINDOW, ["ALIEN-PROCESS"] * 2),
+}
+
+
+@pytest.mark.parametrize(("node", "over", "expected"), MARKED.values(), ids=MARKED)
+def test_a_node_is_marked_for_what_happens_within_its_window(
+    node: NodeTelemetry, over: Period, expected: list[str], snapshot: SnapshotAssertion
+) -> None:
+    found = marks(node, over)
+    assert [mark.code for mark in found] == expected
+    if found:
+        assert "\n".join(mark.message for mark in found) == snapshot
+
+
+def test_a_clock_that_stands_still_gives_no_share_of_the_hypervisor() -> None:
     still = tuple(host(100.0, 6.0, None) for _ in range(3))
     assert judge.state(replace(quiet(), hosts=still), WINDOW).steal is None
-
-
-def test_an_alien_process_is_marked_once_with_the_most_it_used() -> None:
-    """The bound is half a CPU, or any memory of a GPU, within the window."""
-    seen = (
-        ProcessMoment(90.0, 93.0, "cpu", 7, 1.0, "early"),
-        ProcessMoment(99.0, 102.0, "cpu", 8, 0.6, "stress"),
-        ProcessMoment(102.0, 105.0, "cpu", 8, 0.9, "stress"),
-        ProcessMoment(102.0, 105.0, "cpu", 9, 0.3, "sshd"),
-        ProcessMoment(105.0, 105.0, "gpu", 10, 512, "python"),
-        ProcessMoment(109.5, 112.5, "cpu", 11, 1.0, "late"),
-    )
-    found = marks(replace(quiet(), processes=seen))
-    assert [mark.code for mark in found] == ["ALIEN-PROCESS"] * 2
-    assert "process 8 (stress), which is not of the sweep, used 0.9 CPUs" in found[0].message
-    assert "process 10 (python)" in found[1].message
-    assert "used 512 MiB of GPU memory" in found[1].message
 
 
 def power(watts: float | None, counted_w: float | None = None) -> tuple[GpuMoment, ...]:
