@@ -150,8 +150,7 @@ def test_cpus_that_others_use_are_known_or_absent(
     assert codes(node, over) == (["CPU-LOADED"] if is_bound else [])
 
 
-RECORDED = replace(read(STATE, GPUS), node="vs002", hosts=(), processes=())
-BEGIN_S = RECORDED.gpus[0].at_s
+BEGIN_S = 1795419076.12  # 2026/11/23 07:31:16.120, the first moment of the recording
 # A driver that shows no reason at a moment, but counts
 COUNTED = tuple(GpuMoment(100.0 + at, 3, limits=(), slowed_s=0.1 * at) for at in range(5))
 STOLEN = tuple(host(100 + at, 6.0 * at, 6.0 * at, steal_s=0.4 * at) for at in range(11))
@@ -167,8 +166,6 @@ ALIENS = (
 )
 MARKED = {
     "quiet": (QUIET, WINDOW, []),
-    "throttled": (RECORDED, Period("window", BEGIN_S, BEGIN_S + 4), ["THROTTLED"]),
-    "throttled before": (RECORDED, Period("window", BEGIN_S + 2.9, BEGIN_S + 4), []),
     "counted": (replace(quiet(), gpus=COUNTED), WINDOW, ["THROTTLED"]),
     "loaded": (beside(1.0), WINDOW, ["CPU-LOADED"]),
     "stolen": (replace(quiet(), hosts=STOLEN), WINDOW, ["CPU-LOADED"]),
@@ -185,6 +182,14 @@ def test_a_node_is_marked_for_what_happens_within_its_window(
     assert [mark.code for mark in found] == expected
     if found:
         assert "\n".join(mark.message for mark in found) == snapshot
+
+
+def test_a_recorded_throttle_is_marked_within_its_window_alone(snapshot: SnapshotAssertion) -> None:
+    node = replace(read(STATE, GPUS), node="vs002", hosts=(), processes=())
+    (mark,) = marks(node, Period("window", BEGIN_S, BEGIN_S + 4))
+    assert mark.code == "THROTTLED"
+    assert mark.message == snapshot
+    assert codes(node, Period("window", BEGIN_S + 2.9, BEGIN_S + 4)) == []
 
 
 def test_a_clock_that_stands_still_gives_no_share_of_the_hypervisor() -> None:
