@@ -52,7 +52,7 @@ def openable(node: Node, facts: VerbsFacts | Silent | None) -> Iterator[Finding]
 
 
 def distances(node: Node, facts: Topology | Silent | None) -> Iterator[Finding]:
-    """Adapters that are far from every GPU in use; problems of the topology table."""
+    """Find adapters that are far from every GPU in use, and problems of the topology table."""
     if isinstance(facts, Silent):
         yield found("TOPO-UNREADABLE", node.name, facts.message or facts.code)
     elif facts is not None:
@@ -67,7 +67,7 @@ def distances(node: Node, facts: Topology | Silent | None) -> Iterator[Finding]:
 
 
 def gids(node: Node, facts: tuple[Gid, ...] | Silent | None) -> Iterator[Finding]:
-    """Adapters on Ethernet without a RoCE v2 address, or without one at the inventory's index."""
+    """Find adapters on Ethernet without a RoCE v2 address at the inventory's index, or at any."""
     if isinstance(facts, Silent):
         seen = facts.message or f"no list of GIDs ({facts.code})"
         yield found("ROCE-GID", node.name, seen, "a list of GIDs")
@@ -102,8 +102,9 @@ def _ports(node: Node, declared: Hca, ports: list[HcaPort]) -> Iterator[Finding]
         at = f"{port.name}/{port.port}"
         # An inventory has whole numbers: 2 stands for the 2.5 of one lane of SDR.
         if port.rate_gbps is None or int(port.rate_gbps) != declared.rate_gbps:
-            seen, needed = f"{at} runs at {port.rate_gbps} Gb/s", f"{declared.rate_gbps} Gb/s"
-            yield found("IB-RATE", node.name, seen, needed)
+            rate = "an unknown rate" if port.rate_gbps is None else f"{port.rate_gbps} Gb/s"
+            needed = f"{declared.rate_gbps} Gb/s"
+            yield found("IB-RATE", node.name, f"{at} runs at {rate}", needed)
         layer = "InfiniBand" if port.link_layer == "IB" else port.link_layer
         if layer != declared.link_layer:
             yield found("IB-LAYER", node.name, f"{at} speaks {layer}", declared.link_layer)

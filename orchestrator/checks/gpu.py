@@ -58,7 +58,8 @@ def gpus(
         yield found("GPU-COUNT", node.name, there, needed)
     for model, count in Counter(gpu.model for gpu in facts.gpus).items():
         if declared.model not in (None, model):
-            yield found("GPU-MODEL", node.name, f"{count} x {model}", f"{declared.model}")
+            seen = f"{count} x {model or 'unreadable name'}"
+            yield found("GPU-MODEL", node.name, seen, f"{declared.model}")
     yield from _broken(node, facts)
 
 
@@ -144,7 +145,8 @@ def _faults(gpu: GpuFacts) -> Iterator[tuple[str, str]]:
     for process in gpu.processes or ():
         mib = process.memory_mib
         used = "some memory" if mib is None else words.size(mib << 20)
-        yield "GPU-BUSY", f"process {process.pid} ({process.name}) uses {used}"
+        who = f"process {process.pid or '?'} ({process.name or 'without a name'})"
+        yield "GPU-BUSY", f"{who} uses {used}"
 
 
 def _lanes(gpu: GpuFacts, alike: Sequence[GpuFacts]) -> Iterator[tuple[str, str]]:

@@ -67,7 +67,7 @@ def _xids(node: Node, logged: Sequence[Xid]) -> list[Finding]:
 
 
 def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
-    """Count a line that says Fatal since the node's start, an urgent number for two hours."""
+    """Return an error for a line that says Fatal, and for an urgent number of two hours."""
     is_urgent = xid.number in _URGENT and not xid.of_switch and xid.fatal is None
     is_fresh = is_urgent and (xid.age_s or 0) <= XID_WINDOW_S
     is_error = not is_recovered and (xid.fatal or is_fresh)

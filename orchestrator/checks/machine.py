@@ -20,11 +20,11 @@ BUSY_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """The requirements that the images in use have of every node.
+    """The requirements of the images in use.
 
     Args:
-        extra: the extra of this package that brings the modules an image needs.
-        is_certain: whether a program of that image is to run; else what it lacks is a warning.
+        extra: the extra of this package that has the modules of an image.
+        is_certain: whether a program of that image will run; else missing modules are warnings.
         driver: the oldest NVIDIA driver that the images run on.
     """
 
@@ -57,10 +57,15 @@ def host(node: Node, facts: HostFacts, demands: Demands) -> Iterator[Finding]:
     if node.interface is not None and node.interface not in facts.interfaces:
         seen = f"interfaces {', '.join(facts.interfaces) or 'none'}"
         yield found("INTERFACE-MISSING", node.name, seen, node.interface)
-    if not node.has_engine:
-        yield from _limits(node, facts)
-    elif facts.proxies:
-        yield found("PROXY", node.name, f"{', '.join(facts.proxies)} set for its user")
+    if node.has_engine:  # containers have limits of their own
+        if facts.proxies:
+            yield found("PROXY", node.name, f"{', '.join(facts.proxies)} set for its user")
+        return
+    if node.hcas and facts.memlock_kib is not None:
+        yield found("MEMLOCK", node.name, f"{facts.memlock_kib} KiB of memory may be locked")
+    if node.gpus is not None and facts.shm_mib < LEAST_SHM_MIB:
+        seen = f"{words.size(facts.shm_mib << 20)} of shared memory"
+        yield found("SHM-SMALL", node.name, seen, f"at least {words.size(LEAST_SHM_MIB << 20)}")
 
 
 def docker(
@@ -88,15 +93,6 @@ def _room(node: Node, free_mib: int | None, where: str, fix: str) -> Iterator[Fi
         free, needed = words.sizes((free_mib or 0) << 20, LEAST_DISK_MIB << 20)
         free = "unknown space" if free_mib is None else free
         yield found("DISK-FULL", node.name, f"{free} free {where}", f"at least {needed}", fix)
-
-
-def _limits(node: Node, facts: HostFacts) -> Iterator[Finding]:
-    """Find limits of the machine itself that programs run into where they run in no container."""
-    if node.hcas and facts.memlock_kib is not None:
-        yield found("MEMLOCK", node.name, f"{facts.memlock_kib} KiB of memory may be locked")
-    if node.gpus is not None and facts.shm_mib < LEAST_SHM_MIB:
-        seen = f"{words.size(facts.shm_mib << 20)} of shared memory"
-        yield found("SHM-SMALL", node.name, seen, f"at least {words.size(LEAST_SHM_MIB << 20)}")
 
 
 def _gpu_access(node: Node, facts: DockerFacts, access: str) -> Iterator[Finding]:

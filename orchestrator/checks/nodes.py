@@ -60,7 +60,7 @@ def alike(cluster: Cluster, nodes: Mapping[str, NodeFacts]) -> Iterator[Finding]
 
 
 def since(before: Site, now: Mapping[str, NodeFacts]) -> Iterator[Finding]:
-    """Changes of wiring, and lost GPUs, since the provisioning ``before``."""
+    """Find changes of wiring, and lost GPUs, since the provisioning ``before``."""
     for name, new in now.items():
         if (old := before.nodes.get(name)) is None:
             continue

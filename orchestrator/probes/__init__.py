@@ -1,7 +1,7 @@
 """Probes: read-only questions to a node, each a command and the parser of its output. Pure.
 
-``node`` and ``container`` put many questions into one round trip with ``sections``; a new fact
-of nodes is a parser here and a field in ``model/facts``.
+``node`` and ``container`` ask many questions in one round trip by ``sections``. A new fact of nodes
+needs a parser here and a field in ``model/facts``.
 """
 
 import re

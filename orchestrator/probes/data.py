@@ -1,11 +1,10 @@
 """Probes for data sets: a short look at one, and a count with a digest that nodes can compare.
 
-The look comes before any count, as programs read: names, then first bytes. It tells a mount that
-hangs from a long count, and what root of a node may read from what a container may, whose root has
-no right to pass over permissions.
+The look comes first and reads as programs do: names, then first bytes. It finds mounts that hang,
+and files that a node's root may read but a container's root, who has fewer rights, may not.
 
-Reading 1.28 million names takes minutes, so the count is kept on the node. It holds until a folder
-of the two uppermost levels or a file of the uppermost changes its time or size.
+Reading 1.28 million names takes minutes, so the node keeps the count. The count is valid until a
+folder of the two uppermost levels, or a file of the uppermost, changes its time or size.
 """
 
 import hashlib
@@ -18,11 +17,11 @@ from orchestrator.model.site import DataDigest, DataState
 from orchestrator.probes import Probe, number, read_values
 from orchestrator.probes.sections import Output, Section
 
-PREFIX = "data."  # of the names of sections that look at data sets
+PREFIX = "data."  # before the names of sections that look at data sets
 LIMIT_S = 10
-# $1: a folder or a file. Prints its state, and the first path below it that cannot be opened: of
-# at most 100 names, 20 below each of those, and one below each of these. `[ -r ]` of older shells
-# takes root for one who may read everything, so files and folders are opened.
+# $1: a folder or a file. Prints its state, and the first path below it that cannot be opened, among
+# at most 100 names, 20 below each of these, and one more level. In older shells `[ -r ]` is true
+# for any root, so files and folders are opened.
 LOOK = r"""
 look() {
     if [ -f "$1" ] || [ -d "$1" ]; then { true <"$1"; } 2>/dev/null && return; fi
@@ -49,8 +48,8 @@ for top in "$1"/*; do
 done
 echo present
 """
-# $1: the script above; $2: a path. A container's root has the rights of its files' owner and group
-# alone. Folders above the path do not count there: it is mounted by itself.
+# $1: the script above; $2: a path. A container's root may read what owner and group of a file may.
+# Folders above the path do not matter, since the path is mounted by itself.
 CONTAINED = r"""
 drop='setpriv --clear-groups --bounding-set=-all --inh-caps=-all'
 if [ "$(id -u)" = 0 ] && [ -d "$2" ] && cd -- "$2" && $drop true 2>/dev/null; then
@@ -98,7 +97,7 @@ cat "$kept"
 
 
 def section(name: str, path: str, *, contained: bool = False) -> Section:
-    """Return the question what lies at a path; ``contained``: what unprivileged containers see."""
+    """Return the look at a path; ``contained``: with the rights of an unprivileged container."""
     argv = ("sh", "-c", CONTAINED, "sh", LOOK) if contained else ("sh", "-c", LOOK, "sh")
     return Section(name, (*argv, path), LIMIT_S)
 

@@ -32,7 +32,7 @@ _PORT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """A machine's answer; empty is what it does not have or did not say.
+    """A machine's answer; facts that it lacks or did not report are empty.
 
     Args:
         sudo: whether Docker answers to ``sudo -n`` alone.
@@ -77,7 +77,7 @@ def read_answers(answers: Answers) -> Discovered:
     """Return the answers to all questions.
 
     Raises:
-        LogError: HOST-HUNG, HOST-FACTS; it says not even what every Linux machine says.
+        LogError: HOST-HUNG, HOST-FACTS; a fact of every Linux machine is missing.
     """
     outputs, answer = answers.outputs, node.read_answers(answers)
     engine = answer.docker

@@ -11,10 +11,9 @@ from orchestrator.probes import number, read_values
 from orchestrator.probes.sections import Output, Section, read
 
 INFO, VERSION = "docker.info", "docker.version"
-# What the engine says of itself, on one line; then what is beside it, one line a fact, `key value`:
-# it reads CDI files, hooks and its configuration on the node. It is asked once: for each `info` it
-# starts runc and docker-init, for their versions. In JSON a path with \ & < > is not as it is.
-# Where images lie in containerd, that of the system has a root of its own.
+# Prints the engine's `info` as one line of JSON, then lines `key value` about hooks, CDI files and
+# the disk. `info` runs once, since each `info` starts runc and docker-init for their versions. JSON
+# escapes a path with \ & < >. The containerd of the system has a root of its own.
 SCRIPT = r"""
 info=$("$@" info --format '{{json .}}')
 status=$?

@@ -8,7 +8,7 @@ from orchestrator.model.facts import HcaHealth, HealthFacts, Xid
 from orchestrator.probes import number, read_values
 
 COUNTERS = ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors")
-# $1: sudo, or nothing. One line a fact; what cannot be read is not there.
+# $1: sudo, or nothing. Prints one line a fact; facts that cannot be read are left out.
 SCRIPT = r"""
 say() { printf '%s\n' "$*"; }
 cat /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null | sort | uniq -c |
@@ -37,8 +37,7 @@ for path in /sys/class/infiniband/*; do
 done
 exit 0
 """
-# Where the kernel says who logged a line, that stands behind the time: [T3356]. With
-# printk.time=0 there is neither.
+# "[   12.100000][T3356] NVRM: ..."; some kernels name no thread, and with printk.time=0 no time.
 _ENTRY = re.compile(r"(?:\[ *([0-9]+\.[0-9]+)\](?:\[ *[TC][0-9]+\])? )?(.+)")
 # "NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, ...", where MIG is on with the instance.
 # "nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 63 LTSSM Fault Up".

@@ -8,15 +8,15 @@ from orchestrator.model.site import HostFacts
 from orchestrator.probes import number, read_values
 
 _WHOLE, _FRACTION = r"[0-9]+", r"[0-9]+(?:[.][0-9]+)?"
-# By key, what each Linux machine says.
+# By key, the pattern of each fact that every Linux machine has.
 _NEEDED: Mapping[str, str] = {
     **dict.fromkeys(("hostname", "boot_id", "kernel"), r".+"),
     **dict.fromkeys(("cpus", "memory_kib", "free_disk_kib"), _WHOLE),
     **dict.fromkeys(("load", "clock"), _FRACTION),
 }
 
-# One line a fact, `key value`; what cannot be read stays empty and is judged here, not there.
-# The shell reads what it can by itself: of many nodes each process costs a millisecond a node.
+# Prints one line a fact, `key value`; an unreadable value stays empty, and the parser judges it.
+# The shell itself reads what it can: each process costs a millisecond a node.
 SCRIPT = r"""
 python=$1 folder=$2; shift 2
 while [ ! -d "$folder" ] && [ "$folder" != / ]; do folder=$(dirname "$folder"); done

@@ -68,7 +68,7 @@ def parse(text: str) -> InfinibandFacts:
         elif adapter and (title := _PORT.fullmatch(words)):
             block = {**adapter, "port": int(title[1])}
             found.append(block)
-        elif key in _KEYS:
+        elif adapter and key in _KEYS:
             # Where the text ends, a rate of 10 may be one of 100.
             is_whole = line.endswith("\n") or key == "Link layer"
             name, pattern = _KEYS[key]
@@ -107,7 +107,7 @@ def parse_verbs(text: str) -> VerbsFacts:
     NCCL cannot use an active adapter whose user-space driver is missing; `ibstat` shows it.
 
     Raises:
-        LogError: the text is neither a list of adapters nor says that there are none.
+        LogError: UNREADABLE; the text neither lists adapters nor says that there are none.
 
     Source:
         rdma-core, ``libibverbs/examples/devinfo.c``: a line ``hca_id:`` for each adapter opened.

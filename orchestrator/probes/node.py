@@ -1,4 +1,4 @@
-"""Everything that is asked of a node in one round trip, as far as its inventory declares it."""
+"""The questions to a node in one round trip, as its inventory requires, and their answers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,7 +37,7 @@ def questions(
 
     Args:
         python, folder, modules: as of ``host.argv``.
-        contained: whether data sets are read in containers, without the rights of the node's root.
+        contained: whether containers read the data sets, without the rights of the node's root.
     """
     selected = [Section(HOST, host.argv(python, folder, modules), limit_s=25)]
     if node.gpus is not None:
@@ -96,7 +96,7 @@ def read_answers(answers: sections.Answers) -> NodeAnswer:
     """Return a node's facts.
 
     Raises:
-        LogError: HOST-HUNG, HOST-FACTS; it did not say even what every Linux machine says.
+        LogError: HOST-HUNG, HOST-FACTS; a fact of every Linux machine is missing.
     """
     outputs = answers.outputs
     driver = outputs.get(GPU)
@@ -110,7 +110,7 @@ def read_answers(answers: sections.Answers) -> NodeAnswer:
         )
     machine = host.parse(outputs[HOST].out)
     return NodeAnswer(
-        # Other questions take their time; the clock is the one that was read last.
+        # Other questions take seconds, so the clock that was read last counts.
         host=replace(machine, clock_s=answers.clock_s),
         gpu=listing(driver, gpu.parse),
         topology=listing(outputs.get(TOPOLOGY), topology.parse),

@@ -13,9 +13,9 @@ from orchestrator.words import printable
 
 Fact = TypeVar("Fact")
 GRACE_S = 2
-# Every question runs by itself and writes into files. A program in uninterruptible sleep outlives
-# its limit and SIGKILL too; it then holds a file and not the pipe that the controller reads. What
-# has ended says so in a FIFO, and so does a watch when the longest limit is over.
+# Each question runs by itself and writes into files. A program in uninterruptible sleep outlives
+# its limit and SIGKILL too; then it holds a file and not the pipe that the controller reads. Each
+# question writes to a FIFO when it ends, and so does a watch when the longest limit is over.
 SCRIPT = r"""
 nonce=$1 longest_s=$2; shift 2
 work= named= watch=
@@ -76,7 +76,7 @@ while [ "$left" -gt 0 ] && read -r word <&3 && [ -z "$word" ]; do left=$((left -
 tell "$@"
 printf '%s end %s\n' "$nonce" "$(date +%s.%N)"
 """
-# Folders of ours that a SIGKILL left: of questions whose shell, which holds the FIFO open, is gone.
+# Prints our folders that a SIGKILL left: no shell holds their FIFO open any more.
 STALE = """
 for path in /dev/shm/dlperf-*.?????? /tmp/dlperf-*.??????; do
     [ -d "$path" ] && [ ! -L "$path" ] && [ -O "$path" ] || continue
@@ -85,9 +85,9 @@ for path in /dev/shm/dlperf-*.?????? /tmp/dlperf-*.??????; do
 done
 true
 """
-_HUNG = ("hung", "124", "137")  # 124 and 137 are timeout's words for TERM and KILL
+_HUNG = ("hung", "124", "137")  # `timeout` exits 124 after TERM and 137 after KILL
 _NOT_FOUND = 127
-# What timeout says of a command that is not there, in which nothing took too long.
+# "timeout: failed to run command 'ibstat': No such file or directory": nothing took too long.
 _BY_TIMEOUT = re.compile(r"^\S*timeout: failed to run command .(.+?).(?=: )", re.MULTILINE)
 _LONGEST = 300
 _CLOCK = re.compile(r"[0-9]+[.][0-9]+")

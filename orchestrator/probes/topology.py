@@ -80,9 +80,10 @@ def parse(text: str) -> Topology:
             affinity[device] = found or (None, None)
     if not links:
         raise _unreadable(f"line {head + 1}: no row fits the {len(devices)} titles")
+    wires = json.dumps({"gpus": gpus, "hcas": hcas, "links": links}, sort_keys=True)
     return Topology(
         links=links,
-        digest=None if problems else _digest(gpus, hcas, links),
+        digest=None if problems else hashlib.sha256(wires.encode()).hexdigest(),
         cpu_affinity={gpu: affinity[gpu][0] for gpu in gpus if "CPU Affinity" in columns},
         numa_affinity={gpu: affinity[gpu][1] for gpu in gpus if "NUMA Affinity" in columns},
         gpus=gpus,
@@ -108,11 +109,6 @@ def _affinity(
     if any(cell and not _NUMBERS.fullmatch(cell) for cell in lists):
         return None
     return lists[0], lists[1]
-
-
-def _digest(gpus: tuple[str, ...], hcas: tuple[str, ...], links: dict[str, dict[str, str]]) -> str:
-    wires = json.dumps({"gpus": gpus, "hcas": hcas, "links": links}, sort_keys=True)
-    return hashlib.sha256(wires.encode()).hexdigest()
 
 
 def _problem(at: int, seen: str) -> Problem:

@@ -20,7 +20,7 @@ from orchestrator.planning.images import Action, ImageRecipe
 from orchestrator.provisioning import materials, recipes
 from orchestrator.provisioning.materials import Preparing
 
-GROWN_S = 0.1  # until the file of an image is read on, by an engine that is faster than its source
+GROWN_S = 0.1  # between reads by an engine that is faster than the file of an image grows
 
 
 def prepare_images(
@@ -140,7 +140,7 @@ def _base(preparing: Preparing, name: str, recipe: ImageRecipe) -> str:
     node.load(materials.read_pieces(path))
     if node.find(base) is not None:
         return base
-    # Engines that keep images in containerd call it otherwise.
+    # Engines that keep images in containerd give it another id.
     loaded, held = node.find(image.base), recipes.find_archived(path, image)
     if loaded is None or (base, loaded.content) != held:
         raise errors.ImageError(
@@ -161,7 +161,7 @@ def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -
     if registry is not None and registry.push is not None:
         _through_registry(preparing, f"{registry.push}/{tag}", tag, source, targets)
     elif preparing.fleet.cluster.slurm is not None:
-        # What flows through a step of Slurm's flows slowly.
+        # A pipe through a Slurm step is slow.
         engines = preparing.fleet.engines
         path = folder / f"{tag.replace('/', '-')}.tar"
         show(f"{tag}: from {source} through {path} to {names}")
@@ -201,7 +201,7 @@ def _through_here(preparing: Preparing, tag: str, source: str, targets: Sequence
                     wait((saving,), GROWN_S)
                 elif saving.exception() is None:
                     return
-                else:  # the end of a part would pass for that of the image
+                else:  # the engine would take a part for the whole image
                     raise errors.ImageError(f"{source} sent only a part", code="IMAGE-MISSING")
 
         with contextlib.closing(Pool(1)) as pool:

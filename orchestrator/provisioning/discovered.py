@@ -1,4 +1,4 @@
-"""Machines of which no inventory tells yet, and what they say that they have."""
+"""Machines that no inventory lists yet: their hardware and software, as they report it."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def of_partition(partition: Partition, account: str | None) -> Discovered:
 
 
 def _build_cluster(name: str, nodes: Sequence[DraftNode]) -> Cluster:
-    """Return an inventory with the least that reaching the nodes needs.
+    """Return an inventory that has just enough to reach the nodes.
 
     Raises:
         UsageError: HOST; an address, a user or a jump host that cannot be one.
@@ -56,7 +56,7 @@ def _build_cluster(name: str, nodes: Sequence[DraftNode]) -> Cluster:
 
     entries = [node.entry for node in nodes]
     document = {"name": name, "defaults": {"runtime": "process"}, "nodes": entries}
-    text = json.dumps(document)  # which is YAML, too
+    text = json.dumps(document)  # JSON is YAML
     try:
         return user_files.judged_cluster(yaml_reader.document(text, "the hosts"))
     except errors.ConfigError as error:

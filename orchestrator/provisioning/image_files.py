@@ -42,7 +42,7 @@ def import_images(
     Args:
         state: the state folder, which all nodes see.
         site: with the images of the last provisioning.
-        anew: import also what is there.
+        anew: import existing files again.
     """
     records, done = dict(site.images), dict[str, Sequence[Action]]()
     for name in names:
@@ -112,7 +112,7 @@ def _import_base(
 
 
 def _start(fleet: Fleet, state: Path, file: Path) -> None:
-    """See that a container starts on every node, and really is one."""
+    """Check that a container starts on every node, and really is a container."""
     wanted = Contained(str(file), str(state))
     way = image_files.WAYS[fleet.cluster.members[0].runtime]
     nodes = list(fleet.transports)

@@ -1,4 +1,4 @@
-"""Checks once nodes have their images: what containers see, and what holds between nodes."""
+"""Checks once nodes have their images: inside containers, and between nodes."""
 
 import contextlib
 import secrets
@@ -49,7 +49,7 @@ def check_containers(
     seen_wrong: list[Finding] = []
     members = {member.name: member for member in fleet.cluster.members}
     running: set[str] = set()  # nodes whose probe container is being created or runs
-    is_over = threading.Event()  # nobody waits for them
+    is_over = threading.Event()  # set once nobody waits for these containers
 
     def look(record: ImageRecord, node: str) -> ContainerFacts:
         runtime = fleet.containers_on(node, image=record.on(node))
@@ -105,8 +105,8 @@ def check_nodes(
     """Return findings about connections between nodes and their data sets, and these digests.
 
     Args:
-        facts: by node; what they do not show as present is no more looked at, lest it hang again.
-        recount: use no count of files that is kept on nodes.
+        facts: by node; only data sets that they report as present are counted, lest a mount hang.
+        recount: ignore counts of files that nodes keep.
 
     Raises:
         NodeError: a node stopped answering.
@@ -175,7 +175,7 @@ def _check_reach(fleet: Fleet) -> tuple[Finding, ...]:
 def _check_data(
     fleet: Fleet, voice: Voice, members: Sequence[Node], *, fresh: bool
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
-    """Return by data set and node what it holds, and findings for those that cannot be read."""
+    """Return digests by data set and node, and findings for data sets that cannot be read."""
     nodes = {node.name: node for node in members if node.data}
     digests: dict[str, dict[str, DataDigest]] = {
         name: {} for node in nodes.values() for name in node.data
@@ -202,7 +202,7 @@ def _check_data(
 def _count_data(
     fleet: Fleet, node: Node, *, fresh: bool
 ) -> Mapping[str, DataDigest | errors.DlperfError]:
-    """Return by name what the data sets of a node hold, or why that is not known."""
+    """Return the digests of a node's data sets by name, or the error of each count."""
     probes = {name: data.probe(path, node.folder, fresh=fresh) for name, path in node.data.items()}
     asked = [Section(name, probe.argv, int(DATA_COUNT_S)) for name, probe in probes.items()]
     counts: dict[str, DataDigest | errors.DlperfError] = {}

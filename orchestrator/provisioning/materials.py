@@ -42,9 +42,9 @@ class Preparing:
 
     Args:
         inventory: its file, beside which the lock lies.
-        relock: resolve base tags and hash downloads anew, instead of holding them to the lock.
-        downloads: their folder also has files on their way; where nodes share files, they see it.
-        labels: of images made here: the identity of the state folder, and who works there.
+        relock: resolve base tags and hash downloads anew, instead of using the lock.
+        downloads: their folder also has files in transit; nodes that share files see it.
+        labels: of images built here: the identity of the state folder, and its user.
         bundled: the images of the bundle in use, by tag.
         files: their files, by tag.
     """
@@ -79,7 +79,7 @@ def begin(
     relock: bool,
     folder: Path | None,
 ) -> Preparing:
-    """Read the lock and the bundle; what a bundle pins is added to the lock in memory."""
+    """Read the lock and the bundle, whose digests are added to the lock in memory."""
     kept = Downloads(store.root.resolve() / "downloads", voice.working)
     me = lock_files.own(store.root)
     owner = f"{me.user} on {me.process.host}, {me.folder}"

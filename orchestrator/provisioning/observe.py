@@ -19,7 +19,7 @@ from orchestrator.probes import sections
 from orchestrator.state.files import now
 from orchestrator.state.store import Store
 
-MOST_ROWS = 16  # of nodes; of more those that are alike are folded
+MOST_ROWS = 16  # of nodes; in longer tables nodes that are alike are folded
 
 
 def observe(
@@ -39,9 +39,8 @@ def observe(
         ask: runs a command on all nodes at once.
         cluster_digest: of the whole inventory, before nodes were left out.
         previous: the site of the last provisioning.
-        images: the images to start containers from; without containers, the image whose program
-            runs as a plain process.
-        is_certain: True if that program is going to run, so that its needs are demands.
+        images: to start containers from; else the image whose program runs as a plain process.
+        is_certain: True if that program will run, so that missing modules are errors.
     """
     members = {node.name: node for node in cluster.members}
     plain = None if cluster.in_containers or not images else images[0]

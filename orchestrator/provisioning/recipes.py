@@ -1,8 +1,7 @@
 """Recipes of images: from image.yaml, lock, bundle and the last provisioning.
 
-The digest of a base is, with ``--lock``, what the registry or the archive says now; else that of
-the lock beside the inventory (a bundle adds to it), else what the last provisioning used, else
-again what the registry says.
+With ``--lock`` the digest of a base comes from the registry or the archive. Else it comes from the
+lock beside the inventory, to which a bundle adds, from the last provisioning, or the registry.
 """
 
 import hashlib
@@ -39,7 +38,7 @@ _DAMAGES = (
 
 
 def draft(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRecipe, Path]:
-    """Return an image's recipe as far as it is known without asking anyone, and its folder."""
+    """Return an image's recipe as far as it is known without a request, and its folder."""
     image, folder = user_files.image(name)
     user_files.refuse(yaml_reader.read(folder / "image.yaml"), image.unsaid())
     record = before.images.get(name) if before else None
@@ -164,11 +163,9 @@ def list_saved(path: Path) -> dict[str, tuple[str, str]]:
 def read_context(folder: Path) -> dict[str, bytes]:
     """Return the files of an image's folder that go into its build, by path in the folder.
 
-    Not image.yaml, whose values go in by themselves, nor pages, caches and hidden files: who edits
-    a comment builds nothing anew.
-
-    A script that images share and that the Dockerfile names goes in too, unless the image's folder
-    has its own.
+    image.yaml is left out, since its values go in by themselves; so are pages, caches and hidden
+    files, so that an edited comment builds nothing anew. A shared script that the Dockerfile copies
+    goes in, unless the image's folder has a script of that name.
     """
     contents: dict[str, bytes] = {}
     room = _MOST_OF_CONTEXT
@@ -192,7 +189,7 @@ def read_context(folder: Path) -> dict[str, bytes]:
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    """Yield everything below the folder that goes in and is no folder, in the order of names."""
+    """Yield the paths of the context below the folder, sorted, without folders."""
     with on_disk(folder):
         inside = sorted(folder.iterdir())
     for path in inside:
@@ -209,11 +206,11 @@ def _unfit(cause: str) -> errors.ImageError:
 
 
 def write_context(contents: Mapping[str, bytes], downloads: Mapping[str, Path], to: Path) -> None:
-    """Write the context as a tar that depends on nothing but its parts, and is never in memory.
+    """Write the context as a tar with the same bytes for the same files, one file at a time.
 
     Args:
-        downloads: by the name that each has in the build, below ``downloads/``; that folder is
-            there even if it is empty, so that a Dockerfile can copy it.
+        downloads: by name below ``downloads/``, which is made even if it is empty, so that a
+            Dockerfile can copy it.
     """
     placed = {f"{_DOWNLOADS}/{name}": path for name, path in sorted(downloads.items())}
     parents = (str(folder) for name in (*contents, *placed) for folder in Path(name).parents)

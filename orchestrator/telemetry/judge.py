@@ -25,12 +25,12 @@ from orchestrator.model.telemetry import (
 
 LATE_S = 2.0  # a log's last lines may be printed after the observer's last look
 APART_S = 2.0  # the observer looks once a second; moments that are further apart are two spans
-LEAST_MOMENTS = 3  # fewer tell nothing of a span
+LEAST_MOMENTS = 3  # needed to judge a span
 ALIEN_CPUS = 0.5
 OTHERS_SHARE, OTHERS_CPUS = 0.1, 0.5  # of all CPUs, but at least so many
 STEAL_SHARE = 0.02
-LEAST_S = 2.0  # between the first and the last count of the task's processes
-LEAST_HOST_S = 0.9  # of a node, which is looked at once a second
+LEAST_S = 2.0  # from the first to the last count of the task's processes
+LEAST_HOST_S = 0.9  # from the first to the last look at a node, once a second
 _MEDIANS = ("sm_mhz", "memory_mhz", "power_w", "temperature_c", "utilisation_pct", "memory_mib")
 
 
@@ -239,10 +239,9 @@ def _find_aliens(node: NodeTelemetry, over: Period) -> Iterable[Problem]:
 def _cpus(node: NodeTelemetry, over: Period) -> tuple[float, float] | None:
     """Return the CPUs that all of a node used over a period, and its task; None if not observed.
 
-    Seconds are those that the kernel counted itself: a look that is late on a busy node reads more
-    ticks than its time says, which would be more CPUs than the node has.
-    The node is looked at once a second, its task every third time: in a window too short for two of
-    these the task has used its CPUs evenly between the counts around it.
+    Seconds are the kernel's own: on a busy node a late look reads more ticks than its time allows,
+    which would be more CPUs than the node has. The node is looked at once a second, its task every
+    third time; in a shorter window the task's CPUs are interpolated between the counts around it.
     """
     counted = [at for at in node.hosts if at.task_s is not None]
     inside = [at for at in counted if over.holds(at.at_s)]

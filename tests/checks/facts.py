@@ -1,22 +1,21 @@
-"""What nodes answer, and the inventories that it is held against."""
+"""Facts of nodes, inventories, and tests by tables of findings."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.facts import DriverFacts, GpuFacts
+from orchestrator.model.findings import describe
 from orchestrator.model.node import Node
 from orchestrator.model.problem import Problem
-from orchestrator.model.site import (
-    Finding,
-    GpuSummary,
-    HcaPort,
-    HostFacts,
-    NodeFacts,
-    Topology,
-)
-from orchestrator.probes import topology
+from orchestrator.model.site import Finding, GpuSummary, HcaPort, HostFacts, NodeFacts, Topology
+from orchestrator.probes import infiniband, topology
+from tests import SAMPLES
 from tests.probes.answers import DEBIAN
 
 HOST = HostFacts(
@@ -67,26 +66,58 @@ FACTS = NodeFacts(
     infiniband=(PORT,),
     docker=DEBIAN,
 )
+SEED = infiniband.parse((SAMPLES / "ibstat/dlperf_seed_vs002_mt4115.txt").read_text())
 
 
 def driver(*gpus: GpuFacts, problems: tuple[Problem, ...] = ()) -> DriverFacts:
-    """What the driver says of these GPUs, counted from 0."""
+    """Return the driver's facts of these GPUs, counted from 0."""
     placed = tuple(replace(gpu, index=index) for index, gpu in enumerate(gpus))
     return DriverFacts("440.33.01", "10.2", placed, problems)
 
 
-def codes(findings: Iterable[Finding]) -> list[str]:
-    """Severity and code of each."""
-    return [f"{finding.severity} {finding.code}" for finding in findings]
-
-
 def cluster(*own: dict[str, object], **defaults: object) -> Cluster:
-    """Nodes of which these things are said."""
+    """Return nodes n1, n2, ... with these settings of their own, and defaults."""
     nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}", **entry} for n, entry in enumerate(own, 1)]
     said = {"name": "testers", "defaults": defaults, "nodes": nodes}
     return Cluster.model_validate_json(json.dumps(said))
 
 
 def node(**defaults: object) -> Node:
-    """The only node of such a cluster."""
+    """Return n1, the only node of such a cluster."""
     return cluster({}, **defaults).members[0]
+
+
+def hca(name: str = "mlx5_0", rate_gbps: int = 100, **more: object) -> dict[str, object]:
+    return {"name": name, "rate_gbps": rate_gbps, **more}
+
+
+def changed(fact: Any, **values: object) -> Any:
+    """Return the fact with other values, whatever their types."""
+    return replace(fact, **values)
+
+
+def table(**cases: tuple[Iterable[Finding], str]) -> Callable[..., None]:
+    """Return a test of cases, each with findings and what is expected of them.
+
+    Severity, code and node are expected in the table, such as ``error GPU-ECC, warning SWAP n2``;
+    n1 is not named. The words of the findings are in the snapshot.
+    """
+
+    @pytest.mark.parametrize(("findings", "expected"), cases.values(), ids=cases)
+    def judge(findings: Iterable[Finding], expected: str, snapshot: SnapshotAssertion) -> None:
+        found = list(findings)
+        where = [f"{it.severity} {it.code} {it.node}".removesuffix(" n1") for it in found]
+        assert ", ".join(where) == expected
+        if found:
+            assert "\n".join(map(own_words, found)) == snapshot
+
+    return judge
+
+
+def own_words(finding: Finding) -> str:
+    """Return what a check says by itself, without the words of the table of findings."""
+    kind = describe(finding.code)
+    said = [finding.seen]
+    said += [finding.expected] if finding.expected != kind.expected else []
+    said += [f"fix: {finding.fix}"] if finding.fix != kind.fix else []
+    return f"{finding.code} {finding.node}: {'; '.join(said)}"

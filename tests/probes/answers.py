@@ -1,4 +1,6 @@
-"""What a real engine answers, as the facts that are read from it."""
+"""Answers of nodes to probes, and the facts in the answer of a real engine."""
+
+from pathlib import Path
 
 from orchestrator.model.site import DockerFacts
 
@@ -13,23 +15,24 @@ DEBIAN = DockerFacts(
     proxies=(),
 )
 
-HOST_LINES = """\
-clock 1763800000.5
-hostname gpu01
-kernel Linux 5.15.0-91-generic
-boot_id 5b6c0a3e
-system Ubuntu 22.04.3 LTS
-cpu_model AMD EPYC 7742 64-Core Processor
-cpus 256
-memory_kib 2113000000
-free_disk_kib 900000000
-shm_kib 1056500000
-open_files 1048576
-load 0.5
-interfaces eno1 ib0 lo
-memlock unlimited
-told_addresses yes
-address lo 127.0.0.1
-address eno1 10.0.0.11
-address ib0 192.168.0.11
+FOLDER = Path(__file__).parent
+HOST_LINES = (FOLDER / "gpu01.txt").read_text()
+# With a second address, modules and a proxy
+HOST_ANSWER = (
+    HOST_LINES
+    + """\
+address ib0@if3 fe80::1
+own_address 127.0.1.1
+own_address 127.0.1.1
+own_address 10.0.0.11
+proxy https_proxy
+module torch 1.5.0a0+8f84ded
+missing_module nvidia.dali
 """
+)
+# A V100 as the driver 440 of the seeds prints it, cut down to what is read.
+V100 = (FOLDER / "v100.xml").read_text()
+# As drivers 5xx print it: tabs, two of them before the GPU NUMA ID, but one in the titles.
+TABLE = (FOLDER / "topo_driver535.txt").read_text()
+# The same node on a driver 4xx: no NUMA columns, the HCAs by name.
+OLD_TABLE = (FOLDER / "topo_driver440.txt").read_text()

@@ -1,4 +1,4 @@
-"""The Docker probe: what real engines answer, and what stands beside them."""
+"""The Docker probe: what real engines answer, and what the script finds beside them."""
 
 import json
 import shutil
@@ -47,72 +47,25 @@ cdi
 
 
 def parse(info: Output | str, version: str = VERSION, beside: str = BESIDE) -> object:
-    """The fact in both answers; ``beside`` follows what the engine says."""
-    return docker.parse(
-        {
-            docker.INFO: Output(0, f"{info.strip()}\n{beside}", "")
-            if isinstance(info, str)
-            else info,
-            docker.VERSION: Output(0, version, ""),
-        }
-    )
+    """Parse both answers; ``beside`` follows the engine's own."""
+    if isinstance(info, str):
+        info = Output(0, f"{info.strip()}\n{beside}", "")
+    return docker.parse({docker.INFO: info, docker.VERSION: Output(0, version, "")})
 
 
 def changed(**values: object) -> str:
-    """Debian's answer with other values, written as Docker writes it."""
+    """Return Debian's answer with other values, written as Docker writes it."""
     return json.dumps({**json.loads(INFO), **values}, separators=(",", ":"))
 
 
-def test_engine_is_read_as_it_answers() -> None:
-    """Engine and interface versions, runtimes, disk."""
+def test_an_engine_is_read_as_it_answers() -> None:
+    """A fresh Docker 29 keeps images in containerd's folder, which the engine does not name."""
     assert parse(INFO) == DEBIAN
-
-
-def test_engine_with_images_in_containerd_is_read_as_it_answers() -> None:
-    """As a fresh Docker 29 is: their folder is containerd's, which the engine does not name."""
     facts = parse(INFO_29, VERSION_29, f"root /var/lib/containerd\n{BESIDE}")
     assert isinstance(facts, DockerFacts)
     assert (facts.server_version, facts.api_version) == ("29.7.2", "1.55")
-    assert facts.root_dir == "/var/lib/containerd"
-    assert facts.gpu_ways == ("cdi", "gpus")
-
-
-def test_nothing_asked_is_nothing_known() -> None:
-    """A node that runs plain processes has no engine to ask."""
-    assert docker.parse({}) is None
-
-
-@pytest.mark.parametrize(
-    ("values", "ways"),
-    [
-        ({}, ("gpus",)),
-        ({"CDISpecDirs": ["/etc/cdi"]}, ("cdi", "gpus")),
-        ({"CDISpecDirs": []}, ("gpus",)),
-        ({"Runtimes": {"runc": {"path": "runc"}, "nvidia": {"path": "x"}}}, ("runtime", "gpus")),
-        ({"Runtimes": None}, ("gpus",)),
-    ],
-)
-def test_ways_to_gpus_are_those_of_the_engine(values: dict[str, object], ways: object) -> None:
-    """A CDI file counts only for an engine that reads such files."""
-    facts = parse(changed(**values))
-    assert isinstance(facts, DockerFacts)
-    assert facts.gpu_ways == ways
-
-
-def test_bare_engine_has_no_way_to_gpus() -> None:
-    """Nothing of NVIDIA's installed, its disk not readable."""
-    for beside in ("free_kib \n", ""):
-        facts = parse(INFO, beside=beside)
-        assert isinstance(facts, DockerFacts)
-        assert (facts.gpu_ways, facts.free_mib) == ((), None)
-
-
-def test_proxies_are_named_without_their_values() -> None:
-    """An address of a proxy may hold a password."""
-    facts = parse(changed(HttpProxy="http://u:secret@p:3128", HttpsProxy="http://p:3128"))
-    assert isinstance(facts, DockerFacts)
-    assert facts.proxies == ("HttpProxy", "HttpsProxy")
-    assert "secret" not in repr(facts)
+    assert (facts.root_dir, facts.gpu_ways) == ("/var/lib/containerd", ("cdi", "gpus"))
+    assert docker.parse({}) is None, "a node that runs plain processes is not asked"
 
 
 @pytest.mark.parametrize(
@@ -130,32 +83,37 @@ def test_proxies_are_named_without_their_values() -> None:
         (Output(1, "", "client version 1.50 is too new. Maximum is 1.41\n"), "REFUSED"),
     ],
 )
-def test_engine_that_cannot_be_asked_is_told_apart(info: Output, code: str) -> None:
-    """Down, forbidden, absent, hung and of another version want different remedies."""
-    silent = parse(info, DOWN_VERSION)
-    assert isinstance(silent, Silent)
-    assert (silent.code, silent.message) == (code, info.err.strip())
+def test_causes_of_silence_differ(info: Output, code: str) -> None:
+    """Each has another remedy."""
+    assert parse(info, DOWN_VERSION) == Silent(code, info.err.strip())
 
 
-def test_answer_of_the_client_alone_is_no_answer_of_an_engine() -> None:
-    """Older clients print it with exit status 0."""
+def test_an_answer_of_the_client_or_of_podman_is_none_of_an_engine() -> None:
+    """Older clients exit 0 without an engine, and podman's answers look like Docker's."""
     assert parse(DOWN_INFO, DOWN_VERSION) == Silent("DOWN", DOWN_VERSION.strip()[:300])
-    assert parse(changed(ServerErrors=["oh no"])) == Silent("DOWN", "oh no")
-    silent = parse(INFO, '{"Server": {"ApiVersion": ""}}')
-    assert isinstance(silent, Silent)
-    assert silent.code == "DOWN"
+    info = (SAMPLES / "podman_4.3.1_served_info.json").read_text()
+    version = (SAMPLES / "podman_4.3.1_served_version.json").read_text()
+    assert parse(info, version) == Silent("FOREIGN", "podman 4.3.1 serves Docker's API")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"DockerRootDir": 3}'])
-def test_answer_that_is_no_json_of_docker_is_refused(text: str) -> None:
-    """It is not taken for an engine without properties."""
-    silent = parse(text)
+@pytest.mark.parametrize(
+    ("info", "version", "code"),
+    [
+        ("", VERSION, "UNREADABLE"),
+        ("{", VERSION, "UNREADABLE"),
+        ("[]", VERSION, "UNREADABLE"),
+        ('{"DockerRootDir": 3}', VERSION, "UNREADABLE"),
+        (INFO, '{"Server": {"ApiVersion": ""}}', "DOWN"),
+    ],
+)
+def test_an_answer_that_is_no_json_of_docker_is_silent(info: str, version: str, code: str) -> None:
+    silent = parse(info, version)
     assert isinstance(silent, Silent)
-    assert silent.code == "UNREADABLE"
+    assert silent.code == code
 
 
 def run(script: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    """The real script with a stand-in for the client, and containerd's settings in the folder."""
+    """Run the real script with a stand-in for the client and for containerd's folder."""
     client = folder / "docker"
     client.write_text(f"#!/bin/sh\n{script}\n")
     client.chmod(0o755)
@@ -172,9 +130,7 @@ def test_script_looks_where_the_engine_keeps_images(name: str, tmp_path: Path) -
     root = f"{tmp_path}/{name}"
     said = changed(DockerRootDir=root).replace("&", r"\u0026")
     done = run(f"[ \"$3\" = '{{{{json .}}}}' ] && echo '{said}' || echo '{root}'", tmp_path)
-    facts = docker.parse(
-        {docker.INFO: Output(0, done.stdout, ""), docker.VERSION: Output(0, VERSION, "")}
-    )
+    facts = parse(Output(0, done.stdout, ""))
     assert isinstance(facts, DockerFacts)
     assert facts.root_dir == root
     free_mib = shutil.disk_usage(tmp_path).free >> 20
@@ -194,35 +150,31 @@ def test_script_looks_where_the_engine_keeps_images(name: str, tmp_path: Path) -
 def test_script_looks_where_containerd_keeps_images(
     settings: str | None, address: str, root: str | None, tmp_path: Path
 ) -> None:
-    """In the system's, which has its own settings; one that dockerd starts is below its folder."""
+    """A containerd that dockerd starts is below dockerd's folder."""
     if settings is not None:
         (tmp_path / "config.toml").write_text(settings.format(tmp_path))
     said = INFO_29.replace("/run/containerd/containerd.sock", address)
     done = run(f"echo '{said}'", tmp_path)
-    facts = docker.parse(
-        {docker.INFO: Output(0, done.stdout, ""), docker.VERSION: Output(0, VERSION_29, "")}
-    )
+    facts = parse(Output(0, done.stdout, ""), VERSION_29)
     assert isinstance(facts, DockerFacts)
     assert facts.root_dir == (root or "/var/lib/containerd").format(tmp_path)
     assert facts.free_mib is not None
 
 
 def test_an_engine_that_names_no_folder_has_no_known_space(tmp_path: Path) -> None:
-    """The space of another folder is not told in its place."""
     done = run("echo '{}'", tmp_path)
     assert done.returncode == 0
     assert "free_kib" not in done.stdout
 
 
-def test_what_the_client_says_of_its_failure_is_the_answer(tmp_path: Path) -> None:
-    """Nothing else is looked at then; its status is the script's."""
+def test_a_failure_of_the_client_is_the_whole_answer(tmp_path: Path) -> None:
     done = run(f"echo '{DOWN_INFO.strip()}'; echo down >&2; exit 3", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (3, DOWN_INFO, "down\n")
 
 
 @pytest.mark.parametrize("warning", [PODMAN, ""])
-def test_podman_behind_the_name_of_docker_is_told(warning: str, tmp_path: Path) -> None:
-    """By its version too, since `/etc/containers/nodocker` takes the warning away."""
+def test_podman_behind_the_name_of_docker_is_foreign(warning: str, tmp_path: Path) -> None:
+    """Its version shows it too, since `/etc/containers/nodocker` takes the warning away."""
     info = SAMPLES / "podman_4.3.1_info.json"
     client = f"printf %s '{warning}' >&2; [ $1 = --version ] && echo podman version 4.3.1 && exit"
     done = run(f"{client}; cat {info}", tmp_path)
@@ -232,28 +184,8 @@ def test_podman_behind_the_name_of_docker_is_told(warning: str, tmp_path: Path) 
     )
 
 
-def test_podman_behind_the_socket_of_docker_is_told() -> None:
-    """Docker's own command line reaches it, and its answers look like Docker's."""
-    info = (SAMPLES / "podman_4.3.1_served_info.json").read_text()
-    version = (SAMPLES / "podman_4.3.1_served_version.json").read_text()
-    assert parse(info, version) == Silent("FOREIGN", "podman 4.3.1 serves Docker's API")
-
-
-@pytest.mark.parametrize("host", ["tcp://10.0.0.9:2375", "ssh://root@build", "unix:///run/d.sock"])
-def test_an_engine_of_another_machine_is_told(host: str, tmp_path: Path) -> None:
-    """By a context or DOCKER_HOST; a socket of the node's own may lie anywhere."""
-    asked = f"[ $1 = context ] && echo \"{host}\" || echo '{changed()}'"
-    info, _, beside = run(asked, tmp_path).stdout.partition("\n")
-    facts = parse(info, beside=beside)
-    if host.startswith("unix:"):
-        assert isinstance(facts, DockerFacts)
-    else:
-        words = f"the docker command reaches {host} (its context, or DOCKER_HOST)"
-        assert facts == Silent("FOREIGN", words)
-
-
-def test_rootless_docker_is_told() -> None:
-    """Its `--network host` is not the node's: ranks of other nodes cannot be met there."""
-    silent = parse(changed(SecurityOptions=["name=seccomp,profile=default", "name=rootless"]))
-    words = "Docker 20.10.24+dfsg1 is rootless: its containers lack the node's network"
-    assert silent == Silent("FOREIGN", words)
+def test_the_script_asks_which_engine_the_client_reaches(tmp_path: Path) -> None:
+    asked = f"[ $1 = context ] && echo 'ssh://root@build' || echo '{changed()}'"
+    facts = parse(Output(0, run(asked, tmp_path).stdout, ""))
+    assert isinstance(facts, Silent)
+    assert facts.code == "FOREIGN"

@@ -1,65 +1,16 @@
-"""What a node says of its hardware's health, and what it leaves out."""
+"""The health probe: the real script over recorded logs, and answers that lack something."""
 
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from orchestrator import errors
-from orchestrator.model.facts import HcaHealth, HealthFacts
+from orchestrator.model.facts import HealthFacts
 from orchestrator.probes import health
 from tests import SAMPLES
 
 FOLDER = SAMPLES / "health"
 
 
-def test_the_doctored_answer_is_read_whole() -> None:
-    """Ages of Xid errors are counted from the node's own uptime."""
-    facts = health.parse((FOLDER / "node.txt").read_text())
-    assert facts.governors == {"performance": 2, "powersave": 62}
-    assert facts.swap_used_mib == 2047
-    assert facts.xids is not None
-    assert [(xid.number, xid.bus_id) for xid in facts.xids] == [
-        (79, "0000:3b:00"),
-        (119, "0002:00:00"),
-        (13, "0000:af:00"),
-    ]
-    assert facts.xids[1].age_s == pytest.approx(3599.667785)
-    words = (FOLDER / "azure_xid_119.txt").read_text().partition("] ")[2].strip()
-    assert facts.xids[1].words == words
-    counters = {
-        "symbol_error": 3,
-        "link_error_recovery": 0,
-        "link_downed": 12,
-        "port_rcv_errors": 0,
-    }
-    assert facts.hcas == (
-        HcaHealth("mlx5_0", 8, 16, 16.0, 16.0, counters),
-        HcaHealth("mlx5_9", None, None, None, None, {}),
-    )
-
-
-def test_what_cannot_be_read_is_not_known() -> None:
-    """A kernel's log that the user may not read is no empty one."""
-    facts = health.parse(
-        "uptime 5.00\ngovernor x\nSwapTotal much\nhca mlx5_0\nkernel words\nelse\n"
-    )
-    assert (facts.governors, facts.swap_used_mib, facts.hcas) == ({}, None, ())
-    assert facts.xids is None
-    facts = health.parse("uptime 5.00\nkernel_log\nkernel words\nkernel \n")
-    assert facts.xids == ()
-
-
-def test_an_answer_without_uptime_is_none() -> None:
-    """Then no age of any error is known."""
-    for text in ("governor performance 2\n", "uptime long\n", "uptime\n"):
-        with pytest.raises(errors.LogError, match="how long it is up") as raised:
-            health.parse(text)
-        assert raised.value.code == "HEALTH-FACTS"
-
-
 def test_the_script_runs_on_this_machine() -> None:
-    """Whatever this kernel has; with sudo, which may not be there, it says no less."""
     for sudo in (False, True):
         argv = health.argv(sudo=sudo)
         done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
@@ -69,7 +20,7 @@ def test_the_script_runs_on_this_machine() -> None:
 
 
 def logged(log: Path, folder: Path, *shell: str) -> HealthFacts:
-    """What the script makes of a kernel's log, by a stand-in for dmesg."""
+    """Run the script with a stand-in for dmesg that prints this log."""
     dmesg = folder / "dmesg"
     dmesg.write_text(f"#!/bin/sh\nexec cat {log}\n")
     dmesg.chmod(0o755)
@@ -90,7 +41,7 @@ def test_a_long_log_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_errors_of_gpus_and_switches_are_found_in_a_log(tmp_path: Path) -> None:
-    """Of the recorded lines those that tell of an error; the switch says Fatal in three of four."""
+    """The recorded switch prints Fatal in three of five lines."""
     xids = logged(FOLDER / "gpud_bus_and_switch.txt", tmp_path).xids or ()
     assert [(xid.number, xid.bus_id, xid.of_switch, xid.fatal) for xid in xids] == [
         (79, "0000:91:00", False, None),
@@ -110,10 +61,3 @@ def test_a_flood_of_one_error_hides_no_other(tmp_path: Path) -> None:
     log.write_text(fatal + "[    2.000000] NVRM: Xid (PCI:0000:3b:00): 13, pid=1\n" * 3000)
     xids = logged(log, tmp_path).xids or ()
     assert {(xid.number, xid.fatal) for xid in xids} == {(149, True), (13, None)}
-
-
-def test_a_kernel_that_tells_who_logged_is_read() -> None:
-    """Its lines have a thread or a CPU behind their time."""
-    late = "kernel [ 3606.832215][    C4] NVRM: Xid (PCI:0002:00:00): 79, pid=1\n"
-    (xid,) = health.parse(f"uptime 3607.0\nkernel_log\n{late}").xids or ()
-    assert (xid.number, xid.bus_id) == (79, "0002:00:00")

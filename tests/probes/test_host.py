@@ -7,207 +7,104 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
+from pprint import pformat
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from orchestrator import errors
 from orchestrator.model.site import HostFacts
 from orchestrator.probes import host
+from tests.probes.answers import HOST_ANSWER as ANSWER
 
-# What the script prints, with the values of a node of the seed's cluster.
-ANSWER = """\
-clock 1600180133.498443000
-hostname VS002
-kernel Linux 4.4.0-116-generic
-boot_id 5f0b3c1e-8a06-4f0c-9d0b-3c8d1b2f7a55
-system Ubuntu 16.04.4 LTS
-cpu_model Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz
-cpus 48
-memory_kib 395968000
-free_disk_kib 1048576
-shm_kib 197984000
-open_files 1024
-load 0.52
-interfaces ib0 lo
-memlock 64
-told_addresses yes
-address lo 127.0.0.1
-address ib0@if3 10.11.0.3
-address ib0@if3 fe80::1
-own_address 127.0.1.1
-own_address 127.0.1.1
-own_address 10.11.0.3
-proxy https_proxy
-module torch 1.5.0a0+8f84ded
-missing_module nvidia.dali
-"""
-FACTS = HostFacts(
-    hostname="VS002",
-    boot_id="5f0b3c1e-8a06-4f0c-9d0b-3c8d1b2f7a55",
-    kernel="Linux 4.4.0-116-generic",
-    system="Ubuntu 16.04.4 LTS",
-    cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz",
-    cpus=48,
-    memory_mib=386687,
-    free_disk_mib=1024,
-    shm_mib=193343,
-    open_files=1024,
-    load=0.52,
-    clock_s=1600180133.498443,
-    interfaces=("ib0", "lo"),
-    missing_modules=("nvidia.dali",),
-    torch="1.5.0a0+8f84ded",
-    memlock_kib=64,
-    addresses={"lo": ("127.0.0.1",), "ib0": ("10.11.0.3", "fe80::1")},
-    proxies=("https_proxy",),
-    own_addresses=("127.0.1.1", "10.11.0.3"),
-)
+
+def test_a_whole_answer_is_read_as_a_person_reads_it(snapshot: SnapshotAssertion) -> None:
+    assert pformat(asdict(host.parse(ANSWER)), sort_dicts=False) == snapshot
 
 
 def asked(folder: Path, *modules: str, python: str = sys.executable) -> HostFacts:
-    """What this machine answers to the real script."""
+    """Ask this machine by the real script."""
     argv = host.argv(python, str(folder), modules)
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
     return host.parse(done.stdout)
 
 
-def without(key: str, value: str = "") -> str:
-    """The answer with another value for one key, or without its line."""
-    lines = [line for line in ANSWER.splitlines() if line.partition(" ")[0] != key]
-    return "\n".join([*lines, *([f"{key} {value}"] if value else [])])
+def limit(kind: int) -> int | None:
+    soft, _ = resource.getrlimit(kind)
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
-def meminfo_kib(key: str) -> int:
-    """A value of /proc/meminfo."""
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
-
-
-def test_this_machine_says_of_itself_what_the_system_calls_say(tmp_path: Path) -> None:
-    """Name, kernel, boot, memory, limits and interfaces are those that Python finds by itself."""
-    facts = asked(tmp_path)
+def test_this_machine_reports_what_the_system_calls_return(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPUs are those that a program may use; a proxy is named without its value."""
+    monkeypatch.setenv("https_proxy", "http://user:secret@proxy:3128")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1000")
+    before = time.time()
+    facts = asked(tmp_path / "not" / "yet")
+    assert before - 1 <= facts.clock_s <= time.time() + 1
+    assert facts.load == pytest.approx(os.getloadavg()[0], abs=2.0)
     assert facts.hostname == os.uname().nodename
     assert facts.kernel == f"{platform.system()} {platform.release()}"
     assert facts.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert facts.memory_mib == meminfo_kib("MemTotal") // 1024
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert facts.open_files == (None if soft == resource.RLIM_INFINITY else soft)
+    memory = Path("/proc/meminfo").read_text().partition("MemTotal:")[2]
+    assert facts.memory_mib == int(memory.split()[0]) // 1024
+    assert 1 <= facts.cpus <= len(os.sched_getaffinity(0))
+    free_mib = shutil.disk_usage(tmp_path).free >> 20
+    assert facts.free_disk_mib == pytest.approx(free_mib, abs=max(256, free_mib // 50))
+    memlock = limit(resource.RLIMIT_MEMLOCK)
+    assert facts.memlock_kib == (None if memlock is None else memlock // 1024)
+    assert facts.open_files == limit(resource.RLIMIT_NOFILE)
     assert set(facts.interfaces) == set(os.listdir("/sys/class/net"))
+    assert facts.addresses is not None
+    assert "127.0.0.1" in facts.addresses["lo"]
+    assert "https_proxy" in facts.proxies
+    assert "secret" not in repr(facts)
     assert (facts.missing_modules, facts.torch) == ((), "")
 
 
-def test_addresses_and_limits_are_the_systems_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Loopback is on lo; a proxy is named and its value, which may hold a secret, is not."""
-    monkeypatch.setenv("https_proxy", "http://user:secret@proxy:3128")
-    facts = asked(tmp_path)
-    assert facts.addresses is not None
-    assert "127.0.0.1" in facts.addresses["lo"]
-    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    assert facts.memlock_kib == (None if soft == resource.RLIM_INFINITY else soft // 1024)
-    assert "https_proxy" in facts.proxies
-    assert "secret" not in repr(facts)
-
-
-def test_cpus_are_those_that_a_program_may_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Affinity counts, as for the training itself."""
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.delenv("OMP_THREAD_LIMIT", raising=False)
-    assert 1 <= asked(tmp_path).cpus <= len(os.sched_getaffinity(0))
-
-
-def test_clock_and_load_are_of_now(tmp_path: Path) -> None:
-    """Within the time that the question takes; load as the kernel averages it."""
-    before = time.time()
-    facts = asked(tmp_path)
-    assert before - 1 <= facts.clock_s <= time.time() + 1
-    assert facts.load == pytest.approx(os.getloadavg()[0], abs=2.0)
-
-
-def test_disk_is_the_one_where_attempts_will_lie(tmp_path: Path) -> None:
-    """A folder that is not made yet lies where its nearest parent does."""
-    free_mib = shutil.disk_usage(tmp_path).free >> 20
-    found = asked(tmp_path / "state" / "sweeps").free_disk_mib
-    assert found == pytest.approx(free_mib, abs=max(256, free_mib // 50))
-
-
 def test_modules_are_looked_for_with_the_programs_own_interpreter(tmp_path: Path) -> None:
-    """What is importable is not missing; what is not is named, in the order asked for."""
+    """Missing modules are named in the order in which they were asked for."""
     facts = asked(tmp_path, "no_such_module_a", "pytest", "no_such_module_b")
     assert facts.missing_modules == ("no_such_module_a", "no_such_module_b")
-    facts = asked(tmp_path, "pytest", python="/no/such/python")
-    assert facts.missing_modules == ("pytest",)
+    assert asked(tmp_path, "pytest", python="/no/such/python").missing_modules == ("pytest",)
 
 
-def test_words_of_a_path_or_module_are_not_obeyed(tmp_path: Path) -> None:
-    """Blanks, quotes and dollar signs reach the script as they are."""
-    folder = tmp_path / "a b'$(touch harm)\"`touch harm`"
-    facts = asked(folder, "x; touch harm")
+def test_words_of_a_path_or_module_are_not_executed(tmp_path: Path) -> None:
+    facts = asked(tmp_path / "a b'$(touch harm)\"`touch harm`", "x; touch harm")
     assert facts.missing_modules == ("x; touch harm",)
     assert list(tmp_path.rglob("harm")) == []
     assert not Path("harm").exists()
 
 
-def test_answer_of_a_node_is_read() -> None:
-    """Each line to its fact; KiB to MiB."""
-    assert host.parse(ANSWER) == FACTS
+def without(key: str, value: str = "") -> str:
+    """Return the answer with another value of a key, or without its lines."""
+    lines = [line for line in ANSWER.splitlines() if line.partition(" ")[0] != key]
+    return "\n".join([*lines, *([f"{key} {value}"] if value else [])])
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "change"),
-    [
-        ("open_files", "unlimited", {"open_files": None}),
-        ("open_files", "", {"open_files": None}),
-        ("shm_kib", "", {"shm_mib": 0}),
-        ("system", "", {"system": ""}),
-        ("cpu_model", "", {"cpu_model": ""}),
-        ("interfaces", "", {"interfaces": ()}),
-        ("module", "", {"torch": ""}),
-        ("module", "numpy 1.18.1", {"torch": ""}),
-        ("missing_module", "", {"missing_modules": ()}),
-        ("memlock", "unlimited", {"memlock_kib": None}),
-        ("told_addresses", "", {"addresses": None}),
-        ("address", "", {"addresses": {}}),
-        ("proxy", "", {"proxies": ()}),
-        ("nonsense", "that no one asked for", {}),
-    ],
-)
-def test_fact_that_a_node_may_lack_is_left_empty(
-    key: str, value: str, change: dict[str, object]
-) -> None:
-    """Containers have no /dev/shm, ARM has no model name; that stops nobody."""
-    expected = replace(FACTS, **change)  # type: ignore[arg-type] # one field of each type
-    assert host.parse(without(key, value)) == expected
+NUMBERS = ("cpus", "memory_kib", "free_disk_kib", "load", "clock")
 
 
-@pytest.mark.parametrize(
-    "key",
-    ["hostname", "boot_id", "kernel", "cpus", "memory_kib", "free_disk_kib", "load", "clock"],
-)
-def test_answer_without_a_fact_that_every_linux_has_is_refused(key: str) -> None:
-    """An empty word is none either; the fact is named."""
+@pytest.mark.parametrize("key", ["hostname", "boot_id", "kernel", *NUMBERS])
+def test_an_answer_without_a_fact_that_every_linux_has_is_refused(key: str) -> None:
     for text in (without(key), f"{without(key)}\n{key} ", f"{without(key)}\n{key}"):
         with pytest.raises(errors.LogError, match=f"the node reported no {key}") as raised:
             host.parse(text)
         assert raised.value.code == "HOST-FACTS"
 
 
-@pytest.mark.parametrize("key", ["cpus", "memory_kib", "free_disk_kib", "load", "clock"])
+@pytest.mark.parametrize("key", NUMBERS)
 @pytest.mark.parametrize("value", ["many", "-1", "1_000", "٤٨", "0x30", "nan", "inf", "1e3"])
-def test_number_that_is_none_is_refused(key: str, value: str) -> None:
-    """Only ASCII digits count; anything else is shown as it was seen."""
+def test_a_number_has_ascii_digits_alone(key: str, value: str) -> None:
     with pytest.raises(errors.LogError, match=f"the node's {key} is .*; needed a number") as raised:
         host.parse(without(key, value))
     assert raised.value.code == "HOST-FACTS"
 
 
-def test_answer_of_something_else_is_refused() -> None:
-    """A banner, an empty answer, half of one."""
+def test_an_answer_of_something_else_is_refused() -> None:
     for text in ("", "Welcome to Ubuntu 16.04.4 LTS\n", ANSWER[: len(ANSWER) // 3]):
         with pytest.raises(errors.LogError, match="the node reported no"):
             host.parse(text)

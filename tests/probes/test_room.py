@@ -21,6 +21,7 @@ x                   2     2     0  100% /var/own
 mktemp: failed to create file via template '/var/own/.dlperf-room.XXXXXX': No space left on device
 """
 READ_ONLY = NO_INODES.replace("No space left on device", "Read-only file system")
+UNKNOWN = "/a\n\n\ndd: error writing '1': No space left on device\n"
 # On btrfs with `btrfs qgroup limit 2M`, which makes inodes as it needs them.
 QUOTA = """\
 /data/quota
@@ -36,25 +37,18 @@ dd: error writing '1': Disk quota exceeded
         (NO_BYTES, "DISK-FULL", "No space left on device; 1 MiB and 3085511 inodes", "`du -xah"),
         (NO_INODES, "DISK-FULL", "No space left on device; 100 MiB and 0 inodes", "`du -xah"),
         (READ_ONLY, "WRITE", "Read-only file system", "mend the file system at /var/own"),
+        (UNKNOWN, "DISK-FULL", "; unknown space is free", "`du -xah /a |"),
         (QUOTA, "DISK-FULL", "Disk quota exceeded; 317 MiB is free", "quota of its user"),
     ],
 )
-def test_a_folder_without_room_is_told_with_what_is_free(
+def test_a_folder_without_room_is_an_error_with_what_is_free(
     printed: str, code: str, cause: str, fix: str
 ) -> None:
-    """The system's own words, free bytes and inodes, and what to do about that fault."""
     (found,) = room.parse(printed)
     assert found.code == code
     assert cause in found.cause
     assert printed.splitlines()[0] in found.cause
     assert fix in found.fix
-
-
-def test_a_disk_that_df_knows_nothing_of_is_told_all_the_same() -> None:
-    """Without a line of df the folder stands for its file system."""
-    (found,) = room.parse("/a\n\n\ndd: error writing '1': No space left on device\n")
-    assert found.cause.endswith("; unknown space is free")
-    assert "`du -xah /a |" in found.fix
 
 
 @pytest.mark.parametrize("in_container", [True, False])

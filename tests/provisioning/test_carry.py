@@ -52,7 +52,7 @@ def lacking(daemons: dict[str, Dockerd]) -> dict[str, Dockerd]:
 def carrying(
     nodes: dict[str, Dockerd], folder: Path, before: Mapping[str, tuple[str, ...]] | None = None
 ) -> Iterator[Preparing]:
-    """Nodes whose engines have been asked something already, as provisioning has.
+    """Yield nodes whose engines have been asked something already, as provisioning has.
 
     Args:
         before: by node, words that stand before its docker command.
@@ -99,7 +99,7 @@ def stopped(dockerd: Dockerd, at: str) -> Iterator[None]:
 
 
 def refusal(preparing: Preparing, targets: Sequence[str]) -> errors.DlperfError:
-    """The error that a carry ends with, in time."""
+    """Return the error that a carry ends with, in time."""
     began = time.monotonic()
     with pytest.raises(errors.DlperfError) as raised:
         carry(preparing, IMAGE, "has", targets)
@@ -107,28 +107,20 @@ def refusal(preparing: Preparing, targets: Sequence[str]) -> errors.DlperfError:
     return raised.value
 
 
-def test_a_node_that_stalls_is_named_and_the_others_have_the_image(
-    lacking: dict[str, Dockerd], tmp_path: Path
+@pytest.mark.parametrize(("stalled", "at"), [("one", "import"), ("has", "export")])
+def test_a_node_that_stalls_is_named_and_the_others_are_well(
+    lacking: dict[str, Dockerd], tmp_path: Path, stalled: str, at: str
 ) -> None:
-    """DOCKER-HUNG names the node that takes no byte; the healthy one has the image whole."""
+    """One takes no byte, or gives none; nothing is left here."""
     with carrying(lacking, tmp_path) as preparing:
-        with stopped(lacking["one"], at="import"):
+        with stopped(lacking[stalled], at=at):
             error = refusal(preparing, ("one", "two"))
-        assert (error.code, error.where["node"]) == ("DOCKER-HUNG", "one"), error
+        assert (error.code, error.where["node"]) == ("DOCKER-HUNG", stalled), error
         assert "trouble with" not in error.cause
-        found = preparing.fleet.images["two"].find(IMAGE)
-        assert found == preparing.fleet.images["has"].find(IMAGE)
-
-
-def test_a_node_that_has_the_image_and_stalls_is_named(
-    lacking: dict[str, Dockerd], tmp_path: Path
-) -> None:
-    """DOCKER-HUNG names it, and nothing is left here."""
-    with carrying(lacking, tmp_path) as preparing:
-        with stopped(lacking["has"], at="export"):
-            error = refusal(preparing, ("one", "two"))
-        assert (error.code, error.where["node"]) == ("DOCKER-HUNG", "has"), error
         assert not list(tmp_path.iterdir())
+        if stalled == "one":
+            images = preparing.fleet.images
+            assert images["two"].find(IMAGE) == images["has"].find(IMAGE)
 
 
 def test_nodes_take_the_image_while_it_is_read(lacking: dict[str, Dockerd], tmp_path: Path) -> None:
@@ -149,10 +141,10 @@ def test_nodes_take_the_image_while_it_is_read(lacking: dict[str, Dockerd], tmp_
         assert not list(folder.iterdir())
 
 
-def test_a_full_disk_here_is_said_of_this_machine_alone(
+def test_a_full_disk_here_is_an_error_of_this_machine_alone(
     lacking: dict[str, Dockerd], tmp_path: Path
 ) -> None:
-    """STORE-FULL names the folder and no node; no node has taken a part for the image."""
+    """STORE-FULL names the folder and no node, and no node has a part of the image."""
     folder = tmp_path / "downloads"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], check=True)
@@ -170,7 +162,6 @@ def test_a_full_disk_here_is_said_of_this_machine_alone(
 def test_more_nodes_than_are_asked_at_once_have_the_image(
     lacking: dict[str, Dockerd], tmp_path: Path
 ) -> None:
-    """One reading feeds all of them at once."""
     unlike(lacking["has"], "small:1", 40_000_000)
     many = {f"n{number:02}": lacking["one"] for number in range(34)}
     with carrying({"has": lacking["has"], **many}, tmp_path) as preparing:
@@ -183,7 +174,7 @@ def test_more_nodes_than_are_asked_at_once_have_the_image(
 def test_under_slurm_a_file_that_all_nodes_see_carries_it(
     lacking: dict[str, Dockerd], tmp_path: Path
 ) -> None:
-    """Written once, read by all, then gone; what the engine refuses is said in its words."""
+    """The file is written once, read by all, then removed."""
     with carrying(lacking, tmp_path) as preparing:
         queue = {"scheduler": "slurm", "slurm": {"time": "01:00:00", "nodes": 3}}
         cluster = Cluster.model_validate({"name": "queue", **queue}, strict=False)

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from orchestrator.model.log import SECOND_NS, Moment, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.telemetry import GpuMoment, HostMoment, NodeTelemetry, ProcessMoment
 from orchestrator.telemetry import judge
 from orchestrator.telemetry.judge import Period
-from orchestrator.telemetry.read import telemetry
 from tests.measuring.trials import LOG
-from tests.telemetry.test_read import GPUS, STATE
+from tests.telemetry.test_read import GPUS, STATE, read
 
 WINDOW = Period("window", 100.0, 110.0)
 
@@ -19,28 +19,25 @@ WINDOW = Period("window", 100.0, 110.0)
 def host(
     at_s: float, busy_s: float, task_s: float | None, steal_s: float = 0.0, *, cpus: int = 8
 ) -> HostMoment:
-    """A moment of a node."""
     return HostMoment(at_s, cpus * at_s, busy_s, steal_s, task_s, 1.5)
 
 
 def quiet(*, cpus: int = 8) -> NodeTelemetry:
-    """A node that its task has to itself."""
+    """Return a node that its task has to itself."""
     hosts = tuple(host(100 + at, 8.0 * at, 8.0 * at - 0.01 * at, cpus=cpus) for at in range(-5, 16))
     return NodeTelemetry("vs001", cpus, (), hosts, ())
 
 
 def marks(node: NodeTelemetry, over: Period = WINDOW, beside_cpus: float = 0.0) -> list[Problem]:
-    """Of a node, by its own state."""
     return list(judge.marks(node, over, judge.state(node, over, beside_cpus)))
 
 
 def codes(node: NodeTelemetry, over: Period = WINDOW) -> list[str]:
-    """Of the marks."""
     return [mark.code for mark in marks(node, over)]
 
 
 def log(origin_s: float | None, start_s: float = 2.0, end_s: float = 12.0) -> TrainingLog:
-    """One whose first step was printed then, with a window after it."""
+    """Return a log whose first step was printed then, with a window after it."""
     origin_ns = None if origin_s is None else int(origin_s * SECOND_NS)
     start = Moment(5, int(start_s * SECOND_NS), 6)
     return replace(
@@ -48,216 +45,194 @@ def log(origin_s: float | None, start_s: float = 2.0, end_s: float = 12.0) -> Tr
     )
 
 
-@pytest.mark.parametrize("after_s", [0, 4, 899, 900, 905, 4000])
-def test_the_window_is_found_on_the_clock_of_the_node(after_s: float) -> None:
-    """In UTC, however late the first step comes after the gate."""
-    found = judge.window(log(1000.0 + after_s), 1000.0, 6000.0)
-    assert found == pytest.approx((after_s + 2, after_s + 12))
-
-
-def test_a_first_step_in_a_clock_of_whole_seconds_may_seem_to_come_before_the_gate() -> None:
-    """By less than one second."""
-    assert judge.window(log(1000.0), 1000.7, 1030.0) == pytest.approx((1.3, 11.3))
-    assert judge.window(log(1000.0), 1001.0, 1030.0) is None
-
-
-@pytest.mark.parametrize("zone_s", [8 * 3600, -5 * 3600, 5.75 * 3600, 900, -900, 17])
-def test_a_log_whose_clock_is_another_one_is_not_placed(zone_s: float) -> None:
-    """Its program set a time zone of its own, or its last step came after the task's end."""
-    assert judge.window(log(1000.0 + zone_s + 4), 1000.0, 1030.0) is None
-
-
-def test_a_log_without_a_clock_of_its_node_gives_no_window() -> None:
-    """None that it prints, or no window at all."""
-    assert judge.window(log(None), 1000.0, 1030.0) is None
-    assert judge.window(replace(log(1004.0), start=None), 1000.0, 1030.0) is None
-    assert judge.window(replace(log(1004.0), end=None), 1000.0, 1030.0) is None
+@pytest.mark.parametrize(
+    ("log", "went_s", "ended_s", "found"),
+    [
+        # In UTC, however late the first step comes after the gate
+        *((log(1000.0 + it), 1000.0, 6000.0, (it + 2, it + 12)) for it in (0, 4, 899, 900, 4000)),
+        # A clock of whole seconds prints a step up to one second too early
+        (log(1000.0), 1000.7, 1030.0, (1.3, 11.3)),
+        (log(1000.0), 1001.0, 1030.0, None),
+        # The last line may be printed after the last look
+        (log(1004.0), 1000.0, 1014.0, (6, 16)),
+        (log(1004.0), 1000.0, 1013.9, None),
+        # A program with a time zone of its own
+        *((log(1004.0 + it), 1000.0, 1030.0, None) for it in (8 * 3600, -5 * 3600, 900, -900, 17)),
+        (log(None), 1000.0, 1030.0, None),
+        (replace(log(1004.0), start=None), 1000.0, 1030.0, None),
+        (replace(log(1004.0), end=None), 1000.0, 1030.0, None),
+    ],
+)
+def test_a_window_is_placed_on_the_clock_of_its_node(
+    log: TrainingLog, went_s: float, ended_s: float, found: tuple[float, float] | None
+) -> None:
+    seen = judge.window(log, went_s, ended_s)
+    assert seen == (None if found is None else pytest.approx(found))
 
 
 def test_the_period_is_the_window_else_the_whole_run() -> None:
-    """Counted from the node's own gate, by its own clock."""
     assert judge.period(quiet(), 98.0, (2.0, 12.0)) == Period("window", 100.0, 110.0)
     assert judge.period(quiet(), 98.0, None) == Period("run", 98.0, 115.0)
     assert judge.period(replace(quiet(), hosts=()), 98.0, None) == Period("run", 98.0, 98.0)
 
 
-def test_a_quiet_node_is_not_marked() -> None:
-    """Its task may use every processor; power cap, idle and set clocks are normal."""
-    gpus = tuple(
-        GpuMoment(float(at), 0, limits=("sw_power_cap", "applications_clocks_setting"))
-        for at in range(100, 110)
-    )
-    node = replace(quiet(), gpus=gpus)
-    assert codes(node) == []
-    state = judge.state(node, WINDOW)
+NORMAL = ("sw_power_cap", "applications_clocks_setting")
+QUIET = replace(
+    quiet(), gpus=tuple(GpuMoment(float(at), 0, limits=NORMAL) for at in range(100, 110))
+)
+
+
+def test_the_state_of_a_quiet_node_is_summed_up() -> None:
+    state = judge.state(QUIET, WINDOW)
     assert state.others_cpus == pytest.approx(0.01)
     assert (state.moments, state.seconds, state.steal, state.load) == (11, 10.0, 0.0, 1.5)
     assert state.limits == ("applications_clocks_setting", "sw_power_cap")
     assert (state.sm_mhz, state.slowed_s) == (None, None)
 
 
-def test_a_recorded_throttle_is_told_with_its_gpu() -> None:
-    """By the moments and by the driver's counters, within the window alone."""
-    node = telemetry("vs002", STATE, GPUS)
-    assert node is not None
-    first_s = node.gpus[0].at_s
-    (mark,) = marks(replace(node, hosts=(), processes=()), Period("window", first_s, first_s + 4))
-    assert mark.code == "THROTTLED"
-    assert mark.message == (
-        "node vs002: the clocks of GPU 0 were held down by sw_thermal_slowdown in 2 of 4 moments,"
-        " 1.5 s by the driver's counters"
-    )
-    assert (
-        codes(replace(node, hosts=(), processes=()), Period("window", first_s + 2.9, first_s + 4))
-        == []
-    )
+def beside(others: float, *, cpus: int = 8) -> NodeTelemetry:
+    """Return a node whose task uses 5 CPUs and where others use some."""
+    hosts = [host(100 + at, (5.0 + others) * at, 5.0 * at, cpus=cpus) for at in range(11)]
+    return replace(quiet(), cpus=cpus, hosts=tuple(hosts))
 
 
-def test_counters_tell_what_moments_miss() -> None:
-    """A driver that shows no reason at that moment, but counts."""
-    gpus = tuple(GpuMoment(100.0 + at, 3, limits=(), slowed_s=0.1 * at) for at in range(5))
-    (mark,) = marks(replace(quiet(), gpus=gpus))
-    assert (
-        "GPU 3 were held down by thermal or brake limits in 0 of 5 moments, 0.4 s" in mark.message
-    )
-
-
-def test_others_and_a_hypervisor_load_a_node() -> None:
-    """More than a tenth of its CPUs; a small node may lose half of one."""
-    loaded = replace(quiet(), hosts=tuple(host(100 + at, 6.0 * at, 5.0 * at) for at in range(11)))
-    (mark,) = marks(loaded)
-    assert mark.code == "CPU-LOADED"
-    assert "node vs001: programs outside of the trial used 1.0 of its 8 CPUs" in mark.message
-    wide = tuple(host(100 + at, 6.0 * at, 5.0 * at, cpus=16) for at in range(11))
-    assert codes(replace(loaded, cpus=16, hosts=wide)) == []
-    taken = tuple(host(100 + at, 6.0 * at, 6.0 * at, steal_s=0.4 * at) for at in range(11))
-    (mark,) = marks(replace(quiet(), hosts=taken))
-    assert (
-        mark.message
-        == "node vs001: the hypervisor gave 5.0% of its CPUs to others; needed at most 2.0%"
-    )
-
-
-def test_too_few_moments_tell_nothing_of_load() -> None:
-    """A trial of two seconds, or one whose processes were counted once."""
-    short = tuple(host(100 + at, 6.0 * at, 0.0) for at in range(2))
-    assert codes(replace(quiet(), hosts=short)) == []
-    once = tuple(host(100 + at, 6.0 * at, None) for at in range(11))
-    assert codes(replace(quiet(), hosts=once)) == []
-    still = tuple(host(100.0, 6.0, None) for _ in range(3))
-    assert judge.state(replace(quiet(), hosts=still), WINDOW).steal is None
-
-
-def every_third(*, seconds: int, busy: float, task: float, missing: int = 0) -> NodeTelemetry:
-    """A node that is looked at every second from its gate on, its task every third time."""
-    last = seconds - missing
+def every_third(last: int = 9) -> NodeTelemetry:
+    """Return a node whose task is counted each third second until the last; others use 1.5 CPUs."""
     hosts = tuple(
-        host(100.0 + at, busy * at, task * at if at % 3 == 0 and at <= last else None, cpus=2)
-        for at in range(seconds + 1)
+        host(100.0 + at, 2.0 * at, 0.5 * at if at % 3 == 0 and at <= last else None, cpus=2)
+        for at in range(10)
     )
     return NodeTelemetry("vs001", 2, (), hosts, ())
 
 
-@pytest.mark.parametrize("first_s", [100.2, 101.0, 101.5, 102.9, 103.4, 104.6])
-def test_foreign_load_is_seen_in_a_window_of_four_seconds(first_s: float) -> None:
-    """Wherever it lies between the counts of the task, whose CPUs are those around the window."""
-    node = every_third(seconds=9, busy=2.0, task=0.5)
-    over = Period("window", first_s, first_s + 4)
-    assert judge.state(node, over).others_cpus == pytest.approx(1.5)
-    assert codes(node, over) == ["CPU-LOADED"]
+def seen(*hosts: HostMoment) -> NodeTelemetry:
+    return NodeTelemetry("vs001", 2, (), hosts, ())
 
 
-def test_a_load_that_came_within_the_window_is_of_its_seconds() -> None:
-    """The node's own line is of every second: what was before and after is not in it."""
-    busy_s = (0.0, 0.5, 1.0, 3.0, 5.0, 5.5, 6.0)
-    hosts = tuple(
-        host(100.0 + at, busy, 0.5 * at if at % 6 == 0 else None, cpus=2)
-        for at, busy in enumerate(busy_s)
+# A load that came and went: what was before and after a window is not in it
+BURST = seen(
+    *(
+        host(100.0 + at, busy_s, 0.5 * at if at % 6 == 0 else None, cpus=2)
+        for at, busy_s in enumerate((0.0, 0.5, 1.0, 3.0, 5.0, 5.5, 6.0))
     )
-    node = NodeTelemetry("vs001", 2, (), hosts, ())
-    assert judge.state(node, Period("window", 102.0, 104.0)).others_cpus == pytest.approx(1.5)
+)
+# A look whose counters were read 1.5 s after its time saw 5.5 s of ticks in 4 s
+FIRST = HostMoment(100.0, 1000.0, 500.0, 0.0, 0.0, 1.5)
+LATE = HostMoment(104.0, 1011.0, 511.0, 0.0, 0.5, 1.5)
 
 
-def test_no_more_cpus_are_in_use_than_a_node_has() -> None:
-    """A look whose counters were read 1.5 s after its time saw 5.5 s of ticks in 4 s."""
-    first = HostMoment(100.0, 1000.0, 500.0, 0.0, 0.0, 1.5)
-    late = HostMoment(104.0, 1011.0, 511.0, 0.0, 0.5, 1.5)
-    node = NodeTelemetry("vs001", 2, (), (first, late), ())
-    found = judge.state(node, WINDOW).others_cpus
-    assert found == pytest.approx(2.0 - 0.5 / 5.5)
-    still = replace(late, all_s=first.all_s)
-    assert judge.state(replace(node, hosts=(first, still)), WINDOW).others_cpus is None
+@pytest.mark.parametrize(
+    ("node", "first_s", "last_s", "others"),
+    [
+        (beside(1.0), 100, 110, 1.0),
+        (beside(0.8), 100, 110, 0.8),
+        (beside(1.0, cpus=16), 100, 110, 1.0),
+        # Wherever the window lies between the counts of the task
+        *((every_third(), it, it + 4, 1.5) for it in (100.2, 101, 101.5, 102.9, 103.4, 104.6)),
+        (BURST, 102, 104, 1.5),
+        # No more CPUs are in use than a node has
+        (seen(FIRST, LATE), 100, 110, 2.0 - 0.5 / 5.5),
+        # Too few moments, or none of the task within the window
+        (seen(FIRST, replace(LATE, all_s=FIRST.all_s)), 100, 110, None),
+        (seen(*(host(100.0 + at, 6.0 * at, None) for at in range(9))), 100, 110, None),
+        (every_third(3), 104, 108, None),
+        (every_third(), 102.4, 103.3, None),
+        (every_third(), 101.4, 101.9, None),
+    ],
+)
+def test_cpus_that_others_use_are_known_or_absent(
+    node: NodeTelemetry, first_s: float, last_s: float, others: float | None
+) -> None:
+    over = Period("window", first_s, last_s)
+    found = judge.state(node, over).others_cpus
+    assert found == (None if others is None else pytest.approx(others))
+    is_bound = (others or 0) > max(0.5, node.cpus / 10) and len(node.hosts) > 2
+    assert codes(node, over) == (["CPU-LOADED"] if is_bound else [])
 
 
-def test_what_was_not_observed_is_not_told() -> None:
-    """The task was counted before the window alone, or the window is shorter than a second."""
-    node = every_third(seconds=8, busy=2.0, task=0.5, missing=5)
-    assert judge.state(node, Period("window", 104.0, 108.0)).others_cpus is None
-    whole = every_third(seconds=9, busy=2.0, task=0.5)
-    assert judge.state(whole, Period("window", 102.4, 103.3)).others_cpus is None
-    assert judge.state(whole, Period("window", 101.4, 101.9)).others_cpus is None
+BEGIN_S = 1795419076.12  # 2026/11/23 07:31:16.120, the first moment of the recording
+# A driver that shows no reason at a moment, but counts
+COUNTED = tuple(GpuMoment(100.0 + at, 3, limits=(), slowed_s=0.1 * at) for at in range(5))
+STOLEN = tuple(host(100 + at, 6.0 * at, 6.0 * at, steal_s=0.4 * at) for at in range(11))
+SHORT = tuple(host(100 + at, 6.0 * at, 0.0) for at in range(2))
+# The bound is half a CPU, or any memory of a GPU, within the window
+ALIENS = (
+    ProcessMoment(90.0, 93.0, "cpu", 7, 1.0, "early"),
+    ProcessMoment(99.0, 102.0, "cpu", 8, 0.6, "stress"),
+    ProcessMoment(102.0, 105.0, "cpu", 8, 0.9, "stress"),
+    ProcessMoment(102.0, 105.0, "cpu", 9, 0.3, "sshd"),
+    ProcessMoment(105.0, 105.0, "gpu", 10, 512, "python"),
+    ProcessMoment(109.5, 112.5, "cpu", 11, 1.0, "late"),
+)
+MARKED = {
+    "quiet": (QUIET, WINDOW, []),
+    "counted": (replace(quiet(), gpus=COUNTED), WINDOW, ["THROTTLED"]),
+    "loaded": (beside(1.0), WINDOW, ["CPU-LOADED"]),
+    "stolen": (replace(quiet(), hosts=STOLEN), WINDOW, ["CPU-LOADED"]),
+    "short": (replace(quiet(), hosts=SHORT), WINDOW, []),
+    "aliens": (replace(quiet(), processes=ALIENS), WINDOW, ["ALIEN-PROCESS"] * 2),
+}
 
 
-def test_an_alien_process_is_told_once_with_the_most_it_used() -> None:
-    """Half a CPU, or any memory of a GPU in use; before and after the window it does not matter."""
-    seen = (
-        ProcessMoment(90.0, 93.0, "cpu", 7, 1.0, "early"),
-        ProcessMoment(99.0, 102.0, "cpu", 8, 0.6, "stress"),
-        ProcessMoment(102.0, 105.0, "cpu", 8, 0.9, "stress"),
-        ProcessMoment(102.0, 105.0, "cpu", 9, 0.3, "sshd"),
-        ProcessMoment(105.0, 105.0, "gpu", 10, 512, "python"),
-        ProcessMoment(109.5, 112.5, "cpu", 11, 1.0, "late"),
-    )
-    found = marks(replace(quiet(), processes=seen))
-    assert [mark.code for mark in found] == ["ALIEN-PROCESS"] * 2
-    assert "process 8 (stress), which is not of the sweep, used 0.9 CPUs" in found[0].message
-    assert (
-        "process 10 (python), which is not of the sweep, used 512 MiB of GPU memory"
-        in found[1].message
-    )
+@pytest.mark.parametrize(("node", "over", "expected"), MARKED.values(), ids=MARKED)
+def test_a_node_is_marked_for_what_happens_within_its_window(
+    node: NodeTelemetry, over: Period, expected: list[str], snapshot: SnapshotAssertion
+) -> None:
+    found = marks(node, over)
+    assert [mark.code for mark in found] == expected
+    if found:
+        assert "\n".join(mark.message for mark in found) == snapshot
 
 
-def power(watts: float | None, energy_j: float | None = None) -> tuple[GpuMoment, ...]:
-    """Two GPUs, a moment a second; the counter grows by ``energy_j`` a second."""
+def test_a_recorded_throttle_is_marked_within_its_window_alone(snapshot: SnapshotAssertion) -> None:
+    node = replace(read(STATE, GPUS), node="vs002", hosts=(), processes=())
+    (mark,) = marks(node, Period("window", BEGIN_S, BEGIN_S + 4))
+    assert mark.code == "THROTTLED"
+    assert mark.message == snapshot
+    assert codes(node, Period("window", BEGIN_S + 2.9, BEGIN_S + 4)) == []
+
+
+def test_a_clock_that_stands_still_gives_no_share_of_the_hypervisor() -> None:
+    still = tuple(host(100.0, 6.0, None) for _ in range(3))
+    assert judge.state(replace(quiet(), hosts=still), WINDOW).steal is None
+
+
+def power(watts: float | None, counted_w: float | None = None) -> tuple[GpuMoment, ...]:
+    """Return two GPUs, a moment a second, with a counter that grows by ``counted_w``."""
     return tuple(
         GpuMoment(
             100.5 + at,
-            index,
+            gpu,
             power_w=watts,
-            energy_j=None if energy_j is None else energy_j * at,
+            energy_j=counted_w if counted_w is None else counted_w * at,
         )
         for at in range(9)
-        for index in (0, 1)
+        for gpu in (0, 1)
     )
+
+
+def energy(throughput: float, *gpus: tuple[GpuMoment, ...]) -> tuple[float, float, str]:
+    used = judge.energy([(replace(quiet(), gpus=it), WINDOW) for it in gpus], throughput)
+    assert used is not None
+    return round(used.joules, 6), round(used.per_sample, 6), used.source
 
 
 def test_joules_per_sample_are_of_all_gpus_over_the_window() -> None:
     """2 GPUs of 300 W for 10 s, 500 samples/s: 6000 J, 1.2 J a sample; or by counters."""
-    node = replace(quiet(), gpus=power(300.0))
-    used = judge.energy([(node, WINDOW)], 500.0)
-    assert used is not None
-    assert (used.joules, used.per_sample, used.source) == (6000.0, 1.2, "power")
-    both = judge.energy([(node, WINDOW), (replace(node, gpus=power(300.0, 310.0)), WINDOW)], 1000.0)
-    assert both is not None
-    assert both.joules == pytest.approx(6000 + 6200)
-    assert both.source == "power"
-    counted = judge.energy([(replace(node, gpus=power(None, 310.0)), WINDOW)], 500.0)
-    assert counted is not None
-    assert counted.joules == pytest.approx(6200)
-    assert counted.source == "counter"
+    assert energy(500.0, power(300.0)) == (6000.0, 1.2, "power")
+    assert energy(1000.0, power(300.0), power(300.0, 310.0)) == (12200.0, 1.22, "power")
+    assert energy(500.0, power(None, 310.0)) == (6200.0, 1.24, "counter")
 
 
 def test_energy_that_is_not_known_of_all_gpus_is_absent() -> None:
-    """Never 0: no moment, no value, one silent GPU, no throughput, or a run instead of a window."""
-    node = replace(quiet(), gpus=power(300.0))
-    lone = (*power(300.0), GpuMoment(50.0, 2, power_w=300.0))
+    """It is never 0."""
     assert judge.energy([], 500.0) is None
+    node = replace(quiet(), gpus=power(300.0))
     assert judge.energy([(node, WINDOW)], None) is None
     assert judge.energy([(node, Period("run", 100.0, 110.0))], 500.0) is None
-    assert judge.energy([(replace(node, gpus=()), WINDOW)], 500.0) is None
-    assert judge.energy([(replace(node, gpus=power(None)), WINDOW)], 500.0) is None
-    assert judge.energy([(replace(node, gpus=power(300.0)[:4]), WINDOW)], 500.0) is None
-    assert judge.energy([(replace(node, gpus=lone), WINDOW)], 500.0) is None
+    lone = (*power(300.0), GpuMoment(50.0, 2, power_w=300.0))
+    for gpus in ((), power(None), power(300.0)[:4], lone):
+        assert judge.energy([(replace(node, gpus=gpus), WINDOW)], 500.0) is None
 
 
 def gang(*sights: tuple[str, str] | None) -> list[tuple[NodeTelemetry, Period]]:
@@ -296,3 +271,53 @@ def test_a_node_that_was_seen_too_briefly_takes_nothing_off() -> None:
     first, (second, over) = gang(("boot", "pid:[1]"), ("boot", "pid:[2]"))
     brief = replace(second, hosts=second.hosts[:6])
     assert judge.beside(first[0], [first, (brief, over)]) == 0.0
+
+
+def hot(at_s: float) -> GpuMoment:
+    return GpuMoment(at_s, 0, limits=("sw_thermal_slowdown", "sw_power_cap"))
+
+
+def test_a_recorded_throttle_lies_where_it_was() -> None:
+    """GPU 0 was hot in the second and the third second; its power cap is normal."""
+    seen = read(STATE, GPUS)
+    found = judge.find_held(seen, seen.gpus[0].at_s - 0.5, (0.5, 3.5))
+    assert found is not None
+    assert (found.node, found.limits) == ("vs001", ("sw_thermal_slowdown",))
+    ((first_s, last_s),) = found.spans
+    assert (first_s, last_s) == pytest.approx((1.5, 2.5), abs=0.01)
+    assert found.window_s == (0.5, 3.5)
+    assert found.last_s == pytest.approx(3.501, abs=1e-3)
+
+
+def counted(*slowed_s: float) -> list[GpuMoment]:
+    """Return moments of two GPUs, of which the first counts seconds under limits."""
+    return [
+        GpuMoment(101.0 + at, gpu, limits=("gpu_idle",), slowed_s=None if gpu else slowed)
+        for at, slowed in enumerate(slowed_s)
+        for gpu in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("moments", "spans", "limits"),
+    [
+        # Looks are a second apart, one may be late; what was before the gate is in none
+        (
+            [*map(hot, (95.0, 101.0, 102.0, 104.0, 107.0))],
+            ((1.0, 4.0), (7.0, 7.0)),
+            ("sw_thermal_slowdown",),
+        ),
+        # A counter that grows holds clocks down from the moment at which it was seen to have grown
+        (counted(5.0, 5.0, 5.4, 5.4), ((3.0, 3.0),), ()),
+        ([GpuMoment(101.0, 0, limits=("sw_power_cap",))], None, ()),
+        ([hot(99.0)], None, ()),
+        ([], None, ()),
+    ],
+)
+def test_clocks_are_held_down_in_spans(
+    moments: list[GpuMoment], spans: object, limits: tuple[str, ...]
+) -> None:
+    node = NodeTelemetry("vs001", 8, tuple(moments), (), ())
+    found = judge.find_held(node, 100.0, None)
+    assert (found and found.spans) == spans
+    assert found is None or (found.limits, found.window_s) == (limits, None)
