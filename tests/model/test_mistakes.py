@@ -218,7 +218,7 @@ def test_every_error_has_its_place_and_says_what_was_needed(
         try:
             judge(yaml_reader.document(text.replace(old, new, 1), "it"))
         except errors.ConfigError as error:
-            found[f"{old} => {new}"] = [str(it).removeprefix("it:") for it in error.mistakes]
+            found[f"{old!r} => {new!r}"] = [str(it).removeprefix("it:") for it in error.mistakes]
         else:
             pytest.fail(f"{old} => {new} is accepted")
     assert found == snapshot
