@@ -115,7 +115,8 @@ def test_a_cluster_has_at_most_4096_nodes() -> None:
     [(None, 1 << 30), ("512m", 512 << 20), ("3k", 3072), ("2t", 2 << 40), ("77", 77)],
 )
 def test_the_log_limit_is_a_gibibyte_by_default(size: str | None, limit: int) -> None:
-    assert cluster(**{"max_log_size": size} if size else {}).log_bytes == limit
+    said = {"max_log_size": size} if size else {}
+    assert cluster([A], **said).log_bytes == limit
 
 
 @pytest.mark.parametrize(
