@@ -70,159 +70,127 @@ class Given:
         ]
 
 
-def one(**said: object) -> dict[str, object]:
-    """Return a playbook of one case."""
-    return {"cases": [{**CASE, **said}]}
+def case(workload: Workload = RN50, where: Cluster | None = None, **said: object) -> Given:
+    """Return a playbook of one case with these values."""
+    return Given({"cases": [{**CASE, **said}]}, workload, where)
 
 
-def method(**said: object) -> dict[str, object]:
-    return {**one(), "method": {**METHOD, **said}}
+def cases(*said: Mapping[str, object], **more: object) -> Given:
+    """Return a playbook of several cases, with these other keys."""
+    return Given({"cases": [{**CASE, **own} for own in said or ({},)], **more})
 
 
+def grid(axes: Mapping[str, object], where: Cluster | None = None, **more: object) -> Given:
+    """Return a playbook of a grid with these axes, and with these other keys."""
+    return Given({"grid": {**GRID, **axes}, **more}, RN50, where)
+
+
+def method(**said: object) -> Given:
+    """Return a playbook of one case that is measured so."""
+    return cases(method={**METHOD, **said})
+
+
+TOO_MANY = {"micro_batch_size": list(range(1, 2001)), "placement": ["1x1"]}
+OURS = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_DEBUG", "RANK", "DLPERF_TASK", "TZ")
+NO_SECRETS = ("TOKENIZERS_PARALLELISM", "KEYBOARD", "COMPASS", "NCCL_ALGO")
 BAD = {
-    "ranks that cannot be split": Given(
-        one(placement="4x8", tensor_parallel=8, pipeline_parallel=3), GPT
+    "ranks that cannot be split": case(
+        GPT, placement="4x8", tensor_parallel=8, pipeline_parallel=3
     ),
-    "wrong data_parallel": Given(one(placement="1x8", tensor_parallel=2, data_parallel=8), GPT),
-    "axes that the program lacks": Given(
-        one(placement="1x8", tensor_parallel=2, pipeline_parallel=2, accumulation_steps=2),
+    "wrong data_parallel": case(GPT, placement="1x8", tensor_parallel=2, data_parallel=8),
+    "axes that the program lacks": case(
         replace(RN50, axes=frozenset()),
+        **{"placement": "1x8", "accumulation_steps": 2},
+        **{"tensor_parallel": 2, "pipeline_parallel": 2},
     ),
-    "precision that the program lacks": Given(one(precision="bf16"), NGC),
-    "case that the workload cannot run": Given(one(), PICKY),
-    "case with wrong parameters, which the workload is not asked about": Given(
-        one(params={"image_size": "big"}), PICKY
+    "precision that the program lacks": case(NGC, precision="bf16"),
+    "case that the workload cannot run": case(PICKY),
+    "case with wrong parameters, which the workload is not asked about": case(
+        PICKY, params={"image_size": "big"}
     ),
-    "window beyond the last logged iteration": Given(method(iterations=121, window=[20, 121])),
-    "rule that the logs do not serve": Given(method(window=None, rule="reported")),
-    "wrong window and wrong case": Given(
-        {**one(tensor_parallel=2), "method": {**METHOD, "window": [5, 50]}}
+    "window beyond the last logged iteration": method(iterations=121, window=[20, 121]),
+    "rule that the logs do not serve": method(window=None, rule="reported"),
+    "wrong window and wrong case": cases(
+        {"tensor_parallel": 2}, method={**METHOD, "window": [5, 50]}
     ),
-    "canary of no case": Given(method(canary={"case": "4x8"})),
-    "canary of a case without a name": Given(
-        {**method(iterations=100, window=[20, 60], canary={"case": "1x1"}), "workload": "gpt"},
-        ONEFLOW_GPT,
+    "canary of no case": method(canary={"case": "4x8"}),
+    "canary of a case without a name": replace(
+        method(iterations=100, window=[20, 60], canary={"case": "1x1"}), workload=ONEFLOW_GPT
     ),
-    "device that the program lacks": Given({**one(), "device": "cpu"}, NGC),
-    "default device that the program lacks": Given(
-        {**one(), "device": None}, replace(RN50, devices=frozenset({"cpu"}))
+    "device that the program lacks": replace(cases(device="cpu"), workload=NGC),
+    "default device that the program lacks": replace(
+        cases(device=None), workload=replace(RN50, devices=frozenset({"cpu"}))
     ),
-    "no device on local nodes": Given({**one(), "device": None}, RN50, LOCAL),
-    "too many nodes in a grid": Given(
-        {"grid": {**GRID, "placement": ["1x1", "3x1"], "micro_batch_size": [4, 8]}},
-        RN50,
-        FOUR_GPUS,
+    "no device on local nodes": replace(cases(device=None), where=LOCAL),
+    "too many nodes in a grid": grid(
+        {"placement": ["1x1", "3x1"], "micro_batch_size": [4, 8]}, FOUR_GPUS
     ),
-    "too many GPUs": Given(one(placement="2x5"), RN50, FOUR_GPUS),
-    "too many nodes and GPUs": Given(one(placement="3x5"), RN50, FOUR_GPUS),
-    "more GPUs than may be used": Given(one(placement="1x4"), RN50, THREE_OF_EIGHT),
-    "too few nodes with enough GPUs": Given(one(placement="3x4"), RN50, MIXED),
-    "IPv6 for mpirun": Given(one(placement="2x1"), replace(RN50, launcher=mpirun.launch), SIX),
-    "IPv6 for a program without it": Given(one(placement="2x1"), replace(RN50, ipv6=False), SIX),
-    "data set that nodes lack": Given(one(placement="2x1"), NGC, cluster(3, gpus={"count": 1})),
-    "too many trials of a grid": Given(
-        {
-            "grid": {**GRID, "micro_batch_size": list(range(1, 2001))},
-            "method": {**METHOD, "repeats": 6},
-        }
+    "too many GPUs": case(RN50, FOUR_GPUS, placement="2x5"),
+    "too many nodes and GPUs": case(RN50, FOUR_GPUS, placement="3x5"),
+    "more GPUs than may be used": case(RN50, THREE_OF_EIGHT, placement="1x4"),
+    "too few nodes with enough GPUs": case(RN50, MIXED, placement="3x4"),
+    "IPv6 for mpirun": case(replace(RN50, launcher=mpirun.launch), SIX, placement="2x1"),
+    "IPv6 for a program without it": case(replace(RN50, ipv6=False), SIX, placement="2x1"),
+    "data set that nodes lack": case(NGC, cluster(3, gpus={"count": 1}), placement="2x1"),
+    "too many trials of a grid": grid(TOO_MANY, method={**METHOD, "repeats": 6}),
+    "too many trials of cases": cases(
+        *({"micro_batch_size": size} for size in range(1, 12)), method={**METHOD, "repeats": 1000}
     ),
-    "too many trials of cases": Given(
-        {
-            "cases": [{**CASE, "micro_batch_size": size} for size in range(1, 12)],
-            "method": {**METHOD, "repeats": 1000},
-        }
+    "wrong parameters of all cases": grid({}, params=WRONG_PARAMS),
+    "wrong parameters of a case": case(params={**WRONG_PARAMS, "image_size": "64"}),
+    "wrong parameters of a grid": grid(
+        {"params": {name: [value] for name, value in WRONG_PARAMS.items()}}
     ),
-    "wrong parameters of all cases": Given({"grid": GRID, "params": WRONG_PARAMS}),
-    "wrong parameters of a case": Given(one(params={**WRONG_PARAMS, "image_size": "64"})),
-    "wrong parameters of a grid": Given(
-        {"grid": {**GRID, "params": {name: [value] for name, value in WRONG_PARAMS.items()}}}
+    "wrong number where a word may stand": case(params={"loss_scale": 0}),
+    "axis of parameters without a value": grid({"params": {"threads": []}}),
+    "parameter that one case lacks": replace(
+        cases({}, {"placement": "1x2", "params": {"layers": 2}}), workload=NEEDS_LAYERS
     ),
-    "wrong number where a word may stand": Given(one(params={"loss_scale": 0})),
-    "axis of parameters without a value": Given({"grid": {**GRID, "params": {"threads": []}}}),
-    "parameter that one case lacks": Given(
-        {"cases": [CASE, {**CASE, "placement": "1x2", "params": {"layers": 2}}]}, NEEDS_LAYERS
+    "secret among the parameters": cases(params={"password": "hush-hush"}),
+    "exclusions without a case": grid(
+        {}, exclude=[{"placement": "1x2"}, {"placement": "4x8"}, {"params": {"threads": 9}}]
     ),
-    "secret among the parameters": Given({**one(), "params": {"password": "hush-hush"}}),
-    "exclusions without a case": Given(
-        {
-            "grid": GRID,
-            "exclude": [{"placement": "1x2"}, {"placement": "4x8"}, {"params": {"threads": 9}}],
-        }
+    "exclusion of every case": grid({}, exclude=[{"precision": "fp32"}]),
+    "values that are doubled in a grid": grid(
+        {"placement": ["1x1", "1x2", "1x1"], "params": {"threads": [2, 2]}}
     ),
-    "exclusion of every case": Given({"grid": GRID, "exclude": [{"precision": "fp32"}]}),
-    "values that are doubled in a grid": Given(
-        {"grid": {**GRID, "placement": ["1x1", "1x2", "1x1"], "params": {"threads": [2, 2]}}}
+    "cases that are doubled": cases(*({"params": {"loss_scale": at}} for at in (128, 128.0, 64))),
+    "many wrong cases": replace(
+        cases(
+            *({"placement": "3x1"}, {"placement": "1x8"}),
+            *({"placement": "1x2", "tensor_parallel": 4}, {"params": {"thread": 1}}, {}, {}),
+            exclude=[{"precision": "amp"}],
+        ),
+        where=FOUR_GPUS,
     ),
-    "cases that are doubled": Given(
-        {"cases": [{**CASE, "params": {"loss_scale": scale}} for scale in (128, 128.0, 64)]}
-    ),
-    "many wrong cases": Given(
-        {
-            "cases": [
-                {**CASE, "placement": "3x1"},
-                {**CASE, "placement": "1x8"},
-                {**CASE, "placement": "1x2", "tensor_parallel": 4},
-                {**CASE, "params": {"thread": 1}},
-                CASE,
-                CASE,
-            ],
-            "exclude": [{"precision": "amp"}],
-        },
-        RN50,
-        FOUR_GPUS,
-    ),
-    "proxy with a password": Given(
-        {**one(), "env": {"HTTPS_PROXY": "http://me:hush-hush@proxy.example:3128"}}
-    ),
-    "variables that this program sets": Given(
-        {
-            **one(),
-            "env": dict.fromkeys(
-                ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_DEBUG", "RANK", "DLPERF_TASK", "TZ"), 3
-            ),
-        }
-    ),
-    "variable that the workload sets on CPUs": Given(
-        {**one(), "device": "cpu", "env": THREADS}, RN50, WITH_THREADS
+    "proxy with a password": cases(env={"HTTPS_PROXY": "http://me:hush-hush@proxy.example:3128"}),
+    "variables that this program sets": cases(env=dict.fromkeys(OURS, 3)),
+    "variable that the workload sets on CPUs": replace(
+        cases(device="cpu", env=THREADS), where=WITH_THREADS
     ),
 }
 GOOD = {
-    "as many nodes and GPUs as there are": Given(one(placement="2x4"), RN50, FOUR_GPUS),
-    "as many GPUs as may be used": Given(one(placement="1x3"), RN50, THREE_OF_EIGHT),
-    "enough nodes that fit": Given(one(placement="2x4"), RN50, MIXED),
-    "more ranks on CPUs than GPUs": Given(
-        {**one(placement="2x16"), "device": "cpu"}, RN50, cluster(2)
+    "as many nodes and GPUs as there are": case(RN50, FOUR_GPUS, placement="2x4"),
+    "as many GPUs as may be used": case(RN50, THREE_OF_EIGHT, placement="1x3"),
+    "enough nodes that fit": case(RN50, MIXED, placement="2x4"),
+    "more ranks on CPUs than GPUs": replace(
+        cases({"placement": "2x16"}, device="cpu"), where=cluster(2)
     ),
-    "IPv6 for torchrun": Given(one(placement="2x1"), RN50, SIX),
-    "IPv6 on one node": Given(one(), replace(RN50, ipv6=False), SIX),
-    "local nodes and CPUs": Given({**one(), "device": "cpu"}, RN50, LOCAL),
-    "local nodes and GPUs": Given(one(), RN50, LOCAL),
-    "no device on remote nodes": Given({**one(), "device": None}, RN50, FOUR_GPUS),
-    "no device for a program on GPUs": Given({**one(), "device": None}, NGC),
-    "a data set that is there": Given(
-        one(placement="2x1"), NGC, cluster(3, gpus={"count": 1}, data={"imagenet": "/data/image"})
+    "IPv6 for torchrun": case(RN50, SIX, placement="2x1"),
+    "IPv6 on one node": case(replace(RN50, ipv6=False), SIX),
+    "local nodes and CPUs": replace(cases(device="cpu"), where=LOCAL),
+    "local nodes and GPUs": case(RN50, LOCAL),
+    "no device on remote nodes": replace(cases(device=None), where=FOUR_GPUS),
+    "no device for a program on GPUs": replace(cases(device=None), workload=NGC),
+    "a data set that is there": case(
+        NGC, cluster(3, gpus={"count": 1}, data={"imagenet": "/data/image"}), placement="2x1"
     ),
-    "10,000 trials": Given(
-        {
-            "grid": {**GRID, "placement": ["1x1"], "micro_batch_size": list(range(1, 2001))},
-            "method": {**METHOD, "repeats": 5},
-        }
-    ),
-    "a parameter of all cases": Given({**one(), "params": {"layers": 2}}, NEEDS_LAYERS),
-    "threads of a program on GPUs": Given({**one(), "env": THREADS}, RN50, WITH_THREADS),
-    "names that only resemble secrets": Given(
-        {
-            **one(),
-            "env": dict.fromkeys(
-                ("TOKENIZERS_PARALLELISM", "KEYBOARD", "COMPASS", "NCCL_ALGO"), "false"
-            ),
-        }
-    ),
-    "addresses without a password": Given(
-        {
-            **one(),
-            "env": {"A": "http://proxy.example:3128", "B": "http://me@proxy.example", "C": "a:b@c"},
-        }
+    "10,000 trials": grid(TOO_MANY, method={**METHOD, "repeats": 5}),
+    "a parameter of all cases": replace(cases(params={"layers": 2}), workload=NEEDS_LAYERS),
+    "threads of a program on GPUs": replace(cases(env=THREADS), where=WITH_THREADS),
+    "names that only resemble secrets": cases(env=dict.fromkeys(NO_SECRETS, "false")),
+    "addresses without a password": cases(
+        env={"A": "http://proxy.example:3128", "B": "http://me@proxy.example", "C": "a:b@c"}
     ),
 }
 
@@ -241,12 +209,11 @@ def test_a_playbook_that_holds_together_has_no_conflict(given: Given) -> None:
 
 def test_a_grid_of_a_million_cases_is_refused_without_expanding_it() -> None:
     """A mistyped list of numbers costs a moment, not the machine's memory."""
-    grid = {**GRID, "micro_batch_size": HUNDRED, "accumulation_steps": HUNDRED}
     params = {"image_size": list(range(100, 150))}
+    axes = {"micro_batch_size": HUNDRED, "accumulation_steps": HUNDRED, "params": params}
     begin = time.perf_counter()
-    assert Given({"grid": {**grid, "params": params}}, RN50, cluster(1)).mistakes() == [
-        "['grid']: 1000000 trials; needed at most 10000"
-    ]
+    (mistake,) = grid(axes, cluster(1)).mistakes()
+    assert mistake == "['grid']: 1000000 trials; needed at most 10000"
     assert time.perf_counter() - begin < 1.0
 
 
