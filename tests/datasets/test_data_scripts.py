@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.datasets import look
-from orchestrator.preparing_data.prepare import find_problem, script
+from orchestrator.preparing_data.prepare import describe, find_problem, find_progress, script
 from tests import commands
 from tests.small_sets import CLASSES, class_tar, imagenet_tars, jpeg, parts, tar, valprep
 
@@ -329,3 +329,22 @@ def test_the_sample_of_wikipedia_is_unpacked(stage: Stage) -> None:
     with tarfile.open(archive, "w:gz") as packed:
         packed.add(stage.source / "valprep.sh", "valprep.sh")
     assert named(stage.run("unpack.sh", *words))[0] == "SOURCE-ODD"
+
+
+def test_the_last_whole_line_of_progress_counts() -> None:
+    text = "dlperf progress 1 1001 1300\nnoise\ndlperf progress 2 1001 2600\ndlperf progress 3 10"
+    assert find_progress(text) == (2, 1001)
+    assert find_progress("noise") is None
+
+
+def test_the_first_problem_that_a_log_names_counts() -> None:
+    text = "dlperf problem DISK-FULL no space\ndlperf problem BUSY other\n"
+    assert find_problem(text) == ("DISK-FULL", "no space")
+    assert find_problem("problem x") is None
+
+
+def test_many_nodes_are_described_by_the_slowest() -> None:
+    now = {"vs001": (37, 1001), "vs002": (30, 1001)}
+    assert describe(now) == "vs[001-002]: 30 of 1001 done (vs002 is least far)"
+    assert describe({"vs001": (3, 9)}) == "vs001: 3 of 9 done"
+    assert describe({}) == "beginning"

@@ -149,7 +149,7 @@ def test_every_value_is_read_as_it_was_written_at_its_place(
     for path, (line, column) in document.starts.items():
         value: Tree = data
         for step in path:
-            value = value[step]  # type: ignore[index,call-overload]  # by a path of the document
+            value = value[step]  # type: ignore[index]  # by a path of the document
         written = json.dumps(value, ensure_ascii=False)
         begin = written[0] if isinstance(value, list | dict) else written
         assert lines[line - 1][column - 1 :].startswith(begin)

@@ -44,7 +44,7 @@ def _matches_as_in_javascript(
 
 
 # To JSON Schema 22.0 is an integer; the program is stricter there.
-Validator = jsonschema.validators.extend(
+Validator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # in its stubs
     jsonschema.Draft7Validator,
     {"pattern": _matches_as_in_javascript},
     type_checker=jsonschema.Draft7Validator.TYPE_CHECKER.redefine(

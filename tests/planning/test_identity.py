@@ -16,7 +16,7 @@ from tests.planning.recipes import AMP, ON_NODE, TWICE, recipe, seats
 
 TWO = {**AMP, "placement": ["1x1", "2x4"]}
 NODES = [{"name": f"n{n}", "address": f"10.0.0.{n}"} for n in (1, 2)]
-FOUR = {"gpus": {"count": 4}}
+FOUR: dict[str, object] = {"gpus": {"count": 4}}
 
 
 def on(ours: Recipe, **said: object) -> Recipe:

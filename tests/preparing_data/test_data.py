@@ -11,19 +11,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.preparing_data.prepare import describe, find_problem, find_progress
 from tests.preparing_data.nodes import Nodes, codes
 from tests.small_sets import CLASSES, imagenet_tars, jpeg, parts, tfrecords
 from tests.sshd import Sshd
 from tests.waiting import wait_for
 
-cluster = pytest.mark.cluster
+pytestmark = pytest.mark.cluster
+# Meanwhile no other test may sweep on this machine.
+prepares = pytest.mark.usefixtures("machine_alone")
 MANY = tuple(f"n{number:08}" for number in range(1, 401))
-
-
-def prepares(test: Callable[..., None]) -> Callable[..., None]:
-    """Mark a test that prepares data here: meanwhile no other test may sweep on this machine."""
-    return cluster(pytest.mark.usefixtures("machine_alone")(test))
 
 
 def files(folder: Path) -> int:
@@ -91,7 +87,6 @@ def test_nodes_with_one_file_system_do_the_work_once(nodes: Nodes, source: Path)
     assert files(nodes.folder / "common") == 17
 
 
-@cluster
 def test_a_dry_run_shows_the_work_and_writes_nothing(nodes: Nodes, source: Path) -> None:
     nodes.write(imagenet=f"{nodes.folder}/{{node}}/image")
     said = nodes.json("prepare", "imagenet", "--from", str(source), "--dry-run")
@@ -112,7 +107,6 @@ HINDRANCES: dict[str, Callable[[Path, Path], object]] = {
 }
 
 
-@cluster
 @pytest.mark.parametrize("code", HINDRANCES)
 def test_a_preparation_that_cannot_succeed_is_refused_before_anything_is_written(
     nodes: Nodes, source: Path, code: str
@@ -303,22 +297,3 @@ def test_work_on_a_silent_node_continues_and_is_found_again(
     found = nodes.json("prepare", "imagenet", "--from", str(many))
     assert found["nodes"]["vs001"]["message"].startswith("found at work")
     assert files(image) == len(MANY) + 5
-
-
-def test_the_last_whole_line_of_progress_counts() -> None:
-    text = "dlperf progress 1 1001 1300\nnoise\ndlperf progress 2 1001 2600\ndlperf progress 3 10"
-    assert find_progress(text) == (2, 1001)
-    assert find_progress("noise") is None
-
-
-def test_the_first_problem_that_a_log_names_counts() -> None:
-    text = "dlperf problem DISK-FULL no space\ndlperf problem BUSY other\n"
-    assert find_problem(text) == ("DISK-FULL", "no space")
-    assert find_problem("problem x") is None
-
-
-def test_many_nodes_are_described_by_the_slowest() -> None:
-    now = {"vs001": (37, 1001), "vs002": (30, 1001)}
-    assert describe(now) == "vs[001-002]: 30 of 1001 done (vs002 is least far)"
-    assert describe({"vs001": (3, 9)}) == "vs001: 3 of 9 done"
-    assert describe({}) == "beginning"
