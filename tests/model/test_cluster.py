@@ -91,18 +91,20 @@ def test_a_jump_host_has_a_user_and_a_port(jump: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
+    ("nodes", "others"),
     [
-        cluster([ALONE]),
-        cluster([ALONE, {"name": "n2", "address": "127.0.0.2"}], defaults=LOCAL),
-        cluster(container={"privileged": True, "reason": "old driver"}),
-        cluster(defaults={"hcas": [ETHERNET], "roce": {"traffic_class": 106}}),
-        cluster([A, {"name": "n2", "address": "gpu4.lab"}]),
+        ([ALONE], {}),
+        ([ALONE, {"name": "n2", "address": "127.0.0.2"}], {"defaults": LOCAL}),
+        ([A, B], {"container": {"privileged": True, "reason": "old driver"}}),
+        ([A, B], {"defaults": {"hcas": [ETHERNET], "roce": {"traffic_class": 106}}}),
+        ([A, {"name": "n2", "address": "gpu4.lab"}], {}),
     ],
     ids=["one-on-loopback", "local-ones", "privileged", "roce", "host-name"],
 )
-def test_an_inventory_that_holds_together_has_no_conflict(found: Cluster) -> None:
-    assert list(inventory_conflicts(found)) == []
+def test_an_inventory_that_holds_together_has_no_conflict(
+    nodes: Sequence[Mapping[str, object]], others: dict[str, object]
+) -> None:
+    assert list(inventory_conflicts(cluster(nodes, **others))) == []
 
 
 def test_a_cluster_has_at_most_4096_nodes() -> None:

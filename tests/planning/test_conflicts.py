@@ -100,6 +100,7 @@ BAD = {
     "wrong data_parallel": case(GPT, placement="1x8", tensor_parallel=2, data_parallel=8),
     "axes that the program lacks": case(
         replace(RN50, axes=frozenset()),
+        None,
         **{"placement": "1x8", "accumulation_steps": 2},
         **{"tensor_parallel": 2, "pipeline_parallel": 2},
     ),

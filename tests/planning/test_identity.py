@@ -16,7 +16,7 @@ from tests.planning.recipes import AMP, ON_NODE, TWICE, recipe, seats
 
 TWO = {**AMP, "placement": ["1x1", "2x4"]}
 NODES = [{"name": f"n{n}", "address": f"10.0.0.{n}"} for n in (1, 2)]
-FOUR: dict[str, object] = {"gpus": {"count": 4}}
+FOUR: dict[str, Any] = {"gpus": {"count": 4}}
 
 
 def on(ours: Recipe, **said: object) -> Recipe:
@@ -40,29 +40,37 @@ def test_an_identity_is_plain_data() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "said",
     [
-        recipe(grid={**TWO, "micro_batch_size": [128]}),
-        recipe(grid=TWO, params={"loss_scale": 128}),
-        recipe(grid=TWO, env={"NCCL_ALGO": "Ring"}),
-        recipe(grid=TWO, method={**TWICE, "iterations": 31}),
-        recipe(grid=TWO, method={**TWICE, "repeats": 3}),
-        recipe(grid=TWO, method={**TWICE, "pack": "disjoint"}),
-        replace(recipe(grid=TWO), program=replace(ON_NODE, digest="sha256:" + "00" * 32)),
-        on(recipe(grid=TWO), defaults=FOUR, name="elsewhere"),
-        on(recipe(grid=TWO), defaults={"gpus": {"count": 8}}),
-        on(recipe(grid=TWO), defaults={**FOUR, "interface": "ib1"}),
-        on(recipe(grid=TWO), defaults={**FOUR, "hcas": [{"name": "mlx5_1", "rate_gbps": 100}]}),
-        on(recipe(grid=TWO), defaults=FOUR, container={"shm_size": "1g"}),
-    ],
-    ids=[
-        *("batch", "params", "env", "iterations", "repeats", "pack", "program", "cluster"),
-        *("gpus", "interface", "hcas", "container"),
+        {"grid": {**TWO, "micro_batch_size": [128]}},
+        {"params": {"loss_scale": 128}},
+        {"env": {"NCCL_ALGO": "Ring"}},
+        *(
+            {"method": {**TWICE, key: value}}
+            for key, value in (("iterations", 31), ("repeats", 3), ("pack", "disjoint"))
+        ),
     ],
 )
-def test_another_playbook_program_or_hardware_is_another_sweep(changed: Recipe) -> None:
+def test_another_playbook_is_another_sweep(said: dict[str, object]) -> None:
     """What was measured under other settings must not be mixed with new trials."""
-    assert bind.identity(changed) != bind.identity(recipe(grid=TWO))
+    assert bind.identity(recipe(**{"grid": TWO, **said})) != bind.identity(recipe(grid=TWO))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"name": "elsewhere"},
+        {"defaults": {"gpus": {"count": 8}}},
+        {"defaults": {**FOUR, "interface": "ib1"}},
+        {"defaults": {**FOUR, "hcas": [{"name": "mlx5_1", "rate_gbps": 100}]}},
+        {"container": {"shm_size": "1g"}},
+    ],
+)
+def test_another_cluster_or_program_is_another_sweep(said: dict[str, object]) -> None:
+    ours = recipe(grid=TWO)
+    other = replace(ours, program=replace(ON_NODE, digest="sha256:" + "00" * 32))
+    assert bind.identity(on(ours, **{"defaults": FOUR, **said})) != bind.identity(ours)
+    assert bind.identity(other) != bind.identity(ours)
 
 
 MOVED = [
