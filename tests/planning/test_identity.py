@@ -36,7 +36,9 @@ def test_more_repeats_extend_a_sweep_and_keep_its_trials() -> None:
 
 def test_an_identity_is_plain_data() -> None:
     said = bind.identity(recipe(grid=AMP))
-    assert json.loads(json.dumps(said, allow_nan=False)) == said
+    document = json.loads(json.dumps(said, allow_nan=False))
+    assert document == said
+    assert document["hardware"]["nodes"][0]["gpus"] == {"count": 4}
 
 
 @pytest.mark.parametrize(
@@ -79,12 +81,15 @@ MOVED = [
 ]
 
 
+SAME: list[dict[str, object]] = [
+    {"defaults": FOUR},
+    *({"defaults": FOUR | {"port": 2222}, "nodes": MOVED[:count]} for count in (1, 2, 3)),
+]
+
+
 @pytest.mark.parametrize(
     "same",
-    [
-        {"defaults": FOUR},
-        *({"defaults": {**FOUR, "port": 2222}, "nodes": MOVED[:count]} for count in (1, 2, 3)),
-    ],
+    SAME,
     ids=["again", "fewer-nodes", "other-nodes", "more-nodes"],
 )
 def test_the_same_hardware_under_other_names_and_addresses_is_the_same_sweep(
