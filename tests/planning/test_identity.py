@@ -1,7 +1,6 @@
 """Which plans belong to one sweep."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -81,22 +80,15 @@ MOVED = [
 ]
 
 
-SAME: list[dict[str, object]] = [
-    {"defaults": FOUR},
-    *({"defaults": FOUR | {"port": 2222}, "nodes": MOVED[:count]} for count in (1, 2, 3)),
-]
-
-
 @pytest.mark.parametrize(
-    "same",
-    SAME,
-    ids=["again", "fewer-nodes", "other-nodes", "more-nodes"],
+    "nodes", [NODES, MOVED[:1], MOVED[:2], MOVED], ids=["renamed", "fewer", "others", "more"]
 )
 def test_the_same_hardware_under_other_names_and_addresses_is_the_same_sweep(
-    same: Mapping[str, object],
+    nodes: list[dict[str, str]],
 ) -> None:
     ours = recipe(grid=TWO, method={**TWICE, "pack": "none"})
-    moved = replace(on(ours, **same), program=replace(ON_NODE, code="/moved", python="py3"))
+    there = on(ours, defaults=FOUR | {"port": 2222}, nodes=nodes)
+    moved = replace(there, program=replace(ON_NODE, code="/moved", python="py3"))
     assert bind.identity(moved) == bind.identity(recipe(grid=TWO))
 
 
