@@ -214,3 +214,4 @@ def test_attempts_last_from_their_intent_to_their_end() -> None:
     found = by_trial((intent(1, at="10:00"), end, intent(2, at="10:02")))["t"]
     assert found.spans() == (("10:00", "10:01"), ("10:02", ""))
     assert by_trial((end,))["t"].spans() == ()
+    assert (History().attempts, History().spans()) == (0, ())

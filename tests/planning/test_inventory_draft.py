@@ -67,13 +67,20 @@ def node(number: int, found: Discovered | None, **said: object) -> DraftNode:
 
 def roce(*second: int) -> Discovered:
     """Return the answer of a node whose second adapter has routable addresses at these indices."""
+    shared = [
+        f"{hca} 1 {index} {gid} eth0 {kind}"
+        for hca in ETHERNET.split()
+        for index, gid, kind in (
+            (1, f"fe80{ROUTED[4:]}", "RoCE v2"),
+            (2, ROUTED, "IB/RoCE v1"),
+        )
+    ]
     lines = [
-        *(f"mlx5_0 1 1 fe80{ROUTED[4:]} eth0 RoCE v2", f"mlx5_0 1 2 {ROUTED} eth0 IB/RoCE v1"),
         *(f"mlx5_0 1 {index} {ROUTED} eth0 RoCE v2" for index in (3, 5)),
         *(f"mlx5_1 1 {index} {ROUTED} eth0 RoCE v2" for index in second),
     ]
     links = ports(ETHERNET, layer="Ethernet") + ports("mlx5_2", rate=100)
-    return answer(topology="", ports=links, gids="\n".join(lines))
+    return answer(topology="", ports=links, gids="\n".join(shared + lines))
 
 
 def mixed() -> Discovered:
