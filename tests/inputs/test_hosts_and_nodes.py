@@ -302,6 +302,11 @@ def test_the_digest_of_an_inventory_changes_with_its_nodes(
     assert (sites.digest(queue(**said)) == sites.digest(queue())) is same
 
 
+def test_the_digest_of_an_inventory_with_nodes_changes_with_them() -> None:
+    narrow = FOUR.model_copy(update={"nodes": FOUR.nodes[:3]})
+    assert sites.digest(FOUR.model_copy()) == sites.digest(FOUR) != sites.digest(narrow)
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
