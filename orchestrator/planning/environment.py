@@ -12,7 +12,7 @@ from orchestrator.model.text import Conflict, EnvValue, env_texts
 from orchestrator.workloads import Workload
 
 _LIKE_SECRETS = re.compile(rf"(?i)(^|_)({words.SECRET_PART})(_|$)")
-# As of a proxy: http://name:password@proxy.example:3128.
+# In the address of a proxy: http://name:password@proxy.example:3128.
 _PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s]+@")
 # Logs print local time: with this it is the node's clock in UTC, on which its telemetry is.
 CLOCK = {"TZ": "UTC0"}

@@ -1,4 +1,4 @@
-"""Which trial begins next, beside those that run: no node idle, and no wide trial passed by."""
+"""Choice of the next trial beside the running ones: no node idles, no wide trial waits forever."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
