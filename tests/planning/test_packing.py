@@ -1,6 +1,7 @@
 """Which trial begins next: no node is idle for long, and no trial waits forever."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import hypothesis.strategies as st
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Pack
 from orchestrator.model.plan import Trial
-from orchestrator.planning.packing import Packing
+from orchestrator.planning.packing import choose_trial
 
 
 def trials(widths: Iterable[int], repeats: int) -> list[Trial]:
@@ -33,9 +34,8 @@ def simulated(
     means: dict[Case, float] = {}
     clock = 0.0
     while waiting or running:
-        packing = Packing(pack, nodes, means)
         begun = {trial: clock - ran[trial][0] for trial in running}
-        trial = packing.next(waiting, begun)
+        trial = choose_trial(waiting, begun, pack=pack, nodes=nodes, lasted_s=means)
         if trial is not None:
             waiting.remove(trial)
             running[trial] = clock + lasting[trial]
@@ -48,6 +48,16 @@ def simulated(
         done = [end - began for other, (began, end) in ran.items() if other.case == first.case]
         means[first.case] = sum(done) / len(done)
     return clock, ran
+
+
+def choose(
+    pack: Pack,
+    nodes: int,
+    waiting: list[Trial],
+    running: Mapping[Trial, float],
+    lasted_s: Mapping[Case, float] = MappingProxyType({}),
+) -> Trial | None:
+    return choose_trial(waiting, running, pack=pack, nodes=nodes, lasted_s=lasted_s)
 
 
 def bound(nodes: int, lasting: Mapping[Trial, float]) -> float:
@@ -108,48 +118,45 @@ def test_one_node_packs_only_trials_that_share_no_fabric() -> None:
 
 def test_after_a_resume_no_trial_begins_beside_one_that_it_must_not_meet() -> None:
     one, two, *_ = trials((1, 2), 1)
-    packing = Packing("one-node", 4)
-    assert packing.next([two], {one: 1.0}) is None
-    assert packing.next([one], {two: 1.0}) is None
-    assert packing.next([two], {}) == two
+    assert choose("one-node", 4, [two], {one: 1.0}) is None
+    assert choose("one-node", 4, [one], {two: 1.0}) is None
+    assert choose("one-node", 4, [two], {}) == two
 
 
 def test_nodes_that_the_next_wide_trial_does_not_need_are_filled() -> None:
     """Beside three of four nodes a trial of one node begins, though another of three is next."""
     three, one, three_again, one_again = trials((3, 1), 2)
-    packing = Packing("disjoint", 4)
-    assert packing.next([three_again, one], {three: 1.0}) == one
-    assert packing.next([three_again, one_again], {three: 1.0, one: 1.0}) is None
+    assert choose("disjoint", 4, [three_again, one], {three: 1.0}) == one
+    assert choose("disjoint", 4, [three_again, one_again], {three: 1.0, one: 1.0}) is None
 
 
 def test_narrow_trials_do_not_delay_a_wide_one() -> None:
     """Four nodes are needed and two are free: the running trial must end first."""
     four, two, one = trials((4, 2, 1), 1)
-    assert Packing("disjoint", 4).next([one, four], {two: 1.0}) is None
+    assert choose("disjoint", 4, [one, four], {two: 1.0}) is None
 
 
 @pytest.mark.parametrize("pack", ["none", "one-node", "disjoint"])
 def test_a_trial_that_needs_a_lost_node_comes_last(pack: Pack) -> None:
     """Three of four nodes are left: that trial may end the sweep."""
     four, two, one = trials((4, 2, 1), 1)
-    packing = Packing(pack, 3)
-    assert packing.next([four, two], {}) == two
-    assert packing.next([four, one], {two: 1.0}) == (one if pack == "disjoint" else None)
-    assert packing.next([four], {one: 1.0}) is None
-    assert packing.next([four], {}) == four
+    assert choose(pack, 3, [four, two], {}) == two
+    assert choose(pack, 3, [four, one], {two: 1.0}) == (one if pack == "disjoint" else None)
+    assert choose(pack, 3, [four], {one: 1.0}) is None
+    assert choose(pack, 3, [four], {}) == four
 
 
 def test_nodes_are_reserved_where_trials_end_soonest() -> None:
     """By the times of their cases: nodes that become free later are not reserved."""
     two, short, long, one = trials((2, 1, 1, 1), 1)
-    packing = Packing("disjoint", 3, {short.case: 10.0, long.case: 100.0})
-    assert packing.next([two, one], {short: 9.0, long: 9.0}) is None
-    assert Packing("disjoint", 4).next([two], {short: 9.0, long: 9.0}) == two
+    times_s = {short.case: 10.0, long.case: 100.0}
+    assert choose("disjoint", 3, [two, one], {short: 9.0, long: 9.0}, times_s) is None
+    assert choose("disjoint", 4, [two], {short: 9.0, long: 9.0}) == two
 
 
 def test_of_one_width_a_case_without_a_time_comes_first_and_then_the_longest() -> None:
     new, quick, slow = trials((1, 1, 1), 1)
-    packing = Packing("disjoint", 2, {quick.case: 1.0, slow.case: 2.0})
-    assert packing.next([quick, slow, new], {}) == new
-    assert packing.next([quick, slow], {}) == slow
-    assert packing.next([], {}) is None
+    times_s = {quick.case: 1.0, slow.case: 2.0}
+    assert choose("disjoint", 2, [quick, slow, new], {}, times_s) == new
+    assert choose("disjoint", 2, [quick, slow], {}, times_s) == slow
+    assert choose("disjoint", 2, [], {}) is None
