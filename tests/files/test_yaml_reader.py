@@ -122,6 +122,12 @@ def test_a_doubtful_text_is_refused_at_its_place(snapshot: SnapshotAssertion) ->
     assert {ascii(text)[:90]: mistakes(text) for text in BAD} == snapshot
 
 
+def test_an_escape_beyond_unicode_is_refused_by_either_parser() -> None:
+    """libyaml names it; the parser in Python fails on it."""
+    (mistake,) = mistakes('a: "\\UFFFFFFFF"\n')
+    assert "escape code" in mistake or "cannot be read as YAML" in mistake
+
+
 @pytest.mark.parametrize(("text", "data"), GOOD)
 def test_a_clear_text_is_read_as_it_looks(tmp_path: Path, text: str, data: object) -> None:
     """Plain scalars follow YAML 1.2's core schema; whatever is quoted is text."""
