@@ -45,9 +45,9 @@ long: venv ## tests that take minutes each
 # On the lowest version of each dependency that pyproject.toml allows, in a venv of its own.
 lowest: venv ## tests on the lowest version of each dependency
 	$(BIN)/python -m venv $(VENV)/lowest
-	$(VENV)/lowest/bin/python -m pip install --quiet -r tests/lowest.txt hypothesis pytest
-	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider tests/files/test_load.py \
-	    tests/files/test_models.py tests/transports/test_transports.py tests/transports/test_ssh*.py \
+	$(VENV)/lowest/bin/python -m pip install --quiet -r tests/lowest.txt hypothesis pytest syrupy
+	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider tests/files/test_yaml_reader.py \
+	    tests/transports/test_transports.py tests/transports/test_ssh*.py \
 	    tests/runtimes/test_engine.py tests/runtimes/test_engine_versions.py tests/state/test_archives.py
 
 # What depends on Docker, with another one than this machine's: Debian unstable's, or whichever has its

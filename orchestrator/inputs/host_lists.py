@@ -167,7 +167,7 @@ def distinct(found: Iterable[DraftNode]) -> tuple[DraftNode, ...]:
 
 
 def derive_name(address: str) -> str:
-    """Return a node's name that is the whole of an address, as far as a name may be long."""
+    """Return an address as a node's name; one that is too long is cut at its first dot."""
     name = re.sub("[:%]", "-", address)
     name = name if len(name) < 64 else name.partition(".")[0]
     return name if is_name(name) else f"node-{name}"[:63].rstrip("-.")

@@ -116,11 +116,11 @@ def narrow(cluster: Cluster, pattern: str | None) -> Cluster:
 def leaving_out(
     cluster: Cluster, names: Iterable[str], least: int = 1, omitted: Set[str] = frozenset()
 ) -> str:
-    """Return this command line as it leaves these nodes out; empty where that is no way out.
+    """Return this command line without these nodes; empty if too few nodes would be left.
 
     Args:
         least: how many nodes must be left.
-        omitted: words of it that are left out, too.
+        omitted: words of the command line to leave out too.
     """
     # Errors of many nodes name them folded, such as vs[003-004].
     named = {name for text in names for name in nodeset.unfold_all(text, MOST)}

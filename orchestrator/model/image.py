@@ -82,7 +82,7 @@ Requirement = Annotated[
     Matching(_REQUIREMENT, "NAME==VERSION or git+https://HOST/PATH@COMMIT"),
 ]
 OfedVersion = Annotated[
-    str, Matching(r"[0-9]+\.[0-9]+(-[0-9]+(\.[0-9]+)*)?", "such as 4.9-0.1.7.0")
+    str, Matching(r"[0-9]+\.[0-9]+(-[0-9]+(\.[0-9]+)*)?", "a version such as 4.9-0.1.7.0")
 ]
 DriverVersion = Annotated[
     str,
@@ -196,7 +196,7 @@ class Image(Noun):
     @field_validator("infiniband")
     @classmethod
     def _ofed_has_a_source(cls, value: str, info: ValidationInfo) -> str:
-        if value == "mlnx_ofed" and info.data.get("ofed") is None:
+        if value == "mlnx_ofed" and info.data.get("ofed", "misfit") is None:
             raise ValueError("mlnx_ofed; needed `ofed: {url: ..., version: ...}` beside it")
         return value
 

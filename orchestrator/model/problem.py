@@ -1,4 +1,4 @@
-"""Why a trial does not count, or a mark on one that does, as a value."""
+"""A problem that makes a trial invalid, or a mark on a valid trial."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Which process it is, whatever becomes of its pid, and what it holds."""
+"""Identities of processes that outlast the reuse of pids, and the holders of locks."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -63,7 +63,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """It covers the true median, speedup or difference with the probability ``coverage``."""
+    """Bounds that contain the true median, speedup or difference with this probability."""
 
     low: float
     high: float
@@ -143,7 +143,7 @@ class Result:
 
     @property
     def peak_memory_mib(self) -> float | None:
-        """Return the same, or what the drivers reported if no log shows any."""
+        """Return the largest use of a GPU by the logs, else by the drivers."""
         states = (state for trial in self.valid for state in trial.machines)
         seen = (it.memory_peak_mib for it in states if it.memory_peak_mib is not None)
         return max(seen, default=None) if self.memory_mib is None else self.memory_mib

@@ -181,7 +181,7 @@ class DataDigest:
 
 @dataclass(frozen=True, slots=True)
 class ImageRecord:
-    """An image as it lies on every node.
+    """An image on the nodes of a cluster.
 
     Args:
         id: what the engine of the first node calls it, and containers are started from: the digest

@@ -45,19 +45,14 @@ def parse_endpoint(text: str) -> Endpoint:
     user, at, place = text.rpartition("@")
     if at and not re.fullmatch(USER, user):
         raise ValueError(f"got {text!r}; needed [user@]host[:port]")
-    host, port = split_port(place)
-    return Endpoint(parse_host(host), user or None, port)
-
-
-def split_port(place: str) -> tuple[str, int | None]:
-    """Return a host, unchecked, and the port behind it."""
     if ip(place):
-        return place, None
+        return Endpoint(parse_host(place), user or None)
     parts = _PLACE.fullmatch(place)
     if parts is None or not 1 <= int(parts[3] or 1) <= 65535:
         needed = "host:port, or [address]:port for IPv6, the port from 1 to 65535"
         raise ValueError(f"got {place!r}; needed {needed}")
-    return parts[1] or parts[2], int(parts[3]) if parts[3] else None
+    port = int(parts[3]) if parts[3] else None
+    return Endpoint(parse_host(parts[1] or parts[2]), user or None, port)
 
 
 def parse_host(text: str) -> str:

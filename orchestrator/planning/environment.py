@@ -12,24 +12,22 @@ from orchestrator.model.text import Conflict, EnvValue, env_texts
 from orchestrator.workloads import Workload
 
 _LIKE_SECRETS = re.compile(rf"(?i)(^|_)({words.SECRET_PART})(_|$)")
-# As of a proxy: http://name:password@proxy.example:3128.
+# In the address of a proxy: http://name:password@proxy.example:3128.
 _PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s]+@")
-_OF_THE_INVENTORY = {
-    "CUDA_VISIBLE_DEVICES": "`gpus: {use: [...]}` in the inventory",
-    "NVIDIA_VISIBLE_DEVICES": "`gpus: {use: [...]}` in the inventory",
-    "NCCL_SOCKET_IFNAME": "`interface:` in the inventory",
-    "GLOO_SOCKET_IFNAME": "`interface:` in the inventory",
-    "NCCL_IB_HCA": "`hcas:` in the inventory",
-    "NCCL_IB_GID_INDEX": "`roce: {gid_index: ...}` in the inventory",
-    "NCCL_IB_TC": "`roce: {traffic_class: ...}` in the inventory",
-}
 # Logs print local time: with this it is the node's clock in UTC, on which its telemetry is.
 CLOCK = {"TZ": "UTC0"}
-_OF_THE_PROGRAM = frozenset(
-    {
-        *("CUDA_DEVICE_ORDER", "NCCL_DEBUG", "NCCL_DEBUG_FILE", "MASTER_ADDR", "MASTER_PORT"),
-        *("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "HOME"),
-    }
+_OF_THE_INVENTORY = {
+    "CUDA_VISIBLE_DEVICES": "gpus: {use: [...]}",
+    "NVIDIA_VISIBLE_DEVICES": "gpus: {use: [...]}",
+    "NCCL_SOCKET_IFNAME": "interface:",
+    "GLOO_SOCKET_IFNAME": "interface:",
+    "NCCL_IB_HCA": "hcas:",
+    "NCCL_IB_GID_INDEX": "roce: {gid_index: ...}",
+    "NCCL_IB_TC": "roce: {traffic_class: ...}",
+}
+_OF_THE_PROGRAM = (
+    *("CUDA_DEVICE_ORDER", "NCCL_DEBUG", "NCCL_DEBUG_FILE", "MASTER_ADDR", "MASTER_PORT"),
+    *("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "HOME"),
 )
 _SHOWN = f"env is shown in plans and reports; {words.NO_SECRETS}"
 _PREFIXES = ("DLPERF_", "TORCHELASTIC_", "OMPI_", "PMIX_", "SLURM_")
@@ -43,20 +41,20 @@ def added(cluster: Cluster, experiment: Experiment) -> dict[str, str]:
 def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
     """Yield variables that look like secrets, or that this program sets."""
     for name, value in given.items():
-        text = ""
         if words.is_secret([name]) or _LIKE_SECRETS.search(name):
-            text = f"{name} is named like a secret, and {_SHOWN}"
+            text = f"is named like a secret, and {_SHOWN}"
         elif _PASSWORD.search(str(value)):
-            text = f"{name} holds an address with a password, and {_SHOWN}"
+            text = f"holds an address with a password, and {_SHOWN}"
         elif name in _OF_THE_INVENTORY:
-            text = f"{name} is set from {_OF_THE_INVENTORY[name]}; say it there"
+            text = f"is set from `{_OF_THE_INVENTORY[name]}` in the inventory; say it there"
         elif name in CLOCK:
             why = "tasks run in UTC, so that their logs have the clock of their nodes"
-            text = f"{name} is set by this program: {why}; leave it out"
+            text = f"is set by this program: {why}; leave it out"
         elif name in _OF_THE_PROGRAM or name.startswith(_PREFIXES):
-            text = f"{name} is set by this program; needed another variable"
-        if text:
-            yield Conflict(("env", name), text)
+            text = "is set by this program; needed another variable"
+        else:
+            continue
+        yield Conflict(("env", name), f"{name} {text}")
 
 
 def find_conflicts(

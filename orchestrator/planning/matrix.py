@@ -29,6 +29,10 @@ class Point:
     case: Case
     data_parallel: int | None = None
 
+    def conflict(self, text: str) -> Conflict:
+        """Return an error about the case."""
+        return Conflict(self.path, f"{self.case.placement}: {text}")
+
 
 def conflicts(
     experiment: Experiment,
@@ -62,14 +66,14 @@ def conflicts(
         written.add(case)
         conflicts += _check_arithmetic(point, workload)
         missing = [
-            Conflict(point.path, f"{case.placement}: the workload needs params.{name}")
+            point.conflict(f"the workload needs params.{name}")
             for name, field in workload.params.model_fields.items()
             if field.is_required() and name not in case.given
         ]
         conflicts += missing
         if not missing and not any(_check_params((), case.given, workload.params)):
             texts = workload.unsupported(case, experiment.method)  # which reads the parameters
-            conflicts += [Conflict(point.path, f"{case.placement}: {text}") for text in texts]
+            conflicts += map(point.conflict, texts)
             conflicts += environment.find_conflicts(case, workload, experiment, cluster)
     conflicts += _check_canary(experiment.method.watch, points, workload)
     if cluster is not None:
@@ -185,10 +189,7 @@ def _check_arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
     case, written = point.case, point.data_parallel
     split = f"tensor {case.tensor_parallel} x pipeline {case.pipeline_parallel}"
     if case.world_size % case.ranks_per_replica:
-        yield Conflict(
-            point.path,
-            f"{case.placement}: {case.world_size} ranks cannot be split into {split}",
-        )
+        yield point.conflict(f"{case.world_size} ranks cannot be split into {split}")
     elif written not in (None, case.data_parallel):
         yield Conflict(
             (*point.path, "data_parallel"),
@@ -196,17 +197,11 @@ def _check_arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:
             f" needed data_parallel {case.data_parallel}",
         )
     if case.precision not in workload.precisions:
-        yield Conflict(
-            point.path,
-            f"{case.placement}: precision {case.precision}; workload {workload.name} needs"
-            f" {' or '.join(sorted(workload.precisions))}",
-        )
+        needed = f"workload {workload.name} needs {' or '.join(sorted(workload.precisions))}"
+        yield point.conflict(f"precision {case.precision}; {needed}")
     for name, value in case.axes.items():
         if value != 1 and name not in workload.axes:
-            yield Conflict(
-                point.path,
-                f"{case.placement}: {name} {value}; workload {workload.name} can only do 1",
-            )
+            yield point.conflict(f"{name} {value}; workload {workload.name} can only do 1")
 
 
 def _check_canary(
@@ -271,10 +266,9 @@ def _check_nodes(
                 f" inventory {cluster.name} has {len(members)}; `--case` runs the others",
             )
         if far and not takes_ipv6 and point.case.nodes > 1:
-            yield Conflict(
-                point.path,
-                f"{point.case.placement}: workload {workload.name} takes no IPv6 addresses, as"
-                f" {far[0].address} of node {far[0].name}; needed IPv4 in inventory {cluster.name}",
+            yield point.conflict(
+                f"workload {workload.name} takes no IPv6 addresses, as {far[0].address} of node"
+                f" {far[0].name}; needed IPv4 in inventory {cluster.name}"
             )
     without: dict[str, list[str]] = {}
     for point in points:

@@ -20,7 +20,7 @@ from orchestrator.measuring import settling
 from orchestrator.measuring.settling import Series
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
-from orchestrator.planning.packing import Packing
+from orchestrator.planning.packing import choose_trial
 from orchestrator.signals import SIGNALS, Abandoned
 from orchestrator.sweeping import attempts, closing
 from orchestrator.sweeping.campaign import Campaign
@@ -250,7 +250,9 @@ class Feed:
         running = {trial: now - began for trial, began in self._running.items()}
         ready = self._series.ready(self._pending, running, self._values)
         lasted_s = {case: fmean(seconds) for case, seconds in self._lasted_s.items()}
-        trial = Packing(self._pack, self._nodes(), lasted_s).next(ready, running)
+        trial = choose_trial(
+            ready, running, pack=self._pack, nodes=self._nodes(), lasted_s=lasted_s
+        )
         if trial is not None:
             self._pending.remove(trial)
             self._running[trial] = now

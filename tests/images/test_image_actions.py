@@ -1,14 +1,16 @@
 """What goes into an image, what it is called, and what is done until every node has it."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import astuple, replace
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from orchestrator.files import yaml_reader
 from orchestrator.model.image import Apt, HeldImage, Image, Ofed, Source, content_digest
 from orchestrator.model.site import ImageRecord
 from orchestrator.planning import images
-from orchestrator.planning.images import Action, ImageRecipe, Reference
+from orchestrator.planning.images import ImageRecipe, Reference
 from tests import ROOT
 
 SHIPPED = ROOT / "images"
@@ -30,11 +32,18 @@ WITH_WHEEL = IMAGE.model_copy(update={"wheels": (WHEEL,)})
 ARCHIVE = "http://files.example/base.tar.gz"
 LOADED = Image(name="mine", base="docker.io/library/base:1", archive=ARCHIVE)
 RECIPE = ImageRecipe(IMAGE, DIGEST, {"Dockerfile": SUM}, {URL: SUM})
+CACHED = replace(RECIPE, cached=frozenset({SUM}))
 ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
-HELD = f"sha256:{'c' * 64}"
-RECORD = ImageRecord("mine", BASE, DIGEST, ONE, str(RECIPE.tag), SUM, "", "", locked=False)
+TAG = str(RECIPE.tag)
+RECORD = ImageRecord("mine", BASE, DIGEST, ONE, TAG, SUM, "", "", locked=False)
 FIRST, SECOND = HeldImage(ONE, RECIPE.inputs, ONE), HeldImage(TWO, RECIPE.inputs, TWO)
-FOREIGN = (HeldImage(TWO, None, TWO), HeldImage(TWO, SUM, TWO))
+# In containerd an engine calls the same content by another id.
+OTHERWISE = HeldImage(TWO, RECIPE.inputs, ONE)
+UNLABELED, FOREIGN = HeldImage(TWO, None, TWO), HeldImage(TWO, SUM, TWO)
+BUNDLED = replace(RECIPE, bundled={TAG: FIRST})
+# A base that comes as a file: its id is known once it is loaded.
+UNKNOWN = ImageRecipe(LOADED, None, {"Dockerfile": SUM}, {})
+LOOKED_INTO = replace(UNKNOWN, base_digest=ONE)
 
 
 @pytest.mark.parametrize(
@@ -49,21 +58,29 @@ FOREIGN = (HeldImage(TWO, None, TWO), HeldImage(TWO, SUM, TWO))
         ("cuda11.2:0.1", Reference("docker.io", "library/cuda11.2", "0.1")),
     ],
 )
-def test_base_is_taken_apart_as_docker_does(base: str, parts: Reference) -> None:
-    """What begins with no registry lies on Docker Hub, and without a name in its library."""
+def test_a_base_is_split_as_docker_does(base: str, parts: Reference) -> None:
+    """Without a registry it means Docker Hub, and without a repository Docker's library."""
     assert images.reference(base) == parts
 
 
-def test_base_is_pulled_by_digest_from_mirror_or_origin() -> None:
-    """The mirror changes the host alone: the bytes are named by their digest."""
-    assert images.base_to_build_from(IMAGE, DIGEST, None) == f"nvcr.io/nvidia/pytorch@{DIGEST}"
-    mirrored = images.base_to_build_from(IMAGE, DIGEST, "10.11.0.1:5000")
-    assert mirrored == f"10.11.0.1:5000/nvidia/pytorch@{DIGEST}"
+@pytest.mark.parametrize(
+    ("image", "digest", "mirror", "base"),
+    [
+        (IMAGE, DIGEST, None, f"nvcr.io/nvidia/pytorch@{DIGEST}"),
+        (IMAGE, DIGEST, "10.11.0.1:5000", f"10.11.0.1:5000/nvidia/pytorch@{DIGEST}"),
+        (LOADED, ONE, "10.11.0.1:5000", ONE),
+    ],
+)
+def test_a_base_is_named_by_its_digest(
+    image: Image, digest: str, mirror: str | None, base: str
+) -> None:
+    """A mirror changes the host alone; no registry has the base of an archive."""
+    assert images.base_to_build_from(image, digest, mirror) == base
 
 
-def test_build_takes_every_value_from_the_image_file() -> None:
-    """One argument for each; packages and requirements with blanks between them."""
-    assert images.values(IMAGE) == {
+def test_a_build_takes_every_value_from_the_image_file() -> None:
+    """A value that is not there is no argument: a Dockerfile's own default holds."""
+    assert images.values(WITH_WHEEL) == {
         "PYTHON": "python",
         "CODE": "/workspace/mine",
         "INFINIBAND": "mlnx_ofed",
@@ -72,27 +89,23 @@ def test_build_takes_every_value_from_the_image_file() -> None:
         "APT_PACKAGES": "git tk tcl",
         "APT_MIRROR": "http://mirror.example/ubuntu",
         "PIP_PACKAGES": "numpy==1.18.1",
+        "WHEELS": "of-1+cu112-py3-none-any.whl",
         "SOURCE_URL": "https://git.example/it.git",
         "SOURCE_COMMIT": COMMIT,
         "SOURCE_PATH": "a/b",
     }
-
-
-def test_value_that_is_not_there_is_no_argument() -> None:
-    """A Dockerfile's own defaults hold for what image.yaml does not say."""
-    plain = Image(name="mine", base=BASE)
-    assert set(images.values(plain)) == {"PYTHON", "CODE", "INFINIBAND"}
+    assert set(images.values(Image(name="mine", base=BASE))) == {"PYTHON", "CODE", "INFINIBAND"}
+    light = WITH_WHEEL.model_copy(update={"infiniband": "none"})
+    assert not {"OFED_TAR", "OFED_VERSION"} & set(images.values(light))
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/image.yaml")))
-def test_shipped_dockerfile_uses_what_its_image_says(name: str) -> None:
-    """No value of a shipped image.yaml is without effect."""
+def test_a_shipped_dockerfile_uses_every_value_of_its_image(name: str) -> None:
     image = yaml_reader.validated(yaml_reader.read(SHIPPED / name / "image.yaml"), Image)
     assert images.ignored(image, (SHIPPED / name / "Dockerfile").read_text()) == ()
 
 
-def test_value_without_effect_is_named() -> None:
-    """Who asks for InfiniBand in an image whose Dockerfile has no word of it, is told so."""
+def test_a_value_that_no_dockerfile_uses_is_named() -> None:
     dockerfile = "ARG BASE\nFROM ${BASE}\nARG CODE=/x\nARG APT_PACKAGES\nRUN ARG\n\n"
     light = Image(name="mine", base=BASE, infiniband="distribution")
     assert images.ignored(light, dockerfile) == ("INFINIBAND",)
@@ -104,102 +117,147 @@ CHANGED = (
     replace(RECIPE, files={"Dockerfile": DIGEST}),
     replace(RECIPE, files={"dockerfile": SUM}),
     replace(RECIPE, downloads={URL: DIGEST}),
-    replace(RECIPE, image=IMAGE.model_copy(update={"name": "other"})),
-    replace(RECIPE, image=IMAGE.model_copy(update={"code": "/workspace/other"})),
-    replace(RECIPE, image=IMAGE.model_copy(update={"pip": ()})),
-    replace(RECIPE, image=IMAGE.model_copy(update={"infiniband": "none"})),
-    replace(RECIPE, image=IMAGE.model_copy(update={"apt": Apt(packages=("git",))})),
-    replace(RECIPE, image=IMAGE.model_copy(update={"source": None})),
     replace(RECIPE, image=WITH_WHEEL, downloads={URL: SUM, WHEEL: SUM}),
     replace(RECIPE, image=WITH_WHEEL, downloads={URL: SUM, WHEEL: DIGEST}),
+    *(
+        replace(RECIPE, image=IMAGE.model_copy(update=changed))
+        for changed in (
+            {"name": "other"},
+            {"code": "/workspace/other"},
+            {"pip": ()},
+            {"infiniband": "none"},
+            {"apt": Apt(packages=("git",))},
+            {"source": None},
+        )
+    ),
 )
 
 
-def test_everything_that_goes_in_changes_the_name() -> None:
+def test_the_tag_has_the_hash_of_all_that_goes_in_and_of_nothing_else() -> None:
     """Two images that differ in one input never share a tag; the same inputs always do."""
+    assert RECIPE.inputs
+    assert f"dlperf/mine:{RECIPE.inputs[7:23]}" == TAG
     tags = [recipe.tag for recipe in (RECIPE, *CHANGED)]
     assert None not in tags
     assert len(set(tags)) == len(tags)
-    assert replace(RECIPE, downloads={"http://other.example/x": DIGEST, URL: SUM}).tag == tags[0]
-
-
-def test_what_does_not_go_in_leaves_the_name() -> None:
-    """A description, and what the program needs where it runs without an image."""
     same = IMAGE.model_copy(update={"description": "words", "requires": ("torch",)})
-    assert replace(RECIPE, image=same).tag == RECIPE.tag
+    elsewhere = LOADED.model_copy(update={"archive": "http://other.example/base.tar"})
+    assert replace(RECIPE, downloads={"http://other.example/x": DIGEST, URL: SUM}).tag == TAG
+    assert replace(RECIPE, image=same).tag == TAG
+    assert replace(LOOKED_INTO, image=elsewhere).tag == LOOKED_INTO.tag
 
 
-def test_tag_is_the_name_and_the_beginning_of_the_hash() -> None:
-    """Sixteen digits of the hash that the label holds whole."""
-    assert RECIPE.inputs
-    assert RECIPE.tag == f"dlperf/mine:{RECIPE.inputs[7:23]}"
+@pytest.mark.parametrize(
+    ("recipe", "needed"),
+    [
+        (replace(RECIPE, base_digest=None), (URL,)),
+        (replace(RECIPE, downloads={}), (URL,)),
+        (replace(RECIPE, image=WITH_WHEEL), (URL, WHEEL)),
+        (UNKNOWN, (ARCHIVE,)),
+    ],
+)
+def test_an_image_has_no_tag_until_its_inputs_are_known(
+    recipe: ImageRecipe, needed: tuple[str, ...]
+) -> None:
+    assert recipe.tag is None
+    assert recipe.needed == needed
 
 
-def test_image_that_no_node_has_is_built_once_and_carried() -> None:
-    """On the first node, from a tarball that this machine fetches first; the others get it."""
-    tag = str(RECIPE.tag)
-    there = dict.fromkeys(("vs001", "vs002", "vs003"))
-    assert images.actions(RECIPE, there) == (
-        Action("download", "", URL, "this machine does not have it yet"),
-        Action("build", "vs001", tag, "no node has it"),
-        Action("carry", "vs002", tag, "vs001 will have it"),
-        Action("carry", "vs003", tag, "vs001 will have it"),
-    )
-    cached = replace(RECIPE, cached=frozenset({SUM}))
-    assert images.actions(cached, there) == images.actions(RECIPE, there)[1:]
+Held = Mapping[str, HeldImage | None]
+NOWHERE = dict.fromkeys(("vs001", "vs002", "vs003"))
+HOLDINGS: dict[str, tuple[ImageRecipe, Held]] = {
+    "no node has it": (RECIPE, NOWHERE),
+    "its download is here": (CACHED, NOWHERE),
+    "some nodes lack it or have another": (
+        RECIPE,
+        {"vs001": None, "vs002": FIRST, "vs003": SECOND},
+    ),
+    "two nodes built it, and the second is known": (
+        replace(RECIPE, before=replace(RECORD, id=TWO)),
+        {"vs001": FIRST, "vs002": SECOND},
+    ),
+    "two nodes built it, and neither is known": (
+        replace(RECIPE, before=replace(RECORD, id=SUM)),
+        {"vs001": FIRST, "vs002": SECOND},
+    ),
+    "one id and other content": (RECIPE, {"vs001": FIRST, "vs002": replace(FIRST, content=SUM)}),
+    "an image without a label has its tag": (
+        replace(RECIPE, before=replace(RECORD, id=TWO)),
+        {"vs001": UNLABELED, "vs002": FIRST},
+    ),
+    "an image of other inputs has its tag": (RECIPE, {"vs001": FOREIGN, "vs002": FIRST}),
+    "only other images have its tag": (CACHED, {"vs001": None, "vs002": FOREIGN}),
+    "only an image without a label has its tag": (CACHED, {"vs001": None, "vs002": UNLABELED}),
+    "a bundle has it": (BUNDLED, {"vs001": SECOND, "vs002": None, "vs003": FIRST}),
+    "a bundle has it, and a node an image of other inputs": (
+        replace(RECIPE, bundled={TAG: SECOND}),
+        {"vs001": FOREIGN, "vs002": SECOND},
+    ),
+    "nothing is known": (
+        replace(RECIPE, base_digest=None, downloads={}),
+        {"vs001": None, "vs002": None},
+    ),
+    "a download is not known": (replace(RECIPE, downloads={}), {"vs001": None}),
+    "the base is not known": (replace(RECIPE, base_digest=None), {"vs001": None}),
+    "an archive is not known": (UNKNOWN, {"vs001": None}),
+    "an archive's base is known": (LOOKED_INTO, {"vs001": None}),
+    "an archive's image is in a bundle": (
+        replace(LOOKED_INTO, bundled={str(LOOKED_INTO.tag): FIRST}),
+        {"vs001": None},
+    ),
+}
 
 
-def test_second_run_does_nothing() -> None:
-    """Every node has the image under its name, and it is one image: no action."""
-    assert images.actions(RECIPE, {"vs001": FIRST, "vs002": FIRST}) == ()
+def test_actions_bring_one_image_to_every_node(snapshot: SnapshotAssertion) -> None:
+    """It is built once and carried; what is not known is found out first."""
+    found = {}
+    for name, (recipe, there) in HOLDINGS.items():
+        actions = images.actions(recipe, there)
+        found[name] = [
+            "  ".join(filter(None, astuple(action))).replace(str(recipe.tag), "TAG")
+            for action in actions
+        ]
+    assert found == snapshot
 
 
-def test_image_is_carried_from_a_node_that_has_it() -> None:
-    """Nothing is built or downloaded again; another image under the same name is replaced."""
-    tag = str(RECIPE.tag)
-    there = {"vs001": None, "vs002": FIRST, "vs003": SECOND}
-    assert images.actions(RECIPE, there) == (
-        Action("carry", "vs001", tag, "the node has none; vs002 has it"),
-        Action("carry", "vs003", tag, f"the node has {'2' * 12}; vs002 has {'1' * 12}"),
-    )
+@pytest.mark.parametrize(
+    ("recipe", "there"),
+    [
+        (RECIPE, {"vs001": FIRST, "vs002": FIRST}),
+        (RECIPE, {"vs001": FIRST, "vs002": OTHERWISE}),
+        (replace(RECIPE, bundled={TAG: OTHERWISE}), {"vs001": FIRST, "vs002": OTHERWISE}),
+        (LOOKED_INTO, {"vs001": HeldImage(TWO, LOOKED_INTO.inputs, TWO)}),
+    ],
+    ids=["one-id", "two-ids", "bundle", "archive"],
+)
+def test_nothing_is_done_where_every_node_has_the_image(recipe: ImageRecipe, there: Held) -> None:
+    assert images.actions(recipe, there) == ()
 
 
-def test_last_provisionings_image_is_the_one_that_is_carried() -> None:
-    """Several were built from the same inputs: the known id decides, else the first node's."""
-    tag = str(RECIPE.tag)
-    there = {"vs001": FIRST, "vs002": SECOND}
-    assert images.actions(replace(RECIPE, before=replace(RECORD, id=TWO)), there) == (
-        Action("carry", "vs001", tag, f"the node has {'1' * 12}; vs002 has {'2' * 12}"),
-    )
-    elsewhere = replace(RECIPE, before=replace(RECORD, id=SUM))
-    assert [action.node for action in images.actions(elsewhere, there)] == ["vs002"]
+BEFORE = replace(RECORD, id=ONE, ids={"b": TWO})
 
 
-def test_image_is_the_same_whatever_an_engine_calls_it() -> None:
-    """Engines that keep images in containerd name them otherwise."""
-    tag = str(RECIPE.tag)
-    one, other = (HeldImage(name, RECIPE.inputs, HELD) for name in (ONE, TWO))
-    there = {"vs001": one, "vs002": other}
-    assert images.actions(RECIPE, there) == ()
-    assert images.actions(replace(RECIPE, bundled={tag: other}), there) == ()
-    spoilt = {**there, "vs002": replace(other, content=SUM)}
-    assert [action.node for action in images.actions(RECIPE, spoilt)] == ["vs002"]
+@pytest.mark.parametrize(
+    ("ids", "before", "known"),
+    [
+        ({"a": ONE, "b": TWO, "c": ONE}, None, (ONE, {"b": TWO})),
+        ({"b": TWO, "c": ONE}, BEFORE, (ONE, {"b": TWO})),
+        ({"b": TWO}, BEFORE, (ONE, {"b": TWO})),
+        ({"a": TWO, "b": TWO}, BEFORE, (ONE, {"a": TWO, "b": TWO})),
+        ({"a": ONE}, BEFORE, (ONE, {"b": TWO})),
+        ({"b": ONE, "c": ONE}, BEFORE, (ONE, {})),
+        ({"a": SUM, "b": SUM}, BEFORE, (SUM, {})),
+    ],
+)
+def test_an_image_keeps_its_id_while_a_node_knows_it_by_that_id(
+    ids: dict[str, str], before: ImageRecord | None, known: tuple[str, dict[str, str]]
+) -> None:
+    """Whichever node is first; after a new build it is the first node's."""
+    assert images.known_as(ids, before) == known
 
 
-def test_an_image_keeps_its_id_as_long_as_a_node_knows_it_so() -> None:
-    """Whichever node is first, with fewer nodes or more; after a new build it is the first's."""
-    assert images.known_as({"a": ONE, "b": TWO, "c": ONE}, None) == (ONE, {"b": TWO})
-    before = replace(RECORD, id=ONE, ids={"b": TWO})
-    assert images.known_as({"b": TWO, "c": ONE}, before) == (ONE, {"b": TWO})
-    assert images.known_as({"b": TWO}, before) == (ONE, {"b": TWO})
-    assert images.known_as({"a": TWO, "b": TWO}, before) == (ONE, {"a": TWO, "b": TWO})
-    assert images.known_as({"a": ONE}, before) == (ONE, {"b": TWO})
-    assert images.known_as({"b": ONE, "c": ONE}, before) == (ONE, {})
-    assert images.known_as({"a": SUM, "b": SUM}, before) == (SUM, {})
-
-
-def test_content_is_layers_and_settings_in_any_order() -> None:
-    """What an engine leaves out or writes as nothing is the same; what counts is not."""
+def test_the_content_of_an_image_is_its_layers_and_settings() -> None:
+    """Their order and empty settings do not count."""
     settings = {"Env": ["A=1"], "Labels": {"a": "1", "b": "2"}, "Cmd": ["sh"]}
     digest = content_digest((ONE, TWO), settings)
     said: dict[str, object] = {"Hostname": "", "User": "", "Volumes": None, "Image": ONE}
@@ -212,106 +270,3 @@ def test_content_is_layers_and_settings_in_any_order() -> None:
         content_digest((ONE, TWO), {**settings, "Env": ["A=2"]}),
     }
     assert len(others | {digest}) == 5
-
-
-@pytest.mark.parametrize("foreign", FOREIGN)
-def test_image_of_other_inputs_is_not_ours_whatever_its_tag(foreign: HeldImage) -> None:
-    """Without the label or with another one it is replaced, even where its id is the known one."""
-    tag = str(RECIPE.tag)
-    recipe = replace(RECIPE, before=replace(RECORD, id=TWO))
-    why = f"the node has {'2' * 12}, which was not built from these inputs; "
-    assert images.actions(recipe, {"vs001": foreign, "vs002": FIRST}) == (
-        Action("carry", "vs001", tag, f"{why}vs002 has {'1' * 12}"),
-    )
-    bundled = replace(recipe, bundled={tag: SECOND})
-    assert images.actions(bundled, {"vs001": foreign, "vs002": SECOND}) == (
-        Action("load", "vs001", tag, f"{why}the bundle has {'2' * 12}"),
-    )
-
-
-@pytest.mark.parametrize("foreign", FOREIGN)
-def test_image_is_built_where_only_others_have_its_tag(foreign: HeldImage) -> None:
-    """On the first node, and carried over the others'."""
-    tag = str(RECIPE.tag)
-    cached = replace(RECIPE, cached=frozenset({SUM}))
-    assert images.actions(cached, {"vs001": None, "vs002": foreign}) == (
-        Action("build", "vs001", tag, "no node has it; another image has that name on vs002"),
-        Action("carry", "vs002", tag, "vs001 will have it"),
-    )
-
-
-def test_bundle_is_loaded_instead_of_built() -> None:
-    """What the bundle holds counts, also where a node has another image under its name."""
-    tag = str(RECIPE.tag)
-    bundled = replace(RECIPE, bundled={tag: FIRST})
-    there = {"vs001": SECOND, "vs002": None, "vs003": FIRST}
-    assert images.actions(bundled, there) == (
-        Action("load", "vs001", tag, f"the node has {'2' * 12}; the bundle has {'1' * 12}"),
-        Action("load", "vs002", tag, "the node has none; the bundle has it"),
-    )
-
-
-def test_what_is_not_known_is_found_out_first() -> None:
-    """Without a lock the base is resolved and the tarball fetched before a name can be given."""
-    unknown = replace(RECIPE, base_digest=None, downloads={})
-    assert unknown.tag is None
-    assert images.actions(unknown, {"vs001": None, "vs002": None}) == (
-        Action("download", "", URL, "its sha256 is not known"),
-        Action("resolve", "", BASE, "its digest is not known"),
-        Action("build", "vs001", "mine", "no node has it"),
-        Action("carry", "vs002", "mine", "vs001 will have it"),
-    )
-    half = replace(RECIPE, downloads={})
-    assert half.tag is None
-    assert [action.kind for action in images.actions(half, {"vs001": None})] == [
-        "download",
-        "build",
-    ]
-    other = replace(RECIPE, base_digest=None)
-    assert [action.kind for action in images.actions(other, {"vs001": None})] == [
-        *("resolve", "download", "build")
-    ]
-
-
-def test_wheels_are_an_argument_by_their_names() -> None:
-    """As they lie in the build, with the + that their URLs write as %2B."""
-    args = images.values(WITH_WHEEL)
-    assert args["WHEELS"] == "of-1+cu112-py3-none-any.whl"
-    assert args["OFED_TAR"] == "ofed.tar"
-    assert replace(RECIPE, image=WITH_WHEEL).tag is None
-    light = WITH_WHEEL.model_copy(update={"infiniband": "none"})
-    assert not {"OFED_TAR", "OFED_VERSION"} & set(images.values(light))
-
-
-def test_base_of_an_archive_is_built_from_by_its_id() -> None:
-    """No registry and no mirror has it; the engine knows it once it is loaded."""
-    assert images.base_to_build_from(LOADED, ONE, "10.11.0.1:5000") == ONE
-    assert images.base_to_build_from(IMAGE, DIGEST, None) == f"nvcr.io/nvidia/pytorch@{DIGEST}"
-
-
-def test_archive_is_fetched_and_looked_into_before_anything_else() -> None:
-    """Its image's id is what goes into the name, wherever the archive lay."""
-    unknown = ImageRecipe(LOADED, None, {"Dockerfile": SUM}, {})
-    assert unknown.needed == (ARCHIVE,)
-    assert images.actions(unknown, {"vs001": None}) == (
-        Action("download", "", ARCHIVE, "its sha256 is not known"),
-        Action("resolve", "", "docker.io/library/base:1", "its digest is not known"),
-        Action("build", "vs001", "mine", "no node has it"),
-    )
-    known = replace(unknown, base_digest=ONE, downloads={ARCHIVE: SUM})
-    assert images.actions(known, {"vs001": None}) == (
-        Action("download", "", ARCHIVE, "this machine does not have it yet"),
-        Action("build", "vs001", str(known.tag), "no node has it"),
-    )
-    elsewhere = LOADED.model_copy(update={"archive": "http://other.example/base.tar"})
-    assert replace(known, image=elsewhere, downloads={}).tag == known.tag
-
-
-def test_archive_is_not_missed_where_its_image_is_known() -> None:
-    """Nodes that have the image, or a bundle of it, need no base."""
-    known = ImageRecipe(LOADED, ONE, {"Dockerfile": SUM}, {})
-    assert known.needed == ()
-    tag, image = str(known.tag), HeldImage(TWO, known.inputs, TWO)
-    assert images.actions(known, {"vs001": image}) == ()
-    bundled = replace(known, bundled={tag: image})
-    assert [action.kind for action in images.actions(bundled, {"vs001": None})] == ["load"]

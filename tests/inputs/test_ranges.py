@@ -1,33 +1,29 @@
-"""Ranges in inventories: one entry for many nodes; mistakes lead to what was written."""
-
-from pathlib import Path
+"""Ranges in inventories: one entry for many nodes; errors are placed at what was written."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from orchestrator import errors, nodeset
+from orchestrator.files import yaml_reader
 from orchestrator.inputs import user_files
 from orchestrator.model.cluster import Cluster
 
-HEAD = "name: many\n"
+
+def cluster(text: str) -> Cluster:
+    return user_files.judged_cluster(yaml_reader.document(f"name: many\n{text}", "it"))
 
 
-def cluster(folder: Path, text: str) -> Cluster:
-    path = folder / "many.yaml"
-    path.write_text(HEAD + text)
-    return user_files.cluster(str(path))[0]
-
-
-def mistakes(folder: Path, text: str) -> list[str]:
-    """As ``line:column: path: text``."""
+def mistakes(text: str) -> list[str]:
+    """Return each error as ``line:column: path: text``."""
     with pytest.raises(errors.ConfigError) as caught:
-        cluster(folder, text)
-    return [str(mistake).partition("many.yaml:")[2] for mistake in caught.value.mistakes]
+        cluster(text)
+    return [str(mistake).removeprefix("it:") for mistake in caught.value.mistakes]
 
 
-def test_a_range_is_as_many_nodes_in_its_order(tmp_path: Path) -> None:
-    """Names as wide as written; what else the entry says holds for each."""
+def test_a_range_is_as_many_nodes_in_its_order() -> None:
+    """Names are as wide as written; the other settings of the entry are those of each node."""
     found = cluster(
-        tmp_path,
         "nodes:\n"
         "  - name: vs[001-003,010]\n"
         "    address: 10.11.0.[2-4,130]\n"
@@ -36,31 +32,24 @@ def test_a_range_is_as_many_nodes_in_its_order(tmp_path: Path) -> None:
         "  - {name: last, address: 10.9.9.9}\n",
     )
     assert [(node.name, node.address, node.port) for node in found.members] == [
-        ("vs001", "10.11.0.2", 2222),
-        ("vs002", "10.11.0.3", 2222),
-        ("vs003", "10.11.0.4", 2222),
-        ("vs010", "10.11.0.130", 2222),
-        ("r1-n8", "10.11.1.8", 22),
-        ("r1-n9", "10.11.1.9", 22),
-        ("r2-n8", "10.11.2.8", 22),
-        ("r2-n9", "10.11.2.9", 22),
+        *(("vs001", "10.11.0.2", 2222), ("vs002", "10.11.0.3", 2222)),
+        *(("vs003", "10.11.0.4", 2222), ("vs010", "10.11.0.130", 2222)),
+        *(("r1-n8", "10.11.1.8", 22), ("r1-n9", "10.11.1.9", 22)),
+        *(("r2-n8", "10.11.2.8", 22), ("r2-n9", "10.11.2.9", 22)),
         ("last", "10.9.9.9", 22),
     ]
 
 
-def test_hcas_have_ranges_in_defaults_and_of_a_node(tmp_path: Path) -> None:
-    """Each with the rate that the entry says."""
+def test_adapters_have_ranges_in_defaults_and_of_a_node() -> None:
     found = cluster(
-        tmp_path,
         'defaults: {hcas: [{name: "mlx5_[0-7]", rate_gbps: 400}]}\n'
         "nodes:\n"
         "  - {name: aa, address: 10.0.0.1}\n"
         '  - {name: bb, address: 10.0.0.2, hcas: [{name: "mlx5_[0,3]", rate_gbps: 100}]}\n',
     )
-    first, second = found.members
-    assert [hca.name for hca in first.hcas] == [f"mlx5_{number}" for number in range(8)]
-    assert {hca.rate_gbps for hca in first.hcas} == {400}
-    assert [(hca.name, hca.rate_gbps) for hca in second.hcas] == [("mlx5_0", 100), ("mlx5_3", 100)]
+    first, second = ([(hca.name, hca.rate_gbps) for hca in node.hcas] for node in found.members)
+    assert first == [(f"mlx5_{number}", 400) for number in range(8)]
+    assert second == [("mlx5_0", 100), ("mlx5_3", 100)]
 
 
 @pytest.mark.parametrize(
@@ -80,19 +69,14 @@ def test_hcas_have_ranges_in_defaults_and_of_a_node(tmp_path: Path) -> None:
         ("v[1-99]s[1-99]", "10.0.0.1", "3:11: nodes[0].name: 'v[1-99]s[1-99]': 9801 names;"),
     ],
 )
-def test_a_bad_range_is_a_mistake_with_its_place(
-    tmp_path: Path, name: str, address: str, place: str
-) -> None:
-    """Once, whatever it might have stood for."""
-    (mistake,) = mistakes(tmp_path, f"nodes:\n  - name: {name}\n    address: {address}\n")
+def test_a_bad_range_is_one_error_at_its_place(name: str, address: str, place: str) -> None:
+    (mistake,) = mistakes(f"nodes:\n  - name: {name}\n    address: {address}\n")
     assert mistake.startswith(place)
     assert "; needed " in mistake
 
 
-def test_what_is_wrong_with_a_ranged_entry_is_told_once_where_it_is_written(
-    tmp_path: Path,
-) -> None:
-    """And a conflict of entries after it has their own place, not that of an expanded list."""
+def test_an_error_of_a_ranged_entry_is_reported_once_at_the_entry() -> None:
+    """A conflict of entries after it has their own place, not that of the expanded list."""
     text = (
         "nodes:\n"
         "  - name: vs[001-128]\n"
@@ -101,19 +85,20 @@ def test_what_is_wrong_with_a_ranged_entry_is_told_once_where_it_is_written(
         "  - {name: vs007, address: 10.11.9.9}\n"
         '  - {name: "x[1-2]", address: "10.11.0.[8-9]"}\n'
     )
-    assert mistakes(tmp_path, text.replace("99999", "22")) == [
-        "6:12: nodes[1].name: 'vs007' is also the name of nodes[6]; needed one name for each node",
-        "7:31: nodes[2].address: '10.11.0.8' is also the address of nodes[6];"
-        " needed one address for each node",
-        "7:31: nodes[2].address: '10.11.0.9' is also the address of nodes[7];"
-        " needed one address for each node",
+    also = "is also the {0} of nodes[{1}]; needed one {0} for each node"
+    assert mistakes(text.replace("99999", "22")) == [
+        f"6:12: nodes[1].name: 'vs007' {also.format('name', 6)}",
+        f"7:31: nodes[2].address: '10.11.0.8' {also.format('address', 6)}",
+        f"7:31: nodes[2].address: '10.11.0.9' {also.format('address', 7)}",
     ]
-    assert mistakes(tmp_path, text)[0].startswith("5:11: nodes[0].port: got 99999;")
+    assert mistakes(text)[0].startswith("5:11: nodes[0].port: got 99999;")
 
 
-def test_names_unfold_as_they_fold() -> None:
-    """The notation of messages is that of inventories."""
-    names = [f"vs{number:03}" for number in (*range(1, 100), 105)]
+@given(st.sets(st.integers(0, 200), min_size=1), st.integers(1, 4))
+@example({*range(1, 100), 105}, 3)
+@example({*range(11)}, 1)
+def test_names_unfold_as_they_fold(numbers: set[int], width: int) -> None:
+    """Messages and inventories have one notation."""
+    names = [f"vs{number:0{width}}" for number in sorted(numbers)]
     assert nodeset.unfold(nodeset.fold(names), 4096) == names
     assert nodeset.unfold("plain", 1) == ["plain"]
-    assert nodeset.unfold("n[0-10]", 99)[::5] == ["n0", "n5", "n10"]

@@ -1,4 +1,4 @@
-"""Plans of shipped and of small playbooks, bound to the seats of their own inventory."""
+"""Playbooks, inventories and plans that tests of planning share."""
 
 import json
 
@@ -14,54 +14,59 @@ from orchestrator.planning.plan import Recipe
 from orchestrator.workloads import reference_rn50
 from tests import ROOT
 
+RN50 = reference_rn50.WORKLOAD
 DIGEST = "sha256:" + "5e" * 32
 IN_IMAGE = Program("/workspace/rn50", "python", DIGEST)
 ON_NODE = Program("/opt/reference-rn50", "/usr/bin/python3", DIGEST)
-GRID = {"placement": ["1x1"], "precision": ["amp"], "micro_batch_size": [256]}
+METHOD = {"repeats": 1, "iterations": 21, "window": [5, 20]}
+TWICE = {**METHOD, "repeats": 2}
+CASE = {"placement": "1x1", "precision": "fp32", "micro_batch_size": 4}
+AMP = {"placement": ["1x1"], "precision": ["amp"], "micro_batch_size": [256]}
 
 
-def shipped(playbook: str, inventory: str, program: Program) -> Recipe:
-    """A shipped playbook on a shipped inventory, its program at a fixed place."""
-    experiment = yaml_reader.validated(
-        yaml_reader.read(ROOT / "playbooks" / f"{playbook}.yaml"), Experiment
-    )
-    cluster = yaml_reader.validated(
-        yaml_reader.read(ROOT / "inventory" / f"{inventory}.yaml"), Cluster
-    )
-    workload = workloads.find(experiment.workload)
-    assert workload is not None
-    return Recipe(playbook, experiment, workload, cluster, program)
+def experiment(**said: object) -> Experiment:
+    """Return a playbook with these keys; ``None`` leaves a key out."""
+    plain = {"workload": "reference_rn50", "image": "reference-rn50", "method": METHOD}
+    kept = {key: value for key, value in {**plain, **said}.items() if value is not None}
+    return Experiment.model_validate_json(json.dumps(kept))
+
+
+def cluster(nodes: int, **defaults: object) -> Cluster:
+    """Return a cluster of so many nodes, n1 first."""
+    entries = [{"name": f"n{n}", "address": f"10.0.0.{n}"} for n in range(1, nodes + 1)]
+    said = {"name": "testers", "defaults": defaults, "nodes": entries}
+    return Cluster.model_validate_json(json.dumps(said))
 
 
 def recipe(**said: object) -> Recipe:
-    """A playbook of ours on two nodes of four GPUs."""
-    plain = {
-        "workload": "reference_rn50",
-        "image": "reference-rn50",
-        "method": {"repeats": 2, "iterations": 21, "window": [5, 20]},
-    }
-    nodes = [{"name": f"n{n}", "address": f"10.0.0.{n}"} for n in (1, 2)]
-    where = {"name": "two", "defaults": {"gpus": {"count": 4}}, "nodes": nodes}
-    return Recipe(
-        "ours",
-        Experiment.model_validate_json(json.dumps({**plain, **said})),
-        reference_rn50.WORKLOAD,
-        Cluster.model_validate_json(json.dumps(where)),
-        ON_NODE,
+    """Return a playbook of two repeats on two nodes of four GPUs."""
+    two = cluster(2, gpus={"count": 4})
+    return Recipe("ours", experiment(**{"method": TWICE, **said}), RN50, two, ON_NODE)
+
+
+def shipped(playbook: str, inventory: str, program: Program) -> Recipe:
+    """Return a shipped playbook on a shipped inventory, its program at a fixed place."""
+    said = yaml_reader.validated(
+        yaml_reader.read(ROOT / "playbooks" / f"{playbook}.yaml"), Experiment
     )
+    where = yaml_reader.validated(
+        yaml_reader.read(ROOT / "inventory" / f"{inventory}.yaml"), Cluster
+    )
+    workload = workloads.find(said.workload)
+    assert workload is not None
+    return Recipe(playbook, said, workload, where, program)
 
 
 def trial(built: Plan, name: str) -> Trial:
-    """The trial of that name."""
+    """Return the trial of that name."""
     return next(planned for planned in built.trials if planned.name == name)
 
 
 def first(found: Recipe, name: str = "") -> Attempt:
-    """The first attempt at a trial on the inventory's nodes; without a name, at the first."""
+    """Return the first attempt at a trial, by default the first one, on the inventory's nodes."""
     built = plan.build(found)
     return bind.first(found, trial(built, name) if name else built.trials[0], seats(found))
 
 
 def seats(found: Recipe) -> list[Seat]:
-    """The inventory's nodes."""
     return [node.seat("/var/tmp/sweeps") for node in found.cluster.members]

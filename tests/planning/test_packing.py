@@ -1,18 +1,20 @@
-"""Which trial begins next: nothing idles for long, nothing waits for ever, nothing meets."""
+"""Which trial begins next: no node is idle for long, and no trial waits forever."""
 
-import random
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Pack
 from orchestrator.model.plan import Trial
-from orchestrator.planning.packing import Packing
+from orchestrator.planning.packing import choose_trial
 
 
 def trials(widths: Iterable[int], repeats: int) -> list[Trial]:
-    """Repeat by repeat, as a plan has them."""
+    """Return trials of cases of these widths, repeat by repeat, as a plan has them."""
     cases = [
         Case(nodes=width, gpus_per_node=1, micro_batch_size=batch, precision="fp32", device="cuda")
         for batch, width in enumerate(widths, 1)
@@ -27,14 +29,13 @@ def trials(widths: Iterable[int], repeats: int) -> list[Trial]:
 def simulated(
     pack: Pack, nodes: int, lasting: Mapping[Trial, float]
 ) -> tuple[float, dict[Trial, tuple[float, float]]]:
-    """The makespan, and when each trial ran; what a case lasts is known once one has ended."""
+    """Return the makespan, and when each trial ran; times of cases are learned meanwhile."""
     waiting, running, ran = [*lasting], dict[Trial, float](), dict[Trial, tuple[float, float]]()
     means: dict[Case, float] = {}
     clock = 0.0
     while waiting or running:
-        packing = Packing(pack, nodes, means)
         begun = {trial: clock - ran[trial][0] for trial in running}
-        trial = packing.next(waiting, begun)
+        trial = choose_trial(waiting, begun, pack=pack, nodes=nodes, lasted_s=means)
         if trial is not None:
             waiting.remove(trial)
             running[trial] = clock + lasting[trial]
@@ -49,47 +50,64 @@ def simulated(
     return clock, ran
 
 
+def choose(
+    pack: Pack,
+    nodes: int,
+    waiting: list[Trial],
+    running: Mapping[Trial, float],
+    lasted_s: Mapping[Case, float] = MappingProxyType({}),
+) -> Trial | None:
+    return choose_trial(waiting, running, pack=pack, nodes=nodes, lasted_s=lasted_s)
+
+
 def bound(nodes: int, lasting: Mapping[Trial, float]) -> float:
-    """No schedule is shorter: the nodes' time, what fits no two at once, the longest trial."""
+    """Return a time that no schedule beats: of all nodes, of wide trials, of the longest trial."""
     area = sum(trial.case.nodes * lasts for trial, lasts in lasting.items()) / nodes
     alone = sum(lasts for trial, lasts in lasting.items() if 2 * trial.case.nodes > nodes)
     return max(area, alone, *lasting.values())
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_the_28_trials_of_dlperf_take_hardly_longer_than_the_bound(seed: int) -> None:
-    """OneFlow's 1x1, 1x8, 2x8, 4x8, seven times each, on four nodes: within 5 %."""
-    dice = random.Random(seed)
+LENGTHS = st.floats(0.05, 20)
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_the_28_trials_of_dlperf_take_at_most_5_percent_more_than_the_bound(
+    data: st.DataObject,
+) -> None:
+    """OneFlow's 1x1, 1x8, 2x8, 4x8, seven times each, on four nodes."""
     whole = trials((1, 1, 2, 4), 7)
-    usual_s = {trial.case: dice.uniform(60, 120) for trial in whole[:4]}
-    lasting = {trial: usual_s[trial.case] * dice.uniform(0.97, 1.03) for trial in whole}
+    usual_s = {trial.case: data.draw(st.floats(60, 120)) for trial in whole[:4]}
+    spread = data.draw(st.lists(st.floats(0.97, 1.03), min_size=28, max_size=28))
+    lasting = {
+        trial: usual_s[trial.case] * factor for trial, factor in zip(whole, spread, strict=True)
+    }
     makespan, ran = simulated("disjoint", 4, lasting)
     assert len(ran) == 28
     assert makespan <= 1.05 * bound(4, lasting)
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_any_matrix_is_run_whole_and_not_longer_than_twice_the_bound(seed: int) -> None:
-    """Whatever widths and lengths; and no trial begins after a narrower one that it waited for."""
-    dice = random.Random(seed)
-    nodes = dice.randint(1, 9)
-    whole = trials((dice.randint(1, nodes) for _ in range(dice.randint(1, 8))), dice.randint(1, 6))
-    lasting = {trial: dice.lognormvariate(0, 1) for trial in whole}
+@settings(max_examples=200)
+@given(st.data())
+def test_any_matrix_is_run_whole_in_at_most_twice_the_bound(data: st.DataObject) -> None:
+    nodes = data.draw(st.integers(1, 9))
+    widths = data.draw(st.lists(st.integers(1, nodes), min_size=1, max_size=8))
+    whole = trials(widths, data.draw(st.integers(1, 6)))
+    lasting = {trial: data.draw(LENGTHS) for trial in whole}
     makespan, ran = simulated("disjoint", nodes, lasting)
     assert {*ran} == {*whole}
     assert makespan <= 2 * bound(nodes, lasting) + 1e-9
 
 
-def test_packed_or_not_every_trial_runs_once() -> None:
-    """With ``none`` in the order of the plan, one after another."""
+def test_without_packing_trials_run_one_after_another_in_the_order_of_the_plan() -> None:
     whole = trials((1, 2, 1), 3)
     makespan, ran = simulated("none", 4, dict.fromkeys(whole, 1.0))
     assert list(ran) == whole
     assert makespan == 9.0
 
 
-def test_one_node_packs_only_what_does_not_meet_on_the_fabric() -> None:
-    """Two-node trials run alone, each; then the others four at a time."""
+def test_one_node_packs_only_trials_that_share_no_fabric() -> None:
+    """Each two-node trial runs alone; then the others run four at a time."""
     whole = trials((1, 2, 1), 4)
     makespan, ran = simulated("one-node", 4, dict.fromkeys(whole, 1.0))
     assert makespan == 6.0
@@ -98,53 +116,47 @@ def test_one_node_packs_only_what_does_not_meet_on_the_fabric() -> None:
         assert sum(sooner < ended and began < later for sooner, later in ran.values()) == 1
 
 
-def test_a_narrow_trial_that_still_runs_keeps_a_wide_one_waiting_alone() -> None:
-    """As after a resume: nothing else begins beside either, in ``one-node``."""
+def test_after_a_resume_no_trial_begins_beside_one_that_it_must_not_meet() -> None:
     one, two, *_ = trials((1, 2), 1)
-    packing = Packing("one-node", 4)
-    assert packing.next([two], {one: 1.0}) is None
-    assert packing.next([one], {two: 1.0}) is None
-    assert packing.next([two], {}) == two
+    assert choose("one-node", 4, [two], {one: 1.0}) is None
+    assert choose("one-node", 4, [one], {two: 1.0}) is None
+    assert choose("one-node", 4, [two], {}) == two
 
 
 def test_nodes_that_the_next_wide_trial_does_not_need_are_filled() -> None:
     """Beside three of four nodes a trial of one node begins, though another of three is next."""
     three, one, three_again, one_again = trials((3, 1), 2)
-    packing = Packing("disjoint", 4)
-    assert packing.next([three_again, one], {three: 1.0}) == one
-    assert packing.next([three_again, one_again], {three: 1.0, one: 1.0}) is None
+    assert choose("disjoint", 4, [three_again, one], {three: 1.0}) == one
+    assert choose("disjoint", 4, [three_again, one_again], {three: 1.0, one: 1.0}) is None
 
 
-def test_a_wide_trial_is_not_put_off_by_narrow_ones() -> None:
-    """Four nodes are needed and one is free: the others that run are waited for."""
-    four, one = trials((4, 1), 1)
-    (two,) = trials((2,), 1)
-    assert Packing("disjoint", 4).next([one, four], {two: 1.0}) is None
+def test_narrow_trials_do_not_delay_a_wide_one() -> None:
+    """Four nodes are needed and two are free: the running trial must end first."""
+    four, two, one = trials((4, 2, 1), 1)
+    assert choose("disjoint", 4, [one, four], {two: 1.0}) is None
 
 
 @pytest.mark.parametrize("pack", ["none", "one-node", "disjoint"])
-def test_what_needs_a_lost_node_comes_last(pack: Pack) -> None:
-    """Three of four nodes are left: all that fits on them begins before what may end the sweep."""
+def test_a_trial_that_needs_a_lost_node_comes_last(pack: Pack) -> None:
+    """Three of four nodes are left: that trial may end the sweep."""
     four, two, one = trials((4, 2, 1), 1)
-    packing = Packing(pack, 3)
-    assert packing.next([four, two], {}) == two
-    assert packing.next([four, one], {two: 1.0}) == (one if pack == "disjoint" else None)
-    assert packing.next([four], {one: 1.0}) is None
-    assert packing.next([four], {}) == four
+    assert choose(pack, 3, [four, two], {}) == two
+    assert choose(pack, 3, [four, one], {two: 1.0}) == (one if pack == "disjoint" else None)
+    assert choose(pack, 3, [four], {one: 1.0}) is None
+    assert choose(pack, 3, [four], {}) == four
 
 
-def test_of_those_that_end_the_sooner_ones_are_waited_for() -> None:
-    """By what their cases lasted so far: what ends later is no part of the wide trial's nodes."""
+def test_nodes_are_reserved_where_trials_end_soonest() -> None:
+    """By the times of their cases: nodes that become free later are not reserved."""
     two, short, long, one = trials((2, 1, 1, 1), 1)
-    packing = Packing("disjoint", 3, {short.case: 10.0, long.case: 100.0})
-    assert packing.next([two, one], {short: 9.0, long: 9.0}) is None
-    assert Packing("disjoint", 4).next([two], {short: 9.0, long: 9.0}) == two
+    times_s = {short.case: 10.0, long.case: 100.0}
+    assert choose("disjoint", 3, [two, one], {short: 9.0, long: 9.0}, times_s) is None
+    assert choose("disjoint", 4, [two], {short: 9.0, long: 9.0}) == two
 
 
-def test_a_case_that_has_not_run_comes_before_those_that_are_known() -> None:
-    """Of one width; then the longest."""
+def test_of_one_width_a_case_without_a_time_comes_first_and_then_the_longest() -> None:
     new, quick, slow = trials((1, 1, 1), 1)
-    packing = Packing("disjoint", 2, {quick.case: 1.0, slow.case: 2.0})
-    assert packing.next([quick, slow, new], {}) == new
-    assert packing.next([quick, slow], {}) == slow
-    assert packing.next([], {}) is None
+    times_s = {quick.case: 1.0, slow.case: 2.0}
+    assert choose("disjoint", 2, [quick, slow, new], {}, times_s) == new
+    assert choose("disjoint", 2, [quick, slow], {}, times_s) == slow
+    assert choose("disjoint", 2, [], {}) is None

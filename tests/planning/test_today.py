@@ -17,7 +17,7 @@ IN_IMAGE = Program("/workspace/reference-rn50", "python3", "sha256:" + "5e" * 32
 
 
 def h100() -> tuple[Recipe, list[Seat]]:
-    """The plan's recipe on the shipped inventory, and the seats of its nodes."""
+    """Return the recipe of the shipped playbook on the shipped inventory, and its seats."""
     playbook = user_files.playbook("rn50-h100")
     cluster, _ = user_files.cluster("h100x2")
     user_files.refuse_on(playbook, cluster, set(matrix.cases(playbook.experiment)))
@@ -25,21 +25,15 @@ def h100() -> tuple[Recipe, list[Seat]]:
     return recipe, [node.seat("/var/tmp/sweeps") for node in cluster.members]
 
 
-def test_the_base_by_its_own_name_is_the_reference_image() -> None:
-    """In playbook and inventory alike, so that what one prepares is what the other starts."""
+def test_a_base_with_a_tag_means_the_image_that_is_built_on_it() -> None:
+    """In playbooks and inventories alike; for any other base, the images are listed."""
     image, folder = user_files.image("nvcr.io/nvidia/pytorch@25.09-py3")
-    assert (image.name, image.base) == (
-        "reference-rn50@25.09-py3",
-        "nvcr.io/nvidia/pytorch:25.09-py3",
-    )
+    assert image.name == "reference-rn50@25.09-py3"
+    assert image.base == "nvcr.io/nvidia/pytorch:25.09-py3"
     assert folder == ROOT / "images" / "reference-rn50"
     recipe, _ = h100()
     assert recipe.experiment.image == image.name
     assert recipe.cluster.images == ("nvcr.io/nvidia/pytorch@25.09-py3",)
-
-
-def test_a_base_of_no_image_of_ours_is_refused() -> None:
-    """The message names the images that there are."""
     with pytest.raises(errors.UsageError) as refused:
         user_files.image("registry.example/team/pytorch@1.0")
     assert refused.value.code == "NO-BASE"
@@ -47,7 +41,6 @@ def test_a_base_of_no_image_of_ours_is_refused() -> None:
 
 
 def test_both_nodes_use_all_adapters_and_meet_at_the_first() -> None:
-    """What NCCL is told: eight adapters by whole names, the interface, and to say what it used."""
     recipe, seats = h100()
     trials = plan.build(recipe).trials
     (two,) = (t for t in trials if t.name == "2n8g-r50_b256_bf16_1")
@@ -69,8 +62,8 @@ def test_both_nodes_use_all_adapters_and_meet_at_the_first() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
-def test_the_program_itself_takes_every_command_line() -> None:
-    """Read by its own parser: precision, batch and iterations are what the case says."""
+def test_the_program_itself_accepts_every_command_line() -> None:
+    """Its own parser reads precision, batch and iterations as the case has them."""
     path = ROOT / "images" / "reference-rn50" / "train.py"
     spec = importlib.util.spec_from_file_location("train_of_today", path)
     assert spec is not None
@@ -81,15 +74,13 @@ def test_the_program_itself_takes_every_command_line() -> None:
     recipe, seats = h100()
     seen = set()
     for trial in plan.build(plan.repeated(recipe, 1)).trials:
+        precision = trial.case.precision
         for task in bind.first(recipe, trial, seats).tasks:
             at = task.argv.index(f"{IN_IMAGE.code}/train.py")
             options = program.parse(task.argv[at + 1 :])
             assert (options.device, options.batch_size, options.prof) == ("cuda", 256, 501)
-            assert (options.bf16, options.amp) == (
-                trial.case.precision == "bf16",
-                trial.case.precision == "amp",
-            )
+            assert (options.bf16, options.amp) == (precision == "bf16", precision == "amp")
             assert options.dynamic_loss_scale == options.amp
             assert not options.allow_tf32
-            seen.add(trial.case.precision)
+            seen.add(precision)
     assert seen == {"bf16", "amp", "fp32"}
