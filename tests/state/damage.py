@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 Way = tuple[str | int, ...]
-VALUES = (None, 7, -1, 1e300, "x", "", [], {}, True, "\ud800", 10**30, [[[]]])
+VALUES: tuple[object, ...] = (None, 7, -1, 1e300, "x", "", [], {}, True, "\ud800", 10**30, [[[]]])
 
 
 def damages(content: bytes) -> st.SearchStrategy[bytes]:
