@@ -130,9 +130,9 @@ class Stage:
         self.tasks.append(StagedTask(self.runtime, made))
         return self.tasks[-1]
 
-    def begin(self, script: str, **env: str) -> StagedTask:
+    def begin(self, script: str) -> StagedTask:
         """Bring a task that runs a script through its gate."""
-        return self.task("sh", "-c", script, **env).begin()
+        return self.task("sh", "-c", script).begin()
 
     def run(self, script: str, limits: Limits = LIMITS) -> tuple[TaskEnd, bytes]:
         """Return how a script ended, and its whole output."""

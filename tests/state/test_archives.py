@@ -182,6 +182,10 @@ def test_more_than_the_limits_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     header = crafted(tmp_path / "b.zst", (member(f"a/{names}"), b"x"))
     assert refused(header, tmp_path / "two").startswith("ARCHIVE-UNSAFE")
     monkeypatch.setattr(archives, "MOST_FILES", 2)  # not 500,000
+    two = crafted(
+        tmp_path / "d.zst", *((member(f"a/{name}"), b"x") for name in ("sweep.json", "b"))
+    )
+    archives.unpack(two, tmp_path / "four")
     many = crafted(tmp_path / "c.zst", *((member(f"a/{number}"), b"x") for number in range(3)))
     assert refused(many, tmp_path / "three").startswith("ARCHIVE-UNSAFE")
 

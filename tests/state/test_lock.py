@@ -27,6 +27,7 @@ def test_a_lock_has_one_holder_who_is_named(tmp_path: Path) -> None:
     lock, second = (Lock(tmp_path / "lock", "the thing", tmp_path) for _ in range(2))
     assert second.holder() is None
     with lock:
+        assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
         holder = second.holder()
         assert holder is not None
         assert (holder.process, holder.folder) == (processes.me(), str(tmp_path))

@@ -274,6 +274,7 @@ def test_sweeps_are_named_apart_and_newest_comes_first(tmp_path: Path) -> None:
     assert {sweep.id for sweep in store.sweeps()} == set(made)
     created = [sweep.record().created for sweep in store.sweeps()]
     assert created == sorted(created, reverse=True)
+    assert store.sweep("x.yaml").id == store.sweep(None).id == store.sweeps()[0].id
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system can only be mounted as root")

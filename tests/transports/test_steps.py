@@ -48,6 +48,22 @@ def test_a_missing_srun_is_an_error_of_the_node(
             call()
 
 
+def test_a_file_in_a_shared_folder_needs_no_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_srun(tmp_path, monkeypatch)
+    (tmp_path / "bin" / "srun").write_text("#!/bin/sh\necho no step >&2\nexit 1\n")
+    shared = tmp_path / "shared"
+    node = StepTransport("here", Steps("7"), shared)
+    node.put(b"x", str(shared / "file"))
+    assert node.get(str(shared / "file")) == b"x"
+    for path in (tmp_path / "file", shared / "../file"):
+        with pytest.raises(errors.DlperfError, match="no step"):
+            node.put(b"x", str(path))
+        with pytest.raises(errors.DlperfError, match="no step"):
+            node.get(str(path))
+
+
 @pytest.mark.usefixtures("node")
 def test_ctrl_c_does_not_reach_a_step_that_writes_a_file(tmp_path: Path) -> None:
     (tmp_path / "slow").touch()
