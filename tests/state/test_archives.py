@@ -75,7 +75,7 @@ def refused(path: Path, into: Path) -> str:
     return f"{caught.value.code}: {caught.value}"
 
 
-def test_what_is_evidence_comes_back_byte_for_byte(sweep: Sweep, tmp_path: Path) -> None:
+def test_evidence_comes_back_byte_for_byte(sweep: Sweep, tmp_path: Path) -> None:
     """Every file but locks, halves, and keys that a task was given."""
     with opened(Store(tmp_path), str(packed(sweep, tmp_path / "a.tar.zst"))) as opening:
         assert opening.archive == tmp_path / "a.tar.zst"
@@ -190,7 +190,7 @@ def test_more_than_the_limits_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     assert refused(many, tmp_path / "three").startswith("ARCHIVE-UNSAFE")
 
 
-def test_what_is_no_sweep_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_file_that_is_no_sweep_is_refused(tmp_path: Path) -> None:
     """Another tar file, or a file that only has the name."""
     other = crafted(tmp_path / "a.zst", (member("a/b"), b"x"))
     assert "no sweep.json is in it" in refused(other, tmp_path / "one")
@@ -220,7 +220,7 @@ def check_sums(folder: Path) -> Findings:
     return findings
 
 
-def test_what_lies_behind_links_within_the_folder_is_in(sweep: Sweep, tmp_path: Path) -> None:
+def test_files_behind_links_within_the_folder_are_packed(sweep: Sweep, tmp_path: Path) -> None:
     """A folder, a file, a hard link, a link to a link: each by its own name, with its contents."""
     attempts = sweep.folder / "attempts"
     (sweep.folder / "again").symlink_to("attempts", target_is_directory=True)
@@ -253,7 +253,7 @@ def refusal(sweep: Sweep, target: Path) -> str:
     return str(caught.value)
 
 
-def test_what_cannot_be_in_is_named(
+def test_files_that_cannot_be_packed_are_named(
     sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Links that leave the folder or lead nowhere, loops, FIFOs, sockets: all of them at once."""

@@ -81,7 +81,7 @@ RECORDS: dict[str, Damage] = {
 }
 
 
-def test_a_damaged_record_is_exit_6_and_nobodys_new_sweep(swept: Place) -> None:
+def test_a_damaged_record_is_exit_6_and_no_new_sweep_starts(swept: Place) -> None:
     """Whoever reads it names the file, `sweep` does not pass it over, and --new is offered."""
     name = swept.sweep().name
     verbs = (("collect", "--json"), ("status",), ("logs",), ("stop",), ("collect", name))
@@ -100,7 +100,7 @@ def test_a_damaged_record_is_exit_6_and_nobodys_new_sweep(swept: Place) -> None:
         assert (row["sweep"], row["cluster"]) == (name, "damaged")
 
 
-def test_a_new_sweep_beside_a_damaged_one_touches_nothing_of_it(swept: Place) -> None:
+def test_a_new_sweep_leaves_a_damaged_one_unchanged(swept: Place) -> None:
     """--new measures elsewhere and says what it passes over; not one byte of the old is lost."""
     sweep = swept.sweep()
     (sweep / "sweep.json").unlink()
@@ -127,7 +127,7 @@ EVIDENCE: list[tuple[str, Damage, str]] = [
 ]
 
 
-def test_changed_evidence_counts_for_nobody_and_is_measured_again(swept: Place) -> None:
+def test_a_trial_with_changed_evidence_is_measured_again(swept: Place) -> None:
     """`collect` exits 3 and says which; `sweep` agrees, measures it anew, and all is well."""
     states = [
         copy(swept, f"e{number}", file, damage) for number, (file, damage, _) in enumerate(EVIDENCE)
@@ -191,7 +191,7 @@ def test_a_damaged_file_of_an_old_sweep_blocks_nothing_and_its_gang_is_ended(
     assert len(json.loads(place.run("list", "sweeps", "--json").stdout)) == 2
 
 
-def test_clean_names_what_a_killed_sweep_left_running(place: Place) -> None:
+def test_clean_names_tasks_that_a_killed_sweep_left_running(place: Place) -> None:
     """Exit 7, the tasks by name and the command that ends them; after it, nothing is left."""
     place.rewrite(params="params: {behaviour: hangs}")
     process = place.start("sweep", "toy", "--case", "1x1")

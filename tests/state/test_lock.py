@@ -40,7 +40,7 @@ def test_a_lock_has_one_holder_who_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_a_user_without_a_name_is_told_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_is_shown_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container that was started with `--user`."""
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
@@ -184,7 +184,7 @@ def test_another_users_file_locks_the_machine_too(tmp_path: Path) -> None:
     ],
     ids=["number", "escape", "line break", "null", "list", "pid"],
 )
-def test_a_record_that_is_none_of_ours_names_nobody(changes: dict[str, object]) -> None:
+def test_a_malformed_record_names_no_holder(changes: dict[str, object]) -> None:
     """Anybody may write into the machine's lock file; a terminal obeys nothing of it."""
     fields = json.loads(own(Path("/state")).record())
     assert Holder.read(json.dumps(fields)) is not None

@@ -67,7 +67,7 @@ def test_a_state_folder_that_is_not_utf_8_is_refused_before_anything_starts(plac
     assert not any(place.folder.glob("caf*/sweeps"))
 
 
-def test_a_folder_in_the_place_of_a_site_file_is_told(place: Place) -> None:
+def test_a_folder_in_the_place_of_a_site_file_is_named(place: Place) -> None:
     """`clean`, which looks for the last cluster found fit: exit 6 with the path."""
     (place.state / "sites" / "two.json").mkdir(parents=True)
     done = place.must("clean", code=6)
@@ -106,7 +106,7 @@ def files(place: Place) -> dict[Path, bytes]:
 
 
 @pytest.mark.cluster
-def test_commands_on_an_old_sweep_say_who_can_read_it(old: Place) -> None:
+def test_commands_on_an_old_sweep_name_the_version_that_reads_it(old: Place) -> None:
     """Exit 6 with the version, by id, by playbook and as the newest; no byte of it changes."""
     before = files(old)
     verbs = [("status",), ("collect",), ("stop",), ("logs",)]
@@ -146,7 +146,7 @@ def test_a_new_sweep_starts_beside_an_old_one(
 
 
 @pytest.mark.cluster
-def test_clean_keeps_what_an_old_sweep_left_running(
+def test_clean_keeps_tasks_that_an_old_sweep_left_running(
     old: Place, left_running: "subprocess.Popen[bytes]"
 ) -> None:
     """Exit 7 with its name and what to do; without it there is nothing to say."""

@@ -152,7 +152,7 @@ def test_threads_write_one_file_beside_each_other(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_nothing_is_kept_in_a_sweep_after_freeze(tmp_path: Path) -> None:
+def test_a_frozen_sweep_is_not_written_to(tmp_path: Path) -> None:
     """Whoever of this process would write there waits for ever; another process goes on."""
     sweep = Store(tmp_path).new_sweep(RECORD)
     sweep.append(INTENT)
@@ -240,7 +240,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (document["version"], document["written_by"]) == (2, __version__)
 
 
-def test_a_record_of_another_version_names_who_wrote_it(tmp_path: Path) -> None:
+def test_a_record_of_another_version_names_its_writer(tmp_path: Path) -> None:
     """It is not damaged: whoever wrote it can read it, and other sweeps are not concerned."""
     store = Store(tmp_path)
     later, ours = store.new_sweep(RECORD), store.new_sweep(RECORD)
@@ -278,7 +278,7 @@ def test_sweeps_are_named_apart_and_newest_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system can only be mounted as root")
-def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_no_event_is_lost(tmp_path: Path) -> None:
     """STORE-FULL, exit 6; what was acknowledged before is still there."""
     small = tmp_path / "small"
     small.mkdir()

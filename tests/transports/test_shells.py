@@ -111,7 +111,7 @@ def test_any_login_shell_runs_commands_and_moves_files(login: SshTransport, tmp_
 
 
 @pytest.mark.parametrize("login", [name for name, it in LOGINS.items() if it.named], indirect=True)
-def test_a_login_that_runs_nothing_is_named(
+def test_a_login_shell_that_runs_no_command_is_explained(
     login: SshTransport, request: pytest.FixtureRequest
 ) -> None:
     """One line says what it printed, the user, and what to do."""

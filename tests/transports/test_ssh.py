@@ -211,9 +211,7 @@ def test_a_kept_shell_gives_its_channel_to_a_waiting_command(
         stream.close()
 
 
-def test_a_shell_for_files_that_says_nothing_is_given_up(
-    serve: Serve, reach: Reach, tmp_path: Path
-) -> None:
+def test_a_silent_shell_for_files_is_given_up(serve: Serve, reach: Reach, tmp_path: Path) -> None:
     """Ten seconds for a poll, as if the connection were silent; the next one is served."""
     server = serve()
     transport, path = reach(server.target()), str(tmp_path / "file")

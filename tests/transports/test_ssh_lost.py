@@ -186,7 +186,9 @@ def test_a_silent_session_is_given_up(serve: Serve, reach: Reach, tmp_path: Path
         assert transport.get(path) == b"one"
 
 
-def test_half_a_file_takes_no_place(serve: Serve, reach: Reach, tmp_path: Path) -> None:
+def test_an_interrupted_write_leaves_the_old_file(
+    serve: Serve, reach: Reach, tmp_path: Path
+) -> None:
     """The connection is lost while a file is written: the old one is whole, and alone."""
     server, path = serve(), tmp_path / "folder" / "file"
     transport = reach(server.target())
@@ -267,7 +269,7 @@ transport.close()
         assert process.wait(5) == 0
 
 
-def test_a_dead_node_behind_a_jump_host_takes_nobody_along(
+def test_a_dead_node_behind_a_jump_host_cuts_no_other_connection(
     serve: Serve, reach: Reach, cable: Cable
 ) -> None:
     """It is unreachable after its time; others behind the jump host keep their connection."""

@@ -156,7 +156,7 @@ def test_put_where_nothing_can_be_written_names_the_path(
     assert not (tmp_path / "made").exists()
 
 
-def test_get_reads_from_an_offset_and_knows_what_is_not_there(
+def test_get_reads_from_an_offset_and_returns_none_without_a_file(
     transport: Transport, tmp_path: Path
 ) -> None:
     """Bytes from the offset on; empty at the end; None where there is no file."""
@@ -381,7 +381,7 @@ def test_a_folder_that_is_removed_before_its_file_is_there_is_made_again(
     assert len(times.read_text().splitlines()) == 5
 
 
-def test_a_file_is_written_through_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_put_follows_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even by one who knows the name beside it: what it leads to stays as it is."""
     other = tmp_path / "other"
     other.write_bytes(b"theirs")
