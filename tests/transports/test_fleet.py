@@ -1,4 +1,4 @@
-"""The connections to a cluster's nodes, together: closed at the end, and within the open files."""
+"""The connections to a cluster's nodes: by jump hosts, within the open files, closed at the end."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.fleet import Fleet
+from orchestrator.model.node import Node
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
+from orchestrator.transports.ssh import find_jump_host
 from tests import commands
 from tests.conftest import PROGRAM, Place
 from tests.model.test_cluster import cluster
@@ -31,6 +33,22 @@ def test_connections_are_closed_also_without_dockers_library() -> None:
         pass
     with pytest.raises(OSError, match="Bad file descriptor"):
         stream.sendall(b"x")
+
+
+@pytest.mark.parametrize(
+    ("jump", "gate"),
+    [
+        ("gate", ("gate", "gate", "root", 22)),
+        ("u@gate:23", ("gate:23", "gate", "u", 23)),
+        ("u@fd00::9", ("fd00::9", "fd00::9", "u", 22)),
+        ("[fd00::9]:23", ("[fd00::9]:23", "fd00::9", "root", 23)),
+    ],
+)
+def test_a_jump_host_is_a_target_of_its_own(jump: str, gate: tuple[str, str, str, int]) -> None:
+    """With the node's user unless it has one; an IPv6 address is not cut at a colon."""
+    found = find_jump_host(Node(name="n1", address="10.0.0.1", jump=jump, folder="/tmp"))
+    assert found is not None
+    assert (found.name, found.address, found.user, found.port) == gate
 
 
 @pytest.fixture

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors
-from orchestrator.model.node import Node
 from orchestrator.transports import known_hosts
-from orchestrator.transports.ssh import find_jump_host
 from tests import commands
 from tests.sshd import keygen
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, at_once, both, do, refusal
@@ -73,22 +71,6 @@ def test_a_file_that_was_changed_is_read_again(file: Path) -> None:
     file.write_text(file.read_text().replace("other", "thing"))
     os.utime(file, ns=(1, 1))
     assert known_hosts.find_entries(str(file), "other") == ()
-
-
-@pytest.mark.parametrize(
-    ("jump", "gate"),
-    [
-        ("gate", ("gate", "gate", "root", 22)),
-        ("u@gate:23", ("gate:23", "gate", "u", 23)),
-        ("u@fd00::9", ("fd00::9", "fd00::9", "u", 22)),
-        ("[fd00::9]:23", ("[fd00::9]:23", "fd00::9", "root", 23)),
-    ],
-)
-def test_a_jump_host_is_a_target_of_its_own(jump: str, gate: tuple[str, str, str, int]) -> None:
-    """With the node's user unless it has one; an IPv6 address is not cut at a colon."""
-    found = find_jump_host(Node(name="n1", address="10.0.0.1", jump=jump, folder="/tmp"))
-    assert found is not None
-    assert (found.name, found.address, found.user, found.port) == gate
 
 
 @pytest.mark.parametrize(("before", "code"), [("ed25519", "CHANGED"), ("rsa", "TYPE")])
