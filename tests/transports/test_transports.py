@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -379,6 +380,18 @@ def test_a_folder_that_is_removed_before_its_file_is_there_is_made_again(
     LocalTransport("here").put(b"it", str(path))
     assert path.read_bytes() == b"it"
     assert len(times.read_text().splitlines()) == 5
+
+
+def test_the_last_words_of_a_shell_that_ends_at_once_are_read() -> None:
+    """It may have ended before its input is written, as nologin on a busy machine."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.sendall(b"not available\n")
+        theirs.close()
+        marks = _shell.Marks()
+        with pytest.raises(_shell.NoShell) as raised:
+            marks.begin(ours, marks.format_open(("cat",)))
+    assert (raised.value.args, raised.value.__cause__) == ((b"not available\n",), None)
 
 
 def test_put_follows_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
