@@ -48,7 +48,7 @@ lowest: venv ## tests on the lowest version of each dependency
 	$(VENV)/lowest/bin/python -m pip install --quiet -r tests/lowest.txt hypothesis pytest syrupy
 	$(VENV)/lowest/bin/python -m pytest -p no:cacheprovider tests/files/test_yaml_reader.py \
 	    tests/transports/test_transports.py tests/transports/test_ssh*.py \
-	    tests/runtimes/test_engine.py tests/runtimes/test_engine_versions.py tests/state/test_archives.py
+	    tests/runtimes/test_engine.py tests/state/test_archives.py
 
 # What depends on Docker, with another one than this machine's: Debian unstable's, or whichever has its
 # programs in OTHER_DOCKER/bin, where virtual nodes see them. Its images lie where it has them by

@@ -5,6 +5,7 @@ can start it.
 import re
 import secrets
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -121,12 +122,13 @@ class Marks:
         """Send ``text`` and skip what comes before its first mark, or raise NoShell without one."""
         mark, seen = f"\n{self.nonce} begin\n".encode(), bytearray()
         try:
-            stream.sendall(text)
+            with suppress(BrokenPipeError):  # it has ended, and its last words say why
+                stream.sendall(text)
             while not seen.endswith(mark) and (byte := stream.recv(1)):
                 seen += byte
                 if len(seen) > MOST_WORDS:
                     break
-        except (TimeoutError, BrokenPipeError) as error:
+        except TimeoutError as error:
             raise NoShell(bytes(seen)) from error
         if not seen.endswith(mark):
             raise NoShell(bytes(seen))

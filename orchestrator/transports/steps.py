@@ -146,7 +146,7 @@ def build_script(argv: Mapping[str, tuple[str, ...]], limit_s: float) -> str:
 
 def parse_answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
     """Parse the complete answers in a step's output, by node; nodes' lines may alternate."""
-    parts: defaultdict[tuple[str, str], bytes] = defaultdict(bytes)
+    parts: defaultdict[tuple[str, str], bytearray] = defaultdict(bytearray)
     status: dict[str, int] = {}
     for line in output.splitlines():
         node, _, rest = line.decode(errors="replace").partition(" ")
@@ -156,7 +156,7 @@ def parse_answers(nodes: Iterable[str], output: bytes) -> dict[str, Completed]:
         elif kind == "status" and value.isdecimal():
             status[node] = int(value)
     return {
-        node: Completed(status[node], parts[node, "out"], parts[node, "err"])
+        node: Completed(status[node], bytes(parts[node, "out"]), bytes(parts[node, "err"]))
         for node in nodes
         if node in status
     }

@@ -13,8 +13,7 @@ from tests import commands
 from tests.collecting.pytorch_logs import PROGRAM
 from tests.collecting.test_collect_logs import PLAIN_USER
 from tests.conftest import Place
-from tests.state.test_archives import ATTEMPT
-from tests.state.test_store import INTENT, RECORD
+from tests.state.test_store import ATTEMPT, INTENT, RECORD
 
 
 def test_archive_says_what_it_wrote_and_what_to_know(place: Place) -> None:

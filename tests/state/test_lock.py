@@ -19,38 +19,33 @@ from orchestrator.model.process import Holder
 from orchestrator.state.lock import AGAIN_S, Lock, MachineLock, own, refused
 from tests import ROOT
 
+ELSEWHERE = replace(processes.me(), host="elsewhere")
+
 
 def test_a_lock_has_one_holder_who_is_named(tmp_path: Path) -> None:
     """The second is refused with the holder's pid and what ends it; after the first it is free."""
-    with Lock(tmp_path / "lock", "the thing", tmp_path):
-        second = Lock(tmp_path / "lock", "the thing", tmp_path)
-        with pytest.raises(
-            errors.StoreError, match=f"the thing is in use by pid {os.getpid()} "
-        ) as e:
+    lock, second = (Lock(tmp_path / "lock", "the thing", tmp_path) for _ in range(2))
+    assert second.holder() is None
+    with lock:
+        assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+        holder = second.holder()
+        assert holder is not None
+        assert (holder.process, holder.folder) == (processes.me(), str(tmp_path))
+        words = f"the thing is in use by pid {os.getpid()} "
+        with pytest.raises(errors.StoreError, match=words) as raised:
             second.__enter__()
-        assert f"dlperf-orch stop --state {tmp_path}" in e.value.fix
-    with Lock(tmp_path / "lock", "the thing", tmp_path):
+        assert f"dlperf-orch stop --state {tmp_path}" in raised.value.fix
+    assert second.holder() is None
+    with second:
         pass
 
 
-def test_a_user_without_a_name_is_told_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_is_shown_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container that was started with `--user`."""
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000_123)  # an account that is not there
     assert processes.user() == "4000000123"
-
-
-def test_who_holds_a_lock_can_be_asked(tmp_path: Path) -> None:
-    """Nobody before there is one, the process while it holds, nobody after that."""
-    lock = Lock(tmp_path / "lock", "this", tmp_path)
-    assert lock.holder() is None
-    with lock:
-        holder = Lock(tmp_path / "lock", "this", tmp_path).holder()
-        assert holder is not None
-        assert holder.process == processes.me()
-        assert holder.folder == str(tmp_path)
-    assert lock.holder() is None
 
 
 # Prints how often locks of files were touched by asking who holds one.
@@ -66,18 +61,16 @@ print(calls)
 """
 
 
-def test_asking_keeps_nobody_from_taking_the_lock(tmp_path: Path) -> None:
-    """As `status` in a loop beside a sweep that starts: it takes no lock, not even a shared one."""
-    path = tmp_path / "lock"
-    with Lock(path, "this", tmp_path):
-        held = _asked(path)
-    assert (held, _asked(path)) == ("[]\n", "[]\n")
+def test_asking_for_the_holder_takes_no_lock(tmp_path: Path) -> None:
+    """`status` in a loop beside a sweep that starts takes not even a shared one."""
 
+    def ask() -> str:
+        words = (sys.executable, "-c", ASKS, str(tmp_path / "lock"))
+        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
-def _asked(path: Path) -> str:
-    words = (sys.executable, "-c", ASKS, str(path))
-    root = ROOT
-    return subprocess.run(words, cwd=root, stdout=subprocess.PIPE, text=True, check=True).stdout
+    with Lock(tmp_path / "lock", "this", tmp_path):
+        held = ask()
+    assert (held, ask()) == ("[]\n", "[]\n")
 
 
 def _hold(path: Path, ready: "multiprocessing.synchronize.Event") -> None:
@@ -122,33 +115,25 @@ def test_a_holder_that_has_not_written_its_name_yet_is_waited_for(tmp_path: Path
         writer.join()
 
 
-def test_a_holder_on_another_machine_that_is_gone_holds_nothing(tmp_path: Path) -> None:
-    """Its name stays in the file where its machine went down; while it holds, it is named."""
+def test_a_name_of_another_machine_holds_nothing_by_itself(tmp_path: Path) -> None:
+    """It stays in the file where that machine went down; flock alone decides who holds the lock.
+
+    Another process may hold it for a moment, only to test it, and keeps nobody from taking it.
+    """
     path = tmp_path / "lock"
-    there = Holder(replace(processes.me(), host="elsewhere"), "root", "today", str(tmp_path))
+    there = Holder(ELSEWHERE, "root", "today", str(tmp_path))
     path.write_text(f"{there.record()}\n")
     lock = Lock(path, "this", tmp_path)
     assert lock.held_by() is None
     with open(path, "r+") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert lock.held_by() == there
-    with lock:
-        holder = lock.held_by()
-        assert holder is not None
-        assert holder.process == processes.me()
-
-
-def test_who_only_asks_by_flock_keeps_nobody_from_taking_the_lock(tmp_path: Path) -> None:
-    """The name of a holder before, on another machine, is not told as of one who holds it."""
-    path = tmp_path / "lock"
-    there = Holder(replace(processes.me(), host="elsewhere"), "root", "today", str(tmp_path))
-    path.write_text(f"{there.record()}\n")
-    with open(path, "r+") as asking:
-        fcntl.flock(asking, fcntl.LOCK_EX)
-        done = threading.Timer(AGAIN_S / 2, fcntl.flock, (asking, fcntl.LOCK_UN))
+        done = threading.Timer(AGAIN_S / 2, fcntl.flock, (other, fcntl.LOCK_UN))
         done.start()
-        with Lock(path, "this", tmp_path):
-            pass
+        with lock:
+            holder = lock.held_by()
+            assert holder is not None
+            assert holder.process == processes.me()
         done.join()
 
 
@@ -187,15 +172,23 @@ def test_another_users_file_locks_the_machine_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"folder": 7}, {"since": "now\x1b[2J"}, {"user": "a\nb"}, {"folder": None}, {"user": ["x"]}],
+    [
+        *(
+            {"folder": 7},
+            {"since": "now\x1b[2J"},
+            {"user": "a\nb"},
+            {"folder": None},
+            {"user": ["x"]},
+        ),
+        {"process": {"host": "here", "pid": "1; harm", "started": "1", "boot": "b"}},
+    ],
+    ids=["number", "escape", "line break", "null", "list", "pid"],
 )
-def test_a_record_that_is_none_of_ours_names_nobody(changes: dict[str, object]) -> None:
+def test_a_malformed_record_names_no_holder(changes: dict[str, object]) -> None:
     """Anybody may write into the machine's lock file; a terminal obeys nothing of it."""
     fields = json.loads(own(Path("/state")).record())
     assert Holder.read(json.dumps(fields)) is not None
     assert Holder.read(json.dumps({**fields, **changes})) is None
-    pid = {**fields["process"], "pid": "1; harm"}
-    assert Holder.read(json.dumps({**fields, "process": pid})) is None
 
 
 def test_the_command_that_ends_a_holder_is_one_command(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""Real sshds on loopback, and transports to them."""
+"""Real sshds on loopback and transports to them; and an srun that runs steps here."""
 
+import os
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,3 +45,26 @@ def both(gate: Sshd, server: Sshd) -> Node:
     known.write_text(gate.known_hosts.read_text() + server.known_hosts.read_text())
     Path(f"{gate.identity}.pub").write_bytes(Path(f"{server.identity}.pub").read_bytes())
     return server.target(known_hosts=str(known), jump=f"{gate.address}:{gate.port}")
+
+
+SRUN = """#!/bin/sh
+while [ "$#" -gt 0 ]; do
+    case $1 in sh | */sh | cat) break ;; esac
+    shift
+done
+SLURMD_NODENAME=here
+export SLURMD_NODENAME
+echo $$ >"$HERE/began"
+[ ! -e "$HERE/slow" ] || sleep 2
+exec "$@"
+"""
+
+
+def put_srun(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a program srun first in PATH that runs steps here, slowly if ``folder/slow`` exists."""
+    srun = folder / "bin" / "srun"
+    srun.parent.mkdir()
+    srun.write_text(SRUN)
+    srun.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{srun.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("HERE", str(folder))

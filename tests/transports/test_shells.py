@@ -21,7 +21,6 @@ pytestmark = [
 ]
 # In a mount namespace of its own, where the user has another login shell.
 WITHIN = 'mount --bind "$1/passwd" /etc/passwd; mount --bind "$1/etc" /etc/ssh; shift; exec "$@"'
-LIMIT_S = 4.0
 
 
 @dataclasses.dataclass
@@ -64,7 +63,7 @@ LOGINS = {
 @pytest.fixture
 def login(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SshTransport]:
     """A transport to a node with that login."""
-    wanted: Login = request.param
+    wanted = LOGINS[request.param]
     program = shutil.which(wanted.shell, path="/bin:/usr/bin:/usr/sbin")
     if program is None:
         pytest.skip(f"needs {wanted.shell}")
@@ -88,10 +87,7 @@ def login(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SshTranspo
 
 
 @pytest.mark.parametrize(
-    "login",
-    [it for it in LOGINS.values() if not it.named],
-    ids=[name for name, it in LOGINS.items() if not it.named],
-    indirect=True,
+    "login", [name for name, it in LOGINS.items() if not it.named], indirect=True
 )
 def test_any_login_shell_runs_commands_and_moves_files(login: SshTransport, tmp_path: Path) -> None:
     """Its answers are the command's own, whatever start-up files print."""
@@ -114,27 +110,23 @@ def test_any_login_shell_runs_commands_and_moves_files(login: SshTransport, tmp_
     assert login.get(str(tmp_path / "file"), 2) == b"re"
 
 
-@pytest.mark.parametrize(
-    "login",
-    [it for it in LOGINS.values() if it.named],
-    ids=[name for name, it in LOGINS.items() if it.named],
-    indirect=True,
-)
-def test_a_login_that_runs_nothing_is_named(
+@pytest.mark.parametrize("login", [name for name, it in LOGINS.items() if it.named], indirect=True)
+def test_a_login_shell_that_runs_no_command_is_explained(
     login: SshTransport, request: pytest.FixtureRequest
 ) -> None:
     """One line says what it printed, the user, and what to do."""
-    wanted: Login = request.node.callspec.params["login"]
+    wanted = LOGINS[request.node.callspec.params["login"]]
+    limit_s = 4.0 if "no answer" in wanted.named else 30.0  # neighbours may have the processors
     began = time.monotonic()
     with pytest.raises(errors.NodeError) as raised:
-        login.run(("true",), timeout_s=LIMIT_S)
+        login.run(("true",), timeout_s=limit_s)
     error = raised.value
     assert error.code == "SSH-SHELL"
     assert "\n" not in str(error)
     assert getpass.getuser() in error.cause
     for word in wanted.named:
         assert word in str(error)
-    assert time.monotonic() - began < LIMIT_S + 12
+    assert time.monotonic() - began < limit_s + 12
 
 
 def test_ps_shows_no_script(tmp_path: Path) -> None:

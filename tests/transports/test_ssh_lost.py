@@ -22,17 +22,8 @@ from tests.waiting import wait_for
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
 
-@pytest.fixture
-def cable() -> Iterator["Cable"]:
-    """A network namespace on a cable of its own."""
-    made = Cable(f"tsh-{os.getpid()}")
-    made.plug()
-    yield made
-    made.unplug()  # at once; what still runs in there keeps the namespace, and no cable
-
-
 class Cable:
-    """A network namespace, and what a firewall in it does to packets."""
+    """A network namespace on a cable of its own, and the firewall in it."""
 
     ours, theirs = "10.213.77.1", "10.213.77.2"
 
@@ -42,29 +33,41 @@ class Cable:
 
     def plug(self) -> None:
         """Make the namespace and its cable."""
-        far = ("ip", "-n", self.name)
-        do("ip", "netns", "add", self.name)
-        do("ip", "link", "add", f"{self.name}h", "type", "veth", "peer", "eth0", "netns", self.name)
-        do("ip", "address", "add", f"{self.ours}/30", "dev", f"{self.name}h")
-        do("ip", "link", "set", f"{self.name}h", "up")
-        do(*far, "address", "add", f"{self.theirs}/30", "dev", "eth0")
-        do(*far, "link", "set", "eth0", "up")
-        do(*far, "link", "set", "lo", "up")
-
-    def unplug(self) -> None:
-        """Remove both."""
-        do("ip", "link", "delete", f"{self.name}h")
-        do("ip", "netns", "delete", self.name)
+        far, end = ("-n", self.name), f"{self.name}h"
+        for words in (
+            ("netns", "add", self.name),
+            ("link", "add", end, "type", "veth", "peer", "eth0", "netns", self.name),
+            ("address", "add", f"{self.ours}/30", "dev", end),
+            ("link", "set", end, "up"),
+            (*far, "address", "add", f"{self.theirs}/30", "dev", "eth0"),
+            (*far, "link", "set", "eth0", "up"),
+            (*far, "link", "set", "lo", "up"),
+        ):
+            do("ip", *words)
 
     def rule(self, *words: str) -> None:
-        """Add a rule to the firewall; a test fails if it cannot be added."""
+        """Change the firewall; a test fails if that is not possible."""
         do(*self.within, "iptables", *words)
+
+    def drop(self, *chains: str) -> None:
+        """Lose all packets of these chains."""
+        for chain in chains:
+            self.rule("-A", chain, "-j", "DROP")
+
+
+@pytest.fixture
+def cable() -> Iterator[Cable]:
+    made = Cable(f"tsh-{os.getpid()}")
+    made.plug()
+    yield made
+    do("ip", "link", "delete", f"{made.name}h")  # at once; what still runs there has no cable
+    do("ip", "netns", "delete", made.name)
 
 
 def test_a_black_hole_is_named_in_ten_seconds(serve: Serve, reach: Reach, cable: Cable) -> None:
     """A machine that answers nothing is unreachable, not waited for; others are not held up."""
     server = serve(address=cable.theirs, within=cable.within)
-    cable.rule("-A", "INPUT", "-j", "DROP")
+    cable.drop("INPUT")
     other = serve()
     began = time.monotonic()
     with ThreadPoolExecutor(12) as pool:
@@ -76,34 +79,31 @@ def test_a_black_hole_is_named_in_ten_seconds(serve: Serve, reach: Reach, cable:
     assert time.monotonic() - began < 15
 
 
-def under_way(
-    transport: SshTransport,
-) -> "tuple[ThreadPoolExecutor, Callable[[], errors.DlperfError]]":
-    """A command that runs for a minute, and the error that it ends with."""
-    pool = ThreadPoolExecutor(1)
-    future = pool.submit(transport.run, ("sleep", "61.5"), timeout_s=60)
-    wait_for(lambda: _sleepers(), "the command runs")
-
-    def error() -> errors.DlperfError:
-        raised = future.exception(40)
-        pool.shutdown()
-        assert isinstance(raised, errors.DlperfError)
-        return raised
-
-    return pool, error
-
-
-def _sleepers() -> list[int]:
-    """The commands of `under_way`."""
+def sleepers() -> list[int]:
+    """List the commands of ``under_way``."""
     found = []
     for path in proc.files("cmdline"):
-        try:
-            words = path.read_bytes()
-        except OSError:
-            continue
-        if words == b"sleep\x0061.5\x00":
-            found.append(int(path.parent.name))
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == b"sleep\x0061.5\x00":
+                found.append(int(path.parent.name))
     return found
+
+
+@contextlib.contextmanager
+def under_way(transport: SshTransport) -> Iterator[Callable[[], errors.DlperfError]]:
+    """Run a command for a minute; yield what waits for the error that it ends with."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(transport.run, ("sleep", "61.5"), timeout_s=60)
+        wait_for(sleepers, "the command runs")
+
+        def error() -> errors.DlperfError:
+            raised = future.exception(40)
+            assert isinstance(raised, errors.DlperfError)
+            return raised
+
+        yield error
+    for pid in sleepers():
+        os.kill(pid, signal.SIGKILL)
 
 
 def end_connections(server: Sshd) -> None:
@@ -114,55 +114,50 @@ def end_connections(server: Sshd) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-@pytest.fixture
-def no_sleepers() -> Iterator[None]:
-    """No command outlives the test."""
-    yield
-    for pid in _sleepers():
-        os.kill(pid, signal.SIGKILL)
-
-
-@pytest.mark.usefixtures("no_sleepers")
 def test_a_killed_session_is_no_exit_status(serve: Serve, reach: Reach) -> None:
     """The command may still be running, and is; the next call connects again."""
     server = serve()
     transport = reach(server.target())
-    _, error = under_way(transport)
-    end_connections(server)
-    assert error().code == "SSH-RESET"
-    assert "may still run" in error().cause
-    assert _sleepers()
-    assert transport.run(TRUE, timeout_s=10).exit_code == 0
+    with under_way(transport) as error:
+        end_connections(server)
+        assert error().code == "SSH-RESET"
+        assert "may still run" in error().cause
+        assert sleepers()
+        assert transport.run(TRUE, timeout_s=10).exit_code == 0
 
 
-@pytest.mark.usefixtures("no_sleepers")
-def test_a_reset_is_seen_and_passed(serve: Serve, reach: Reach, cable: Cable) -> None:
-    """A firewall that resets connections: SSH-RESET, and the next call is served again."""
-    server = serve(address=cable.theirs, within=cable.within)
-    transport = reach(server.target())
-    _, error = under_way(transport)
+def test_a_reset_is_noticed_and_passes(serve: Serve, reach: Reach, cable: Cable) -> None:
+    """A firewall that resets connections; the next call is served again."""
+    transport = reach(serve(address=cable.theirs, within=cable.within).target())
     reset = ("INPUT", "-p", "tcp", "-j", "REJECT", "--reject-with", "tcp-reset")
-    cable.rule("-A", *reset)
-    with pytest.raises(errors.NodeUnreachable):
-        transport.get("/etc/hostname")
-    assert error().code == "SSH-RESET"
-    cable.rule("-D", *reset)
-    assert transport.run(TRUE, timeout_s=10).exit_code == 0
+    with under_way(transport) as error:
+        cable.rule("-A", *reset)
+        with pytest.raises(errors.NodeUnreachable):
+            transport.get("/etc/hostname")
+        assert error().code == "SSH-RESET"
+        cable.rule("-D", *reset)
+        assert transport.run(TRUE, timeout_s=10).exit_code == 0
 
 
-@pytest.mark.usefixtures("no_sleepers")
 def test_a_dead_machine_is_noticed_in_fifteen_seconds(
     serve: Serve, reach: Reach, cable: Cable
 ) -> None:
-    """Power is lost while a command runs and nothing is sent: SSH-LOST."""
-    server = serve(address=cable.theirs, within=cable.within)
-    transport = reach(server.target())
-    _, error = under_way(transport)
-    began = time.monotonic()
-    cable.rule("-A", "INPUT", "-j", "DROP")
-    cable.rule("-A", "OUTPUT", "-j", "DROP")
-    assert error().code == "SSH-LOST"
-    assert time.monotonic() - began < 15
+    """Power is lost while a command runs and nothing is sent."""
+    with under_way(reach(serve(address=cable.theirs, within=cable.within).target())) as error:
+        began = time.monotonic()
+        cable.drop("INPUT", "OUTPUT")
+        assert error().code == "SSH-LOST"
+        assert time.monotonic() - began < 15
+
+
+def test_a_jump_host_that_dies_ends_the_call(serve: Serve, reach: Reach) -> None:
+    """The next call finds its way through again."""
+    gate, server = serve(), serve()
+    transport = reach(both(gate, server))
+    with under_way(transport) as error:
+        gate.kill_sessions()
+        assert error().code in ("SSH-RESET", "SSH-LOST")
+        assert transport.run(TRUE, timeout_s=10).exit_code == 0
 
 
 def test_a_silent_session_is_given_up(serve: Serve, reach: Reach, tmp_path: Path) -> None:
@@ -191,7 +186,9 @@ def test_a_silent_session_is_given_up(serve: Serve, reach: Reach, tmp_path: Path
         assert transport.get(path) == b"one"
 
 
-def test_half_a_file_takes_no_place(serve: Serve, reach: Reach, tmp_path: Path) -> None:
+def test_an_interrupted_write_leaves_the_old_file(
+    serve: Serve, reach: Reach, tmp_path: Path
+) -> None:
     """The connection is lost while a file is written: the old one is whole, and alone."""
     server, path = serve(), tmp_path / "folder" / "file"
     transport = reach(server.target())
@@ -272,14 +269,14 @@ transport.close()
         assert process.wait(5) == 0
 
 
-def test_a_dead_node_behind_a_jump_host_takes_nobody_along(
+def test_a_dead_node_behind_a_jump_host_cuts_no_other_connection(
     serve: Serve, reach: Reach, cable: Cable
 ) -> None:
     """It is unreachable after its time; others behind the jump host keep their connection."""
     gate, server = serve(), serve()
     dead = serve(address=cable.theirs, within=cable.within)
     stream = reach(both(gate, server)).open(("cat",))
-    cable.rule("-A", "INPUT", "-j", "DROP")
+    cable.drop("INPUT")
     error = refusal(reach(both(gate, dead)))
     assert (error.code, error.where["jump"]) == ("SSH-UNREACHABLE", "127.0.0.1")
     stream.settimeout(10)
@@ -294,7 +291,7 @@ def test_dead_nodes_behind_a_jump_host_hold_up_no_other_node(
     """As many as handshakes are made at once, while their channels wait to be opened."""
     gate, dead, other = serve(), serve(address=cable.theirs, within=cable.within), serve()
     assert reach(gate.target()).run(TRUE, timeout_s=10).exit_code == 0
-    cable.rule("-A", "INPUT", "-j", "DROP")
+    cable.drop("INPUT")
     with ThreadPoolExecutor(MOST_HANDSHAKES) as pool:
         nodes = [both(gate, dead) for _ in range(MOST_HANDSHAKES)]
         lost = [pool.submit(refusal, reach(node)) for node in nodes]
@@ -304,15 +301,3 @@ def test_dead_nodes_behind_a_jump_host_hold_up_no_other_node(
         assert time.monotonic() - began < 4
         assert not any(it.done() for it in lost), "the dead nodes were told before it"
         assert {it.result().code for it in lost} == {"SSH-UNREACHABLE"}
-
-
-@pytest.mark.usefixtures("no_sleepers")
-def test_a_jump_host_that_dies_takes_the_call_along(serve: Serve, reach: Reach) -> None:
-    """And the next call finds its way through again."""
-    gate, server = serve(), serve()
-    transport = reach(both(gate, server))
-    _, error = under_way(transport)
-    for pid in gate.sessions():
-        os.kill(pid, signal.SIGKILL)
-    assert error().code in ("SSH-RESET", "SSH-LOST")
-    assert transport.run(TRUE, timeout_s=10).exit_code == 0

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,86 +11,67 @@ import pytest
 from orchestrator import errors
 from orchestrator.transports.steps import Steps, StepTransport
 from tests import ROOT
+from tests.transports.ssh_nodes import put_srun
 from tests.waiting import wait_for
 
-SRUN = """#!/bin/sh
-while [ "$#" -gt 0 ]; do
-    case $1 in sh | */sh | cat) break ;; esac
-    shift
-done
-SLURMD_NODENAME=n1
-export SLURMD_NODENAME
-echo $$ >"$HERE/began"
-[ ! -e "$HERE/slow" ] || sleep 2
-exec "$@"
-"""
 PUTS = """
 import signal
 import sys
 from orchestrator.transports.steps import Steps, StepTransport
 signal.signal(signal.SIGINT, lambda *_: None)
-StepTransport("n1", Steps("7")).put(b"content", sys.argv[1])
+StepTransport("here", Steps("7")).put(b"content", sys.argv[1])
 """
 
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StepTransport:
     """A node of a job."""
-    srun = tmp_path / "bin" / "srun"
-    srun.parent.mkdir()
-    srun.write_text(SRUN)
-    srun.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{srun.parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("HERE", str(tmp_path))
-    return StepTransport("n1", Steps("7"))
+    put_srun(tmp_path, monkeypatch)
+    return StepTransport("here", Steps("7"))
 
 
-def test_commands_files_and_streams_pass_through_steps(node: StepTransport, tmp_path: Path) -> None:
-    """Words come as they are, scripts as well, and no script is a word of a process."""
-    words = ("a b", "$HOME", "'", "\\n", "\n", "ä")
-    done = node.run(("printf", "%s|", *words), timeout_s=10)
-    assert (done.exit_code, done.stdout.decode()) == (0, "".join(f"{word}|" for word in words))
-    script = 'cat; printf "%s-" "$@"; tr "\\0" " " </proc/$$/cmdline >&2; exit 3'
-    done = node.run(("sh", "-c", script, "sh", "x y", "z"), timeout_s=10)
-    assert (done.exit_code, done.stdout) == (3, b"x y-z-")
-    assert b"printf" not in done.stderr
-    node.put(b"content", str(tmp_path / "file"))
-    assert node.get(str(tmp_path / "file"), 3, own=True) == b"tent"
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    assert node.get(str(tmp_path / "link"), own=True) is None
-    stream = node.open(("sh", "-c", 'read -r line; echo "got $line"'))
-    stream.sendall(b"it\n")
-    stream.settimeout(10)
-    assert stream.recv(100) == b"got it\n"
-    stream.close()
+def test_no_script_is_a_word_of_a_process(node: StepTransport) -> None:
+    script = 'tr "\\0" " " </proc/$$/cmdline; : canary'
+    assert b"canary" not in node.run(("sh", "-c", script), timeout_s=10).stdout
 
 
-def test_a_missing_srun_is_no_bug(
+def test_a_missing_srun_is_an_error_of_the_node(
     node: StepTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error of the node's, whatever was to be done."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    for doing in (
+    for call in (
         lambda: node.put(b"x", str(tmp_path / "file")),
         lambda: node.run(("true",), timeout_s=5),
         lambda: node.open(("cat",)),
     ):
         with pytest.raises(errors.NodeError, match="srun"):
-            doing()
+            call()
 
 
-def test_ctrl_c_does_not_reach_a_step_that_writes_a_file(
-    node: StepTransport, tmp_path: Path
+def test_a_file_in_a_shared_folder_needs_no_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is whole all the same."""
+    put_srun(tmp_path, monkeypatch)
+    (tmp_path / "bin" / "srun").write_text("#!/bin/sh\necho no step >&2\nexit 1\n")
+    shared = tmp_path / "shared"
+    node = StepTransport("here", Steps("7"), shared)
+    node.put(b"x", str(shared / "file"))
+    assert node.get(str(shared / "file")) == b"x"
+    for path in (tmp_path / "file", shared / "../file"):
+        with pytest.raises(errors.DlperfError, match="no step"):
+            node.put(b"x", str(path))
+        with pytest.raises(errors.DlperfError, match="no step"):
+            node.get(str(path))
+
+
+@pytest.mark.usefixtures("node")
+def test_ctrl_c_does_not_reach_a_step_that_writes_a_file(tmp_path: Path) -> None:
     (tmp_path / "slow").touch()
-    path = tmp_path / f"written-{node.node}"
+    path = tmp_path / "written"
     words = (sys.executable, "-c", PUTS, str(path))
     with subprocess.Popen(words, cwd=ROOT, process_group=0) as writer:
         wait_for((tmp_path / "began").exists, "the step")
         os.killpg(writer.pid, signal.SIGINT)
-        deadline = time.monotonic() + 10
-        while not path.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(path.exists, "the file")
         writer.wait(20)
     assert path.read_bytes() == b"content"

@@ -1,4 +1,4 @@
-"""A state folder that an earlier dlperf-orch wrote, as it was recorded: refused sweep by sweep."""
+"""State folders with names that no file can have, or of an earlier dlperf-orch: explained."""
 
 import json
 import os
@@ -10,13 +10,76 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import disk
 from tests import SAMPLES, warm
-from tests.conftest import Place
+from tests.conftest import PROGRAM, Place
 
-pytestmark = pytest.mark.cluster
-
+LONG = "a" * 5000
 OLD = "toy-20210105-090000-b4f45b"
 TASK = f"dlp-{OLD}-1n1g-toy_b4_fp32_1-a2-r0"
+
+
+def test_a_name_that_is_too_long_for_a_file_is_explained(place: Place) -> None:
+    """A sweep is as one that is not there; a state folder needs another name."""
+    state = ("--state", "b" * 300)
+    lines = [
+        ("status", LONG),
+        ("logs", "--sweep", LONG),
+        ("clean", *state),
+        ("sweep", "toy", *state),
+    ]
+    for words, (code, _, err) in zip(lines, warm.run(place, lines), strict=True):
+        is_sweep = LONG in words
+        assert code == (2 if is_sweep else 6), (words[0], err[:300])
+        fix = "File name too long. Fix: choose another folder with --state"
+        assert ("ERROR NO-SWEEP: no sweep 'aaaa" if is_sweep else fix) in err
+        assert len(err) < 400 + (0 if is_sweep else len(state[1]))
+
+
+def test_a_path_that_cannot_be_followed_is_not_taken_for_absent(tmp_path: Path) -> None:
+    """As pathlib takes it since 3.13; below no folder, or below a file, there is no file."""
+    (tmp_path / "file").touch()
+    for absent in (tmp_path / "x", tmp_path / "x/y", tmp_path / "file/y"):
+        assert not disk.is_there(absent)
+        assert disk.listed(absent) == []
+    assert disk.is_there(tmp_path / "file")
+    assert disk.listed(tmp_path) == [tmp_path / "file"]
+    with pytest.raises(OSError, match="too long"):
+        disk.is_there(tmp_path / ("b" * 300))
+    with pytest.raises(OSError, match="too long"):
+        disk.listed(tmp_path / ("b" * 300))
+
+
+def test_a_state_folder_that_is_not_utf_8_is_refused_before_anything_starts(place: Place) -> None:
+    """Records of a sweep are JSON and name it: exit 2, and nothing is written."""
+    words = (b"sweep", b"toy", b"--state", b"caf\xe9")
+    done = subprocess.run(
+        [*map(os.fsencode, PROGRAM), *words],
+        cwd=place.folder,
+        env=place.env(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert b"ERROR STATE-NAME: " in done.stderr
+    assert b"choose another folder with --state" in done.stderr
+    assert not any(place.folder.glob("caf*/sweeps"))
+
+
+def test_a_folder_in_the_place_of_a_site_file_is_named(place: Place) -> None:
+    """`clean`, which looks for the last cluster found fit: exit 6 with the path."""
+    (place.state / "sites" / "two.json").mkdir(parents=True)
+    done = place.must("clean", code=6)
+    assert "ERROR STORE-RIGHTS: .dlperf/sites/two.json: Is a directory" in done.stderr
+
+
+def test_an_empty_state_folder_is_refused(place: Place) -> None:
+    """As from `--state "$UNSET"`: no file of ours is written into the working folder."""
+    before = sorted(place.folder.iterdir())
+    errors = place.json("sweep", "toy", "--state", "", code=2)["errors"]
+    assert "--state" in errors[0]["message"]
+    assert sorted(place.folder.iterdir()) == before
 
 
 @pytest.fixture
@@ -42,7 +105,8 @@ def files(place: Place) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in found if path.is_file() and path.name != "lock"}
 
 
-def test_commands_on_an_old_sweep_say_who_can_read_it(old: Place) -> None:
+@pytest.mark.cluster
+def test_commands_on_an_old_sweep_name_the_version_that_reads_it(old: Place) -> None:
     """Exit 6 with the version, by id, by playbook and as the newest; no byte of it changes."""
     before = files(old)
     verbs = [("status",), ("collect",), ("stop",), ("logs",)]
@@ -58,6 +122,7 @@ def test_commands_on_an_old_sweep_say_who_can_read_it(old: Place) -> None:
     assert files(old) == before
 
 
+@pytest.mark.cluster
 def test_a_new_sweep_starts_beside_an_old_one(
     old: Place, left_running: "subprocess.Popen[bytes]"
 ) -> None:
@@ -80,7 +145,8 @@ def test_a_new_sweep_starts_beside_an_old_one(
     assert files(old) == before
 
 
-def test_clean_keeps_what_an_old_sweep_left_running(
+@pytest.mark.cluster
+def test_clean_keeps_tasks_that_an_old_sweep_left_running(
     old: Place, left_running: "subprocess.Popen[bytes]"
 ) -> None:
     """Exit 7 with its name and what to do; without it there is nothing to say."""
