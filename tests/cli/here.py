@@ -18,7 +18,7 @@ from orchestrator.cli import debug_log, main
 from orchestrator.cli.command import Face
 from orchestrator.signals import REQUESTS, SIGNALS, Signals
 from tests import ROOT, TESTS
-from tests.conftest import Place
+from tests.conftest import Place, own_ports
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,9 @@ def _set_up(
     handlers, mask = {number: signal.getsignal(number) for number in REQUESTS}, os.umask(0o077)
     for name in [name for name in os.environ if name.startswith("DLPERF_")]:
         monkeypatch.delenv(name)
-    lock = str(folder.parent / "machine.lock")  # apart from real sweeps
-    for name, value in {"HOME": str(folder), "COLUMNS": "200", "DLPERF_LOCK": lock}.items():
+    own = {"HOME": str(folder), "COLUMNS": "200", "TOY_PORT": str(own_ports())}
+    own["DLPERF_LOCK"] = str(folder.parent / "machine.lock")  # apart from real sweeps
+    for name, value in own.items():
         monkeypatch.setenv(name, value)
     # As a program's own file has it; else help would name the runner of the tests.
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None, raising=False)

@@ -20,13 +20,13 @@ OPTION = re.compile(r"--[a-z][a-z-]*")
 CLOSED_PIPE = 141  # no error of ours: nobody reads what would say it
 
 
-def commands(group: TyperGroup, prefix: str = "") -> Iterator[tuple[str, TyperCommand]]:
+def list_commands(group: TyperGroup, prefix: str = "") -> Iterator[tuple[str, TyperCommand]]:
     """Every command by its words."""
     for name in group.commands:
         words = f"{prefix}{name}"
         _, command, _ = group.resolve_command(typer.Context(group), [name])
         if isinstance(command, TyperGroup):
-            yield from commands(command, f"{words} ")
+            yield from list_commands(command, f"{words} ")
         elif isinstance(command, TyperCommand):
             yield words, command
 
@@ -47,7 +47,7 @@ def test_every_command_is_there_with_its_options() -> None:
     assert isinstance(group, TyperGroup)
     having = {
         words: {name for param in command.params for name in param.opts if name.startswith("--")}
-        for words, command in commands(group)
+        for words, command in list_commands(group)
     }
     assert {words: sorted(options - COMMON) for words, options in having.items()} == sections()
 
