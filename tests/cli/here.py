@@ -74,11 +74,12 @@ class Here:
     def __call__(self, *words: str, code: int | None = None, stdin: bytes = b"") -> Ended:
         """Run a command; ``code`` is the exit code that it must have."""
         self.captured.readouterr()
-        with tempfile.TemporaryFile() as file:
+        with tempfile.TemporaryFile() as file, open(file.fileno(), closefd=False) as text:
             file.write(stdin)
             file.seek(0)
             kept = os.dup(0)
             os.dup2(file.fileno(), 0)
+            self.patch.setattr(sys, "stdin", text)
             self.patch.setattr(sys, "argv", ["dlperf-orch", *words])
             try:
                 with pytest.raises(SystemExit) as raised:
