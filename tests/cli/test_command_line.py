@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from orchestrator import __version__
 from orchestrator.cli import app
@@ -15,9 +13,7 @@ from orchestrator.cli.command import COMMANDS, GROUPS
 from orchestrator.state.store import Store
 from tests import ROOT, commands
 from tests.cli.here import Here
-from tests.docs.pages import Block
-from tests.docs.test_commands import lines, parse
-from tests.docs.test_options import list_commands
+from tests.docs.commands import list_commands, parse, split
 from tests.loading import TELL, loaded
 
 PROGRAM = [sys.executable, "-m", "orchestrator"]
@@ -61,15 +57,13 @@ def test_an_optional_argument_has_one_pair_of_brackets(bare: Here, words: str, e
 
 def test_each_command_has_an_example_of_its_own() -> None:
     """The parser reads it, and help does not wrap it: a shell takes it as it is shown."""
-    group = get_command(app.app)
-    assert isinstance(group, TyperGroup)
     shown = 0
-    for words, command in list_commands(group):
+    for words, command in list_commands(app.app):
         mark, head, *given = (command.epilog or "").splitlines()
         assert (mark, head) == ("\b", "Examples:" if len(given) > 1 else "Example:")
         for line in given:
             assert line.startswith(f"  dlperf-orch {words}")
-            (read,) = lines(Block("help", "sh", line))
+            (read,) = split(line)
             parse(read[1:])
         shown += len(given)
     assert shown > 30

@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Iterator
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,8 @@ def test_the_debug_log_rolls_over_under_many_threads(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both files have whole lines, the newest among them."""
-    *_, file = logging.getLogger(debug_log.NAME).handlers
+    handlers = logging.getLogger(debug_log.NAME).handlers
+    (file,) = (it for it in handlers if isinstance(it, RotatingFileHandler))
     monkeypatch.setattr(file, "maxBytes", 4096)  # else megabytes of lines
 
     def work() -> None:
