@@ -82,10 +82,14 @@ def test_verify_shows_what_differs_and_where(here: Here) -> None:
     digest = hashlib.sha256(outcome.read_bytes()).hexdigest()
     first = here("verify", "oneflow_bert", code=3).out
     assert first.startswith(f"DIFFERS {name}: sha256: written: {digest}; derived: ")
+    page = sweep.folder / "report.md"
+    lines = page.read_text().split("\n")
+    page.write_text("\n".join([*lines[:2], "edited", *lines[3:]]))
     document = here("verify", str(sweep.folder), "--json", code=3).document
     assert (document["exit_code"], document["sweep"], document["not_derived"]) == (3, sweep.id, {})
     shown = {(it["file"], it["place"]): it for it in document["differences"]}
     assert shown[name, "sha256"]["written"] == digest
+    assert shown["report.md", "line 3"]["written"] == "edited"
     left_out = shown["results.json", "cases[0].trials_valid"]
     assert (left_out["written"], left_out["derived"]) == ("3", "2")
     assert here("verify", "bert.tar.zst", "--json", code=0).document["differences"] == []
