@@ -122,7 +122,12 @@ def test_status_shows_how_far_a_trial_is_and_medians(place: Place) -> None:
     place.rewrite(params="params: {step_s: 0.5}")
     place.start("sweep", "toy", "--case", "1x1")
     seen: list[Any] = []
-    wait_for(lambda: seen.extend(place.json("status")["running"]) or seen, "an iteration", 60)
+
+    def look() -> list[Any]:
+        seen[:] = place.json("status")["running"]
+        return seen
+
+    wait_for(look, "an iteration", 60)
     going = seen[0]
     assert going["trial"].startswith("1n1g-toy_b4_fp32_")
     iteration, rate = going["iteration"], going["rate"]

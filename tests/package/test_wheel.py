@@ -49,7 +49,7 @@ def run(
     """Run a command without anything of this environment, apart from real sweeps."""
     lock = str(cwd / "machine.lock")
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd), "DLPERF_LOCK": lock}
-    argv = (installed / "dlperf-orch", *words)
+    argv = (str(installed / "dlperf-orch"), *words)
     return commands.checked(commands.run(argv, cwd=cwd, env=env, timeout_s=900), code)
 
 
