@@ -52,19 +52,19 @@ class Here:
         return self.folder / ".dlperf"
 
     def write(self, path: str, text: str) -> Path:
-        """Write a file of the user's; its path."""
+        """Write a file of the user; return its path."""
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text)
         return self.folder / path
 
     def edit(self, path: str, old: str, new: str) -> None:
-        """Replace a text in a file of the user's."""
+        """Replace a text in a file of the user."""
         text = (self.folder / path).read_text()
         assert old in text
         (self.folder / path).write_text(text.replace(old, new))
 
     def session(self, *lines: str) -> str:
-        """Run commands; what a person sees of each, and its exit code, without paths of tests."""
+        """Run commands; return what a person sees of each, without the paths of this test."""
         shown = []
         for line in lines:
             ended = self(*shlex.split(line))
@@ -72,7 +72,7 @@ class Here:
         return "".join(shown).replace(str(ROOT), "ROOT").replace(str(self.folder), "HERE")
 
     def __call__(self, *words: str, code: int | None = None, stdin: bytes = b"") -> Ended:
-        """Run a command; ``code`` is the exit code that it must have."""
+        """Run a command, which must have the exit code ``code`` if one is given."""
         self.captured.readouterr()
         with tempfile.TemporaryFile() as file, open(file.fileno(), closefd=False) as text:
             file.write(stdin)
@@ -97,10 +97,13 @@ def _forget() -> None:
     """Let the next command find the process as a new one is."""
     Face.running = None
     vars(SIGNALS).update(vars(Signals()))
-    logger = logging.getLogger(debug_log.NAME)
-    for handler in (*logger.handlers,):
-        handler.close()
-        logger.removeHandler(handler)
+    for name in (debug_log.NAME, "paramiko"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True
+        for handler in [it for it in logger.handlers if "pytest" not in type(it).__module__]:
+            handler.close()
+            logger.removeHandler(handler)
 
 
 def _set_up(

@@ -136,6 +136,15 @@ def test_no_code_of_a_finding_is_cut(width: int) -> None:
     check_words(("SEVERITY", "CODE", "NODE", "SEEN", "EXPECTED", "WHAT TO DO"), [row], width)
 
 
+def test_numbers_are_aligned_on_the_right() -> None:
+    lines, _ = terminal.render([("n", ["5", "1234"]), ("word", ["a", "bcd"])], 80, ())
+    assert lines[2:4] == ["   5   a", "1234   bcd"]
+
+
+def test_a_word_that_is_longer_than_a_line_stays_whole() -> None:
+    assert terminal.wrap(f"see {'x' * 50}", 20) == ["see", f"  {'x' * 50}"]
+
+
 def test_what_is_piped_has_a_line_a_row_and_no_padding(logs: Path, tmp_path: Path) -> None:
     """As programs that read lines expect it."""
     for words in (
