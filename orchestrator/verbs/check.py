@@ -43,8 +43,8 @@ def check(
             kinds[str(path)], valid[str(path)] = _check(path)
         except errors.ConfigError as error:
             mistakes += error.mistakes
-    for path, kind in kinds.items():
-        voice.result(f"{path}: a valid {kind}")
+    for name, kind in kinds.items():
+        voice.result(f"{name}: a valid {kind}")
     mistakes += _check_together(valid)
     if mistakes:
         raise errors.ConfigError(mistakes)
