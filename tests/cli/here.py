@@ -135,9 +135,14 @@ def bare(
 
 @pytest.fixture
 def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> Iterator[Here]:
     """A folder with the toy workload, its playbook, its image and an inventory of two nodes."""
+    if request.node.get_closest_marker("cluster"):
+        request.getfixturevalue("machine")
     folder = Place.made(tmp_path / "place").folder
     monkeypatch.syspath_prepend(str(TESTS / "toy"))
     yield from _set_up(folder, monkeypatch, capfd)
