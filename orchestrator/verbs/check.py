@@ -38,13 +38,13 @@ def check(
     mistakes: list[errors.Mistake] = []
     kinds: dict[str, str] = {}
     valid: dict[str, Cluster | Playbook | Image] = {}
-    for path in (str(path) for word in files for path in _find_files(word)):
+    for path in (path for word in files for path in _find_files(word)):
         try:
-            kinds[path], valid[path] = _check(Path(path))
+            kinds[str(path)], valid[str(path)] = _check(path)
         except errors.ConfigError as error:
             mistakes += error.mistakes
-    for path, kind in kinds.items():
-        voice.result(f"{path}: a valid {kind}")
+    for name, kind in kinds.items():
+        voice.result(f"{name}: a valid {kind}")
     mistakes += _check_together(valid)
     if mistakes:
         raise errors.ConfigError(mistakes)

@@ -43,7 +43,7 @@ def collect(
     how = reading(sweep_id, logs, workload, between, rule)
     if logs is not None and how is not None:
         if language and out is None:
-            raise typer.BadParameter("--lang is of report.md; with --logs that needs --out DIR")
+            raise typer.BadParameter("--lang is of report.html; with --logs that needs --out DIR")
         if strict:
             raise typer.BadParameter("--strict is of sweeps; logs alone have no machine's state")
         measured = report_on(logs, how)

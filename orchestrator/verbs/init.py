@@ -88,7 +88,8 @@ def init(
         )
         lists = [read(path) for read, path in readers if path]
         listed, refused = _list_hosts(hosts or (), lists, nodes)
-        key = identity or _choose_key(agent)
+        keys = (key for key in _KEYS if Path(key).expanduser().exists())
+        key = identity or (None if agent else next(keys, _KEYS[0]))
         asked = tuple(
             replace(
                 one,
@@ -197,12 +198,6 @@ def _ask_by_slurm(
     nodes = min(len(up), partition.most)
     jobs = Jobs(name, account, time, nodes, has_pyxis, partition.down)
     return (node,), [Answer(node.name, found, None, 0.0)], jobs
-
-
-def _choose_key(agent: bool) -> str | None:
-    if agent:
-        return None
-    return next((key for key in _KEYS if Path(key).expanduser().exists()), _KEYS[0])
 
 
 def _use_hostnames(nodes: tuple[DraftNode, ...]) -> tuple[DraftNode, ...]:

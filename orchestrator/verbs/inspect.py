@@ -25,34 +25,26 @@ Facts = Topology | InfinibandFacts | DriverFacts
 FileOrDash = Annotated[str, typer.Argument(metavar="FILE|-")]
 
 
-def _inspect_text(face: Face, file: str, parse: Callable[[str], Facts]) -> int:
-    """Print the fields of a recorded output as JSON; exit code 0, 3 with problems.
-
-    Raises:
-        LogError: it cannot be parsed (exit code 2).
-    """
-    with _open(file) as content:
-        raw = content.read(MOST_TEXT_BYTES)
-    try:
-        fact = parse(raw.decode(errors="replace"))
-    except errors.LogError as error:
-        raise _unreadable(error, file) from error
-    shown = asdict(fact)
-    if isinstance(fact, InfinibandFacts):
-        hcas: dict[str, dict[str, Any]] = {}
-        for port in shown.pop("ports"):
-            own = {key: port.pop(key) for key in ("name", "type", "firmware", "node_guid")}
-            hca = hcas.setdefault(own["name"], {**own, "ports": []})
-            hca["ports"].append(port)
-        shown = {"hcas": list(hcas.values()), **shown}
-    face.voice.document(shown)
-    return 3 if fact.problems else 0
-
-
 def _add(name: str, sample: str, parse: Callable[[str], Facts]) -> None:
+    """Add the command that prints the fields of one kind of recorded output."""
+
     @command(f"inspect {name}", f"inspect {name} {sample}", json_only=True)
     def inspect(face: Face, file: FileOrDash) -> int:
-        return _inspect_text(face, file, parse)
+        with _open(file) as content:
+            raw = content.read(MOST_TEXT_BYTES)
+        try:
+            fact = parse(raw.decode(errors="replace"))
+        except errors.LogError as error:
+            raise _unreadable(error, file) from error
+        shown = asdict(fact)
+        if isinstance(fact, InfinibandFacts):
+            hcas: dict[str, dict[str, Any]] = {}
+            for port in shown.pop("ports"):
+                own = {key: port.pop(key) for key in ("name", "type", "firmware", "node_guid")}
+                hcas.setdefault(own["name"], {**own, "ports": []})["ports"].append(port)
+            shown = {"hcas": list(hcas.values()), **shown}
+        face.voice.document(shown)
+        return 3 if fact.problems else 0
 
 
 _add("topology", "topo.txt", topology.parse)

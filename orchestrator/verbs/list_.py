@@ -10,20 +10,13 @@ from orchestrator.cli.command import Face, command
 from orchestrator.collecting import evidence
 from orchestrator.console import Voice
 from orchestrator.files import shipped
-from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 
 SWEEPS = ("sweep", "cluster", "created", "trials", "valid", "medians as last collected")
 MOST = 3
 """Medians in a row of the table; JSON has all."""
 # What could not be read is None; no median is known before the first collect.
-_UNREAD: Mapping[str, Any] = {
-    "trials": None,
-    "valid": None,
-    "state": "readable",
-    "unit": None,
-    "medians": (),
-}
+_UNREAD = {"trials": None, "valid": None, "state": "readable", "unit": None, "medians": ()}
 
 
 @command("list", "list playbooks", "list sweeps")
@@ -32,23 +25,24 @@ def list_all(
     kind: Literal["playbooks", "workloads", "images", "inventories", "sweeps"],
 ) -> int:
     voice = face.voice
+    rows: list[dict[str, Any]] = []
     if kind == "sweeps":
-        rows = _list_sweeps(face.store)
+        rows += map(_row, face.store.sweeps())
+        for name, why in face.store.unreadable().items():
+            state = "other version" if why.code == "STORE-VERSION" else "damaged"
+            unread = {**_UNREAD, "state": state}
+            rows.append({"sweep": name, "cluster": state, "created": "", **unread})
         voice.table(kind, SWEEPS, [*map(build_cells, rows)], spare=("created", "cluster"))
+    elif kind == "workloads":
+        rows += (
+            {"workload": name, "title": _find_title(name, voice)} for name in workloads.names()
+        )
+        voice.listing(kind, rows)
     else:
-        if kind == "workloads":
-            rows = [
-                {"workload": name, "title": _find_title(name, voice)} for name in workloads.names()
-            ]
-        elif kind == "inventories":
-            files = sorted(shipped.names("inventory").items())
-            rows = [{"name": name, "file": str(path)} for name, path in files]
-        else:
-            files = sorted(shipped.names(kind).items())
-            rows = [
-                {"name": name, "description": _read_description(path), "file": str(path)}
-                for name, path in files
-            ]
+        files = shipped.names("inventory" if kind == "inventories" else kind)
+        for name, path in sorted(files.items()):
+            about = {} if kind == "inventories" else {"description": _read_description(path)}
+            rows.append({"name": name, **about, "file": str(path)})
         voice.listing(kind, rows, spare=("file",))
     if not rows:
         voice.result(f"no {kind}")
@@ -93,15 +87,6 @@ def build_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         row["state"] if row["valid"] is None else str(row["valid"]),
         shown,
     )
-
-
-def _list_sweeps(store: Store) -> list[dict[str, Any]]:
-    """Return all sweeps of a state folder, those that cannot be read at the end."""
-    found = [*map(_row, store.sweeps())]
-    for name, why in store.unreadable().items():
-        state = "other version" if why.code == "STORE-VERSION" else "damaged"
-        found.append({"sweep": name, "cluster": state, "created": "", **_UNREAD, "state": state})
-    return found
 
 
 def _row(sweep: Sweep) -> dict[str, Any]:

@@ -162,7 +162,12 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
     summary = ", ".join(f"{count} {state}" for state, count in Counter(states.values()).items())
     voice.result(f"sweep {running.sweep.id} on cluster {running.cluster.name}: {summary}")
     is_complete = {*states.values()} <= {"valid", NOT_NEEDED}
-    rest = None if look.holder or is_complete else _build_command(running)
+    rest = None
+    if not look.holder and not is_complete:
+        # The sweep's last command line, without --new, which would start another sweep.
+        *_, last = ("", *running.sweep.record().commands)
+        again = shlex.join(word for word in shlex.split(last) if word != "--new")
+        rest = again or f"dlperf-orch sweep {running.plan.experiment}"
     voice.result(f"controller: {look.holder}" if look.holder else _describe_rest(states, rest))
     for job in queued:
         voice.result(job.summary)
@@ -215,10 +220,3 @@ def _describe_rest(states: Mapping[str, str], rest: str | None) -> str:
     names = unfinished[0] if len(unfinished) == 1 else words.count(len(unfinished), "trial")
     seen = f"its controller ended before {names} had an outcome"
     return f"{seen if unfinished else 'not running'}; continue with: {rest}"
-
-
-def _build_command(running: Running) -> str:
-    """Return the sweep's last command line without ``--new``, which would start another sweep."""
-    *_, last = ("", *running.sweep.record().commands)
-    words_again = [word for word in shlex.split(last) if word != "--new"]
-    return shlex.join(words_again) or f"dlperf-orch sweep {running.plan.experiment}"

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from orchestrator import errors, words
 from orchestrator.cli.command import Face, command
@@ -12,7 +11,6 @@ from orchestrator.collecting import nodes_seen, report_files
 from orchestrator.collecting.report_files import RESULTS
 from orchestrator.collecting.sweep import measured
 from orchestrator.model.report import Report, Writer
-from orchestrator.model.result import Measurement
 from orchestrator.model.telemetry import MARKS
 from orchestrator.report import Language
 from orchestrator.state import lock
@@ -41,10 +39,10 @@ def verify(face: Face, sweep_id: WhichFile = None) -> int:
             face.voice.result(f"DIFFERS: {len(found.differences) - MOST} more; --json has all")
         if left := ", ".join(found.not_derived):
             face.voice.line(f"not derived: {left}; --json says why, and docs/verify.md")
-        seen = f"{words.count(found.files, 'file')}, {words.count(found.numbers, 'number')}"
+        seen = f"{words.count(found.files, 'file')}, {words.count(found.numbers, 'number')} checked"
         count = len(found.differences)
         differences = words.count(count, "difference") if count else "no difference"
-        face.voice.result(f"{opening.name}: {differences} ({seen} checked)")
+        face.voice.result(f"{opening.name}: {differences} ({seen})")
         document = {
             "sweep": opening.sweep.id,
             "differences": [asdict(difference) for difference in found.differences],
@@ -85,9 +83,9 @@ def _compare_reports(
         if error.code not in ("NO-WORKLOAD", "PLUG-IN"):
             findings.differs("sweep.json", "", error.cause, "a record that can be read")
         return
-    _compare_outcomes(place, again, outcomes)
     own = again.writer
     assert own is not None
+    _compare_outcomes(findings, again, outcomes)
     code, by = text(at(written, "code")), text(at(written, "by"))
     if code and code != own.code:
         why = f"dlperf-orch {by}, code {code[:12]}; this is code {own.code[:12]}"
@@ -98,44 +96,39 @@ def _compare_reports(
     contents = report_files.contents(place.path, again, language, sweep.folder)
     for name, content in contents.items():
         _compare(place, name, content)
-    for name in _find_pages(place.path) - contents.keys():
-        findings.differs(name, "", "a file", "no such file in these reports")
+    for pattern in ("report*", "results*", "*_result.json", "figures/*"):
+        for path in sorted(place.path.glob(pattern)):
+            name = path.relative_to(place.path).as_posix()
+            if path.is_file() and path.suffix != ".new" and name not in contents:
+                findings.differs(name, "", "a file", "no such file in these reports")
 
 
 def _compare_outcomes(
-    place: Folder, again: Report, outcomes: Mapping[str, Mapping[str, object]]
+    findings: Findings, again: Report, outcomes: Mapping[str, Mapping[str, object]]
 ) -> None:
     for trial in again.trials:
-        outcome = outcomes.get(trial.trial)
+        outcome, record = outcomes.get(trial.trial), f"{trial.path.removesuffix('.log')}.json"
         if outcome is None or trial.log is None:
             continue
-        record = f"{trial.path.removesuffix('.log')}.json"
         if outcome.get("code") != (again.writer.code if again.writer else None):
-            place.findings.leave("outcomes", f"{record}: judged by another version")
-        else:
-            _compare_outcome(place.findings, record, trial, outcome)
-
-
-def _compare_outcome(
-    findings: Findings, record: str, trial: Measurement, outcome: Mapping[str, object]
-) -> None:
-    recorded, problems = outcome.get("state"), [problem.code for problem in trial.problems]
-    if recorded == "invalid" and trial.state == "valid":
-        seen = f"invalid: {' '.join(codes(outcome.get('problems')))}"
-        findings.differs(record, "state", seen, "valid: its log is whole")
-    elif recorded == "valid" and trial.state == "invalid":
-        if (LATER | MARKS).isdisjoint(problems):
+            findings.leave("outcomes", f"{record}: judged by another version")
+            continue
+        states, problems = (outcome.get("state"), trial.state), [it.code for it in trial.problems]
+        if states == ("invalid", "valid"):
+            seen = f"invalid: {' '.join(codes(outcome.get('problems')))}"
+            findings.differs(record, "state", seen, "valid: its log is whole")
+        elif states == ("valid", "invalid") and (LATER | MARKS).isdisjoint(problems):
             findings.differs(record, "state", "valid", f"invalid: {' '.join(problems)}")
-    elif recorded == trial.state == "valid" and trial.log:
-        derived = {
-            "throughput": trial.throughput,
-            "lines": trial.log.evidence,
-            "transport": trial.transport,
-        }
-        findings.same(record, "", outcome, derived)
-        if "STATE-CHANGED" not in {mark.code for mark in trial.marks}:
-            marks = [asdict(mark) for mark in nodes_seen.list_marks(trial)]
-            findings.same(record, "marks", outcome.get("marks"), marks)
+        elif states == ("valid", "valid"):
+            derived = {
+                "throughput": trial.throughput,
+                "lines": trial.log.evidence,
+                "transport": trial.transport,
+            }
+            findings.same(record, "", outcome, derived)
+            if "STATE-CHANGED" not in {mark.code for mark in trial.marks}:
+                marks = [asdict(mark) for mark in nodes_seen.list_marks(trial)]
+                findings.same(record, "marks", outcome.get("marks"), marks)
 
 
 def _compare(place: Folder, name: str, content: bytes) -> None:
@@ -160,10 +153,3 @@ def _compare(place: Folder, name: str, content: bytes) -> None:
     line = next((at for at, (one, other) in pairs if one != other), len(lines))
     shown = (it[line - 1] if line <= len(it) else "no more lines" for it in (lines, needed))
     findings.differs(name, f"line {line}", *shown)
-
-
-def _find_pages(folder: Path) -> set[str]:
-    """Find the files in a sweep's folder that belong to reports, by their names."""
-    patterns = ("report*", "results*", "*_result.json", "figures/*")
-    found = (path for pattern in patterns for path in folder.glob(pattern) if path.is_file())
-    return {path.relative_to(folder).as_posix() for path in found if path.suffix != ".new"}

@@ -1,13 +1,16 @@
 """What the debug log holds of commands on nodes, and what of them it must not hold."""
 
 import logging
+import re
 from collections.abc import Iterator
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import pytest
 
 from orchestrator.cli import debug_log
 from orchestrator.transports.local import LocalTransport
+from tests.console.test_view import in_threads
 
 CANARY = "canary 7f3a\tof'two\"lines\n$(and) more"
 
@@ -61,3 +64,21 @@ def test_what_is_no_secret_is_in_the_debug_log(log: Path) -> None:
     said = log.read_text()
     assert "KEYBOARD=us TOKEN=... MONKEYS=3 echo kept: exit 0" in said
     assert "--keep-going all --keyring known: exit 0" in said
+
+
+def test_the_debug_log_rolls_over_under_many_threads(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both files have whole lines, the newest among them."""
+    handlers = logging.getLogger(debug_log.NAME).handlers
+    (file,) = (it for it in handlers if isinstance(it, RotatingFileHandler))
+    monkeypatch.setattr(file, "maxBytes", 4096)  # else megabytes of lines
+
+    def work() -> None:
+        for number in range(100):
+            logging.getLogger("dlperf.node").debug("said %d end", number)
+
+    in_threads(work)
+    lines = (log.read_text() + log.with_name("debug.log.1").read_text()).splitlines()
+    assert all(re.search(r"dlperf.node: said [0-9]+ end$", line) for line in lines)
+    assert any(line.endswith("said 99 end") for line in lines)

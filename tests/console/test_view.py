@@ -1,20 +1,17 @@
 """What is seen of a sweep while it runs: one trial at a time, and three side by side."""
 
-import logging
 import os
 import re
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from orchestrator import console
-from orchestrator.cli import debug_log
 from orchestrator.console import view
 from orchestrator.console.view import View
 from tests import ROOT
@@ -174,7 +171,6 @@ def test_a_trial_that_was_interrupted_promises_no_time(clock: Clock) -> None:
 
 
 def test_three_trials_have_a_line_each_on_a_terminal(tmp_path: Path) -> None:
-    """With how far each is, and lines that stay between."""
     seen = on_terminal((sys.executable, "-c", THREE), columns=100, cwd=tmp_path, env=ENV)
     drawn = seen.replace("\r", "\n")
     for name in ("one", "two", "three"):
@@ -190,7 +186,6 @@ def test_three_trials_have_a_line_each_on_a_terminal(tmp_path: Path) -> None:
 def test_a_long_step_has_a_line_every_ten_seconds(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """However often its progress is known."""
     monkeypatch.setattr(console, "time", clock)  # else seconds of waiting
     spoken = console.Voice(as_json=False)
     for mib in range(1, 27):
@@ -222,7 +217,6 @@ def test_logs_without_an_iteration_leave_an_estimate() -> None:
 
 
 def test_hundreds_of_trials_by_eight_threads_have_each_number_once() -> None:
-    """None is given twice, none is left out."""
     said: list[str] = []
     names = iter(range(400))
     with View(said.append, None, "toy-1", 400, 0) as shown:
@@ -234,7 +228,7 @@ def test_hundreds_of_trials_by_eight_threads_have_each_number_once() -> None:
                     row.progress(5, 1.0)
                     row.ended("valid", "v", final=True)
 
-        every_thread(work)
+        in_threads(work)
     ended = [line for line in said if "valid" in line]
     assert sorted(int(line[1:].partition("/")[0]) for line in ended) == list(range(1, 401))
     began = [line for line in said if "started" in line]
@@ -243,8 +237,8 @@ def test_hundreds_of_trials_by_eight_threads_have_each_number_once() -> None:
     )
 
 
-def every_thread(work: Callable[[], None]) -> None:
-    """Eight of them at once."""
+def in_threads(work: Callable[[], None]) -> None:
+    """Run the work in eight threads at once."""
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -268,37 +262,3 @@ def test_lines_of_many_threads_are_whole(tmp_path: Path, terminal: bool) -> None
     kept = (tmp_path / "debug.log").read_text().splitlines()
     assert len(kept) == 1600
     assert all(re.search(r"DEBUG dlperf.node: \(t[0-7] [0-9]+ y{150}\)$", line) for line in kept)
-
-
-@pytest.fixture
-def rolling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A debug log that is begun anew every few kilobytes."""
-    monkeypatch.setattr(debug_log, "MOST_BYTES", 4096)  # else megabytes of lines
-    logger = logging.getLogger(debug_log.NAME)
-    before, level, propagates = list(logger.handlers), logger.level, logger.propagate
-    debug_log.begin(tmp_path, None)
-    yield tmp_path
-    for handler in set(logger.handlers) - set(before):
-        handler.close()
-        logger.removeHandler(handler)
-    logger.setLevel(level)
-    logger.propagate = propagates
-
-
-def test_the_debug_log_rolls_over_under_many_threads(rolling: Path) -> None:
-    """Both files hold whole lines, the newest among them."""
-    began = time.monotonic()
-
-    def work() -> None:
-        for number in range(100):
-            logging.getLogger("dlperf.node").debug("said %d end", number)
-
-    every_thread(work)
-    lines = [
-        line
-        for name in ("debug.log", "debug.log.1")
-        for line in (rolling / name).read_text().splitlines()
-    ]
-    assert all(re.search(r"dlperf.node: said [0-9]+ end$", line) for line in lines)
-    assert any(line.endswith("said 99 end") for line in lines)
-    assert time.monotonic() - began < 30

@@ -22,33 +22,11 @@ COLUMNS = 100
 COMMAND = "collect --logs logs --workload ngc_pytorch_rn50 --window 20:60"
 PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 # rich's own form without its web font: whoever looks at it asks no server.
-FORM = """\
-<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
-<style>
-.{unique_id}-matrix {{ font-family: monospace; font-size: {char_height}px;
-    line-height: {line_height}px; }}
-.{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
-{styles}
-</style>
-<defs>
-<clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
-</clipPath>
-{lines}
-</defs>
-{chrome}
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
-{backgrounds}
-<g class="{unique_id}-matrix">
-{matrix}
-</g>
-</g>
-</svg>
-"""
+FORM = (Path(__file__).parent / "picture_form.svg").read_text()
 
 
 def shown(folder: Path) -> str:
-    """What a person sees who types the command where the recorded logs are."""
+    """Return what a person sees who types the command where the recorded logs are."""
     lay(folder / "logs")
     env = commands.environment(PYTHONPATH=str(ROOT))
     words = (*PROGRAM, *shlex.split(COMMAND))
@@ -57,7 +35,7 @@ def shown(folder: Path) -> str:
 
 
 def drawn(text: str) -> str:
-    """The text as a picture."""
+    """Draw the text as a picture."""
     console = Console(record=True, file=io.StringIO(), width=COLUMNS, highlight=False)
     console.print(Text(f"{text.rstrip()}\n"), soft_wrap=False)  # or its last line is cut off below
     svg = console.export_svg(title="dlperf-orch", code_format=FORM, unique_id="collect")

@@ -1,4 +1,4 @@
-"""Every code that the program can say is explained in docs/codes-*.md, and no other."""
+"""Pages of codes: every code that the program can print is explained, as the program means it."""
 
 import ast
 import re
@@ -8,80 +8,63 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import errors
+from orchestrator import errors, retries
 from orchestrator.model import findings
+from tests.cli.here import Here
 from tests.docs import codes
 from tests.docs.pages import ROOT, called, rows
+from tests.sshd import free_port, keygen
 
 SOURCE = Path(errors.__file__).parent
-CODES = sorted((ROOT / "docs").glob("codes-*.md"))
+TREES = [ast.parse(file.read_text(encoding="utf-8")) for file in sorted(SOURCE.rglob("*.py"))]
+CALLS = [node for tree in TREES for node in ast.walk(tree) if isinstance(node, ast.Call)]
+PAGES = sorted((ROOT / "docs").glob("codes-*.md"))
 CODE = re.compile("[A-Z][A-Z0-9]+(-[A-Z0-9]+)*")
-SAID = re.compile('echo "([A-Z-]+): ')
+IN_SCRIPT = re.compile('echo "([A-Z-]+): ')
 # A code may come to its place by a table, a condition or a variable; so every word in capitals
-# counts as one, unless it is known to be something else.
+# counts as one, unless it is listed in this file as something else.
 OTHER_WORDS = {
-    "environment of tasks, and values": "HOME LANG LOGNAME PATH TMPDIR USER INFO PARALLEL"
-    " PYTHONUNBUFFERED RANK TZ UTC0",
-    "arguments of Dockerfiles": "ARG BASE CODE INFINIBAND PYTHON WHEELS",
-    "capabilities and signals": "ALL SETGID SETUID SIGTERM SIGABRT SIGBUS SIGFPE SIGILL SIGSEGV"
-    " SIGSYS SIGTRAP",
-    "states of ports": "ACTIVE",
-    "what nvidia-smi prints": "CPU GPU ID NODE PHB PIX PXB SOC SYS SXM VGPU",
-    "titles of reports": "CUDA OFED",
-    "transports as NCCL calls them": "IB",
-    "groups of GPT's cases": "DP MP PP",
-    "words of scripts in a build, which explain themselves": "SOURCE WHEEL",
-    "placeholders": "ADDRESS CASE GLOB NAME PARTITION PERCENT PROGRAM SWEEP TRIAL",
-    "how a program of a node ended": "ABSENT DENIED DOWN FOREIGN HUNG REFUSED",
-    "names of files": "SHA256SUMS",
-    "states of jobs and nodes": "NO CANCELLED DOWN DRAIN DRAINED DRAINING ERROR FAIL FAILED FAILING"
-    " FUTURE INVAL PENDING REBOOT REVOKED COMPLETED COMPLETING UNKNOWN RUNNING CONFIGURING",
-    "values of scontrol": "YES",
-    "names of Python": "DLLOGGER NUMBER TAG TENSORFLOW",
+    word
+    for line in (Path(__file__).parent / "other_words.txt").read_text().splitlines()
+    for word in line.partition(": ")[2].split()
 }
+# Tried again too, and explained where they are errors of a command.
+RETRIED_ELSEWHERE = {"START", "DOCKER-DOWN", "DOCKER-HUNG"}
 
 
-def said() -> set[str]:
-    """All words in capitals that stand alone in a text of the source, or begin one of a build's."""
-    scripts = (ROOT / "images" / "scripts").glob("*.sh")
-    found = {code for script in scripts for code in SAID.findall(script.read_text("utf-8"))}
-    for file in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.add(node.value)
-    found |= {code for kinds in findings.table().values() for code in kinds}
+def list_words() -> set[str]:
+    """List the texts of the source that are words in capitals, and codes of scripts and tables."""
+    found = {code for kinds in findings.table().values() for code in kinds}
+    for script in (ROOT / "images" / "scripts").glob("*.sh"):
+        found.update(IN_SCRIPT.findall(script.read_text("utf-8")))
+    for node in (node for tree in TREES for node in ast.walk(tree)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
     return {text for text in found if CODE.fullmatch(text)}
 
 
-def others() -> set[str]:
-    """The words that are no codes."""
-    return {word for words in OTHER_WORDS.values() for word in words.split()}
-
-
-def explained() -> list[str]:
-    """The codes of the pages."""
-    return [cells[0].strip("`").split("`")[0] for cells in all_rows()]
-
-
-def all_rows() -> list[tuple[str, ...]]:
-    """The rows of the pages of codes."""
-    return [cells for path in CODES for cells in rows(path.read_text(encoding="utf-8"))]
+def list_rows() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield each row of the pages with the heading above it and its code."""
+    for path in PAGES:
+        for part in path.read_text(encoding="utf-8").split("\n## ")[1:]:
+            for cells in rows(part):
+                yield part.partition("\n")[0], cells[0].split("`")[1], cells
 
 
 def test_every_code_is_explained_and_nothing_else() -> None:
-    """A new word in capitals belongs into docs/codes-*.md, or into OTHER_WORDS above."""
-    assert set(explained()) == said() - others()
-    assert others() <= said()
+    """A new word in capitals belongs on a page of codes, or into other_words.txt."""
+    words = list_words()
+    assert {code for _, code, _ in list_rows()} == words - OTHER_WORDS
+    assert words >= OTHER_WORDS
+    assert words >= {"IB-RATE", "TRUNCATED", "WIDE-SPREAD", "SSH-AUTH", "UNREADABLE", "LABELS"}
 
 
-@pytest.mark.parametrize("path", CODES, ids=called)
-def test_a_code_has_one_row_on_a_page(path: Path) -> None:
-    """Code, what it means, usual cause, what to do: none of them repeated or left out."""
+@pytest.mark.parametrize("path", PAGES, ids=called)
+def test_a_code_has_one_whole_row_on_a_page(path: Path) -> None:
+    """Code, what it means, usual cause, what to do."""
     found = [*rows(path.read_text(encoding="utf-8"))]
     assert max(Counter(cells[0] for cells in found).values()) == 1
-    for cells in found:
-        assert len(cells) == 4, cells
-        assert all(cells), cells
+    assert [cells for cells in found if len(cells) != 4 or not all(cells)] == []
 
 
 def test_codes_of_nodes_are_those_of_the_table_of_findings() -> None:
@@ -95,38 +78,80 @@ def test_a_finding_without_a_severity_is_refused() -> None:
         findings.found("CLOCK-SKEW", "node1", "its clock is off", "the time")
 
 
-def test_what_a_check_does_not_say_is_in_the_table() -> None:
-    """Each finding has a severity, what was expected and a remedy."""
+def test_each_finding_has_a_severity_what_was_expected_and_a_fix() -> None:
+    """From the check that makes it, else from the table."""
     kinds = {code: kind for kinds in findings.table().values() for code, kind in kinds.items()}
-    calls = [call for file in SOURCE.rglob("*.py") for call in calls_of_found(file)]
-    assert len(calls) > 60
-    for code, given in calls:
-        assert "severity" in given or kinds[code].severity, code
-        assert "expected" in given or kinds[code].expected, code
-        assert "fix" in given or kinds[code].fix, code
+    names, judged = ("code", "node", "seen", "expected", "fix"), 0
+    for call in CALLS:
+        if getattr(call.func, "id", "") == "found" and isinstance(call.args[0], ast.Constant):
+            code, given = str(call.args[0].value), {word.arg for word in call.keywords}
+            given |= {*names[: len(call.args)]}
+            for field in ("severity", "expected", "fix"):
+                assert field in given or getattr(kinds[code], field), (code, field)
+            judged += 1
+    assert judged > 60
 
 
-def calls_of_found(file: Path) -> Iterator[tuple[str, set[str]]]:
-    """Yield the code of each finding that a module makes, and the names of its other arguments."""
-    names = ("code", "node", "seen", "expected", "fix")
-    for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "found":
-            code = call.args[0]
-            if isinstance(code, ast.Constant) and isinstance(code.value, str):
-                keywords = {keyword.arg or "" for keyword in call.keywords}
-                yield code.value, keywords | {*names[: len(call.args)]}
-
-
-def test_codes_are_found_in_the_source() -> None:
-    """Of each kind: finding, problem, mark, error, and what a parser says."""
-    kinds = {"IB-RATE", "TRUNCATED", "WIDE-SPREAD", "SSH-AUTH", "UNREADABLE", "CONFIG", "LABELS"}
-    assert kinds <= said()
-
-
-def test_what_must_be_there_names_checks_that_there_are() -> None:
-    """Each code of the page of prerequisites is explained on one of the pages of codes."""
+def test_prerequisites_name_codes_that_there_are() -> None:
     page = (ROOT / "docs/prerequisites.md").read_text(encoding="utf-8")
     cells = [line.split("|")[-2] for line in page.splitlines() if line.startswith("| ")]
     named = {word for cell in cells for word in re.findall(r"`([A-Z][A-Z-]+)`", cell)}
     assert named
-    assert named <= set(explained())
+    assert named <= {code for _, code, _ in list_rows()}
+
+
+def test_exit_codes_of_headings_and_rows_are_those_of_the_errors() -> None:
+    """A row has its own where it differs from its heading."""
+    kinds = {
+        name: kind.exit_code
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.DlperfError)
+    }
+    raised: dict[str, set[int]] = {}
+    for call in CALLS:
+        kind = ast.unparse(call.func).rpartition(".")[2]
+        for word in call.keywords if kind in kinds else ():
+            if word.arg == "code" and isinstance(word.value, ast.Constant):
+                raised.setdefault(str(word.value.value), set()).add(kinds[kind])
+    judged = 0
+    for title, code, cells in list_rows():
+        own, told = (
+            {int(it) for it in re.findall(r"\(exit (\d)", text)}
+            for text in (cells[1], title + cells[1])
+        )
+        if code in raised and told:
+            assert own <= raised[code] <= told, code
+            judged += 1
+    assert judged > 55
+
+
+def test_the_page_of_trials_has_how_often_each_is_tried_again() -> None:
+    """In brackets behind the code."""
+    text = (ROOT / "docs/codes-trials.md").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^\| `([A-Z-]+)` \((\d)\)", text, re.MULTILINE))
+    shown = {code: f"{n}" for code, n in retries.ATTEMPTS.items() if code not in RETRIED_ELSEWHERE}
+    assert found == shown
+    assert {retries.ATTEMPTS[code] for code in RETRIED_ELSEWHERE} == {2}
+
+
+def test_one_oldest_docker_is_named_everywhere() -> None:
+    """In what nodes need, in codes, and in what the program says to do."""
+    files = [*(ROOT / "docs").glob("*.md"), *(SOURCE / "runtimes").glob("*.py")]
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    assert set(re.findall(r"\b(\d\d\.\d\d) or later", text)) == {"18.09"}
+
+
+def test_the_message_of_troubleshooting_is_printed(bare: Here) -> None:
+    """By a node where nobody listens; only its address and port differ."""
+    keygen(bare.folder / "id")
+    port = free_port()
+    bare.write(
+        "away.yaml",
+        f"name: away\ndefaults: {{port: {port}, identity: {bare.folder / 'id'}}}\n"
+        "nodes: [{name: gpu02, address: 127.0.0.1}]\n",
+    )
+    said = bare("provision", "away.yaml", code=4).err
+    there = said.replace("127.0.0.1", "10.0.0.12").replace(f"port {port}", "port 22")
+    text = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    (shown,) = re.findall("^    (ERROR .*)$", text, re.MULTILINE)
+    assert shown in there.splitlines()

@@ -4,18 +4,15 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
 
-from orchestrator.cli.app import app
 from tests.cluster import stubs
 from tests.conftest import Place
 from tests.docs import running
+from tests.docs.commands import parse, resolve, split
 from tests.docs.pages import PAGES, ROOT, Block, blocks, called, prose
 from tests.docs.recorded import lay
 
@@ -30,35 +27,10 @@ TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILI
 OTHERS = {"pip", "test", "nvidia-smi", "ibstat", "ls", "ssh", "echo", ".venv/bin/python"}
 
 
-def lines(block: Block) -> Iterator[list[str]]:
-    """The words of each command of a block."""
-    for line in block.text.replace("\\\n", " ").splitlines():
-        command = re.sub(r"\s#.*|>\s*\S+", "", line)
-        for part in re.split(r"\|\|?|&&", command):
-            yield shlex.split(part)
-
-
-def resolved(words: list[str]) -> tuple[TyperCommand | TyperGroup, list[str]]:
-    """The command that words begin with, and the words for it; a group stands for itself."""
-    command = get_command(app)
-    while isinstance(command, TyperGroup) and words:
-        name, found, words = command.resolve_command(typer.Context(command), words)
-        assert found is not None, name
-        command = found
-    assert isinstance(command, TyperCommand | TyperGroup)
-    return command, words
-
-
-def parse(words: list[str]) -> None:
-    """Read a command line as the program does, and do nothing."""
-    command, rest = resolved(words)
-    assert command.make_context(str(command.name), rest).command is command
-
-
 @pytest.mark.parametrize("block", ALL, ids=lambda block: block.name)
 def test_commands_are_read_by_the_parser(block: Block) -> None:
     """An option or a command that is not there fails; so does a target that Makefile has not."""
-    for words in lines(block):
+    for words in split(block.text):
         if words[0] == "dlperf-orch":
             parse(words[1:])
         elif words[0] == "make":
@@ -79,7 +51,7 @@ def test_commands_in_a_sentence_are_there(page: Path) -> None:
     """With the options that a sentence or a table names; arguments may be left out there."""
     for found in re.findall(r"`dlperf-orch ([^`-][^`]*)`", " ".join(prose(page).split())):
         if not found.startswith("COMMAND "):
-            command, rest = resolved(shlex.split(found))
+            command, rest = resolve(shlex.split(found))
             known = {name for param in command.params for name in param.opts}
             assert {word for word in rest if word.startswith("-")} <= known, found
 

@@ -3,10 +3,12 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
@@ -19,21 +21,14 @@ from tests import ROOT
 from tests.package import sbom
 
 PARTS = ("orchestrator", "images", "inventory", "playbooks", "docs")
-FILES = (
-    "README.md",
-    "LICENSE",
-    "CHANGELOG.md",
-    "pyproject.toml",
-    "dlperf-orch.cdx.json",
-    ".gitignore",
-)
+FILES = "README.md LICENSE CHANGELOG.md pyproject.toml dlperf-orch.cdx.json .gitignore"
 
 
 def checkout(folder: Path, mode: int, mtime_s: int) -> Path:
     """A copy of what is packaged, with other rights and times, and what Python leaves about."""
     for name in PARTS:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in FILES:
+    for name in FILES.split():
         shutil.copy(ROOT / name, folder / name)
     for path in folder.rglob("*"):
         path.chmod(mode | 0o100 if path.is_dir() else mode)
@@ -96,6 +91,19 @@ def test_the_lock_pins_extras_where_they_are_needed() -> None:
     ]
     assert needed
     assert [pin for pin in needed if pin not in text] == []
+
+
+def test_lower_bounds_are_the_versions_that_make_lowest_installs() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    lines = (ROOT / "tests/lowest.txt").read_text().splitlines()
+    assert declared == [line.replace("==", ">=") for line in lines if not line.startswith("#")]
+
+
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    """Python before 3.11.5 matches those wrongly: python/cpython#106052."""
+    possessive = re.compile(r"\)(?:[*+?]|\{[0-9,]+\})\+")
+    sources = (ROOT / "orchestrator").rglob("*.py")
+    assert not [path for path in sources if possessive.search(path.read_text())]
 
 
 def test_the_version_stands_in_one_place() -> None:

@@ -1,6 +1,7 @@
-"""The promises of the picture in docs/architecture.md: they are kept, and breaking one is seen."""
+"""Rooms import each other as docs/architecture.md shows, and the check finds what does not."""
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -34,19 +35,14 @@ def modules(names: list[str]) -> set[str]:
     return {name.removeprefix("orchestrator.") for name in names if "orchestrator." in name}
 
 
-def io(text: str) -> list[str]:
-    """The calls in a module that do IO, wait or ask the machine, with their lines."""
+def list_io(text: str) -> list[str]:
+    """List the calls in a module that do IO, wait or ask the machine, with their lines."""
+    calls = (call for call in ast.walk(ast.parse(text)) if isinstance(call, ast.Call))
     return [
         f"line {call.lineno}: {ast.unparse(call.func)}"
-        for call in ast.walk(ast.parse(text))
-        if isinstance(call, ast.Call) and _does_io(call.func)
+        for call in calls
+        if (getattr(call.func, "attr", "") in METHODS) or getattr(call.func, "id", "") in NAMES
     ]
-
-
-def _does_io(called: ast.expr) -> bool:
-    if isinstance(called, ast.Attribute):
-        return called.attr in METHODS
-    return isinstance(called, ast.Name) and called.id in NAMES
 
 
 def pure() -> Iterator[Path]:
@@ -75,7 +71,7 @@ def test_coverage_counts_every_rule_and_noun() -> None:
 
 def test_rules_and_nouns_call_nothing_that_does_io() -> None:
     """Not by a builtin, nor by a method of a path or a clock that was passed to them."""
-    found = {str(file.relative_to(ROOT)): io(file.read_text()) for file in pure()}
+    found = {str(file.relative_to(ROOT)): list_io(file.read_text()) for file in pure()}
     # Files that are as constant as a module, since they are a part of the package.
     assert len(found.pop("orchestrator/model/findings.py")) == 1
     assert len(found.pop("orchestrator/report/page.py")) == 1
@@ -83,32 +79,17 @@ def test_rules_and_nouns_call_nothing_that_does_io() -> None:
     assert {file: calls for file, calls in found.items() if calls} == {}
 
 
-def strangers(text: str, room: str) -> list[str]:
-    """Modules with a leading underscore that a text imports although they live in other rooms."""
-    named = [
-        f"{node.module}.{alias.name}"
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    ]
-    return [
-        name
-        for name in named
-        if name.startswith("orchestrator.")
-        and any(part.startswith("_") and part[1:2] != "_" for part in name.split(".")[:3])
-        and name.split(".")[1] != room
-    ]
-
-
 def test_no_module_with_an_underscore_is_used_outside_its_room() -> None:
-    """What a room keeps to itself may change without looking elsewhere."""
-    package = ROOT / "orchestrator"
-    files = {file: file.relative_to(package).parts[0] for file in package.rglob("*.py")}
-    found = {str(file): strangers(file.read_text(), room) for file, room in files.items()}
-    assert {file: names for file, names in found.items() if names} == {}
-    assert strangers("from orchestrator.runtimes._causes import refusal", "verbs")
-    assert strangers("from orchestrator.runtimes import _causes", "verbs")
-    assert not strangers("from orchestrator.runtimes import _causes", "runtimes")
+    """A room may change such a module without a look elsewhere."""
+    package, found = ROOT / "orchestrator", []
+    for file in package.rglob("*.py"):
+        room = file.relative_to(package).parts[0]
+        for line in re.findall(r"from orchestrator\.(\S+) import (.*)", file.read_text()):
+            words = [word for part in line for word in re.split(r"[\s.,()]+", part)]
+            private = [word for word in words[:3] if re.match("_[^_]", word)]
+            if private and words[0] != room:
+                found.append((file, line))
+    assert found == []
 
 
 def test_few_modules_live_in_no_room() -> None:
@@ -122,31 +103,12 @@ def test_few_modules_live_in_no_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "call"),
-    [
-        ("open('log')", "open"),
-        ("pathlib.Path('log').read_text()", "pathlib.Path('log').read_text"),
-        ("folder.glob('*')", "folder.glob"),
-        ("time.sleep(1)", "time.sleep"),
-        ("datetime.now(UTC)", "datetime.now"),
-        ("posixpath.exists('log')", "posixpath.exists"),
-    ],
-)
-def test_io_without_an_import_is_seen(line: str, call: str) -> None:
-    """A file may be opened, and a path asked, by a module that imports nothing for it."""
-    assert io(f"def rule():\n    return {line}\n") == [f"line 2: {call}"]
-
-
-@pytest.mark.parametrize(
     ("module", "line", "broken"),
     [
         ("state/store", "from orchestrator.measuring import medians", "verbs > face"),
         ("verbs/stop", "from orchestrator.verbs import status", "no verb"),
-        ("runtimes/process", "from orchestrator.checks import gpu", "verbs > face"),
         ("stray", "", "verbs > face"),
         ("measuring/medians", "from orchestrator.state import store", "rules and nouns"),
-        ("probes/gpu", "from orchestrator import disk", "rules and nouns"),
-        ("logs/engine", "from pathlib import Path", "rules and nouns"),
         ("model/log", "def stop():\n    import time", "rules and nouns"),
         ("state/store", "import yaml", "each third-party"),
     ],

@@ -4,6 +4,7 @@ A tiny checkout stands for this one: real interpreters, venvs, pip and uv, but w
 bytes, and no network.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -11,7 +12,6 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -30,35 +30,29 @@ version = "1"
 demo = ["torch==2.13.0"]
 """
 BACKEND = """\
-import zipfile
+import shutil
 
 def build_editable(folder, *_):
     name = "dlperf_orch-1-py3-none-any.whl"
-    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
-        info = "dlperf_orch-1.dist-info"
-        about = "Metadata-Version: 2.1\\nName: dlperf-orch\\nVersion: 1\\nProvides-Extra: demo\\n"
-        about += "Requires-Dist: torch==2.13.0; extra == 'demo'\\n"
-        wheel.writestr(f"{info}/METADATA", about)
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
-        wheel.writestr(f"{info}/entry_points.txt", "[console_scripts]\\ndlperf-orch = os:getcwd\\n")
-        wheel.writestr(f"{info}/RECORD", "")
+    shutil.copy(name, folder)
     return name
 
 build_wheel = build_editable
 """
+DEMO = "Provides-Extra: demo\nRequires-Dist: torch==2.13.0; extra == 'demo'\n"
 
 
-def write_wheel(folder: Path, name: str, version: str, programs: Mapping[str, str]) -> Path:
-    """Write a wheel that contains programs and nothing else."""
+def write_wheel(folder: Path, name: str, version: str, program: str = "", about: str = "") -> Path:
+    """Write a wheel that contains a shell script of its name, if any, and nothing else."""
     path = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(path, "w") as wheel:
-        for program, text in programs.items():
-            script = zipfile.ZipInfo(f"{name}-{version}.data/scripts/{program}")
+        if program:
+            script = zipfile.ZipInfo(f"{name}-{version}.data/scripts/{name.replace('_', '-')}")
             script.external_attr = 0o100755 << 16  # a regular file that may be run
-            wheel.writestr(script, text)
-        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        wheel.writestr(f"{info}/METADATA", about)
+            wheel.writestr(script, program)
+        head = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {version}\n"
+        wheel.writestr(f"{info}/METADATA", head + about)
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
     return path
@@ -76,9 +70,16 @@ class Checkout:
         (folder / "pyproject.toml").write_text(PROJECT)
         (folder / "backend.py").write_text(BACKEND)
         uv = f'#!/bin/sh\nexec "{Path(sys.prefix) / "bin" / "uv"}" "$@"\n'
-        locked = write_wheel(self.wheels, "uv", "1", {"uv": uv})
-        (folder / "requirements.lock").write_text(f"./wheels/{locked.name}{hash_option(locked)}\n")
-        write_wheel(self.wheels, "torch", "2.13.0", {})
+        write_wheel(folder, "dlperf_orch", "1", "#!python\n", DEMO)
+        write_wheel(self.wheels, "torch", "2.13.0")
+        (folder / "requirements.lock").touch()
+        self.lock(write_wheel(self.wheels, "uv", "1", uv))
+
+    def lock(self, wheel: Path) -> None:
+        """Add a wheel to requirements.lock, with its hash."""
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        with (self.folder / "requirements.lock").open("a") as lock:
+            lock.write(f"./wheels/{wheel.name} --hash=sha256:{digest}\n")
 
     def make(self, *words: str, **own: str) -> "subprocess.CompletedProcess[str]":
         """Run make in it, with variables of its own."""
@@ -88,8 +89,7 @@ class Checkout:
         """Keep pip and uv from networks and from this machine's settings."""
         return {
             **{"PATH": f"{sys.base_prefix}/bin:{os.environ['PATH']}", "UV_OFFLINE": "1"},
-            **{"HOME": str(self.folder)},
-            **{"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"},
+            **{"HOME": str(self.folder), "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"},
             **{"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_FIND_LINKS": self.wheels.as_uri()},
         }
 
@@ -99,12 +99,6 @@ class Checkout:
         python = self.folder / ".venv/bin/python"
         done = commands.run((python, "-m", "pip", *words), env=self.environment())
         return commands.checked(done).stdout.split()
-
-
-def hash_option(path: Path) -> str:
-    """Write a file's hash as requirements files have it."""
-    done = commands.checked(commands.run((sys.executable, "-m", "pip", "hash", path)))
-    return f" {done.stdout.split()[-1]}"
 
 
 @pytest.fixture(scope="module")
@@ -117,66 +111,43 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return checkout
 
 
-def write_program(path: Path, text: str) -> str:
-    """Write a shell script that stands for an interpreter."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return str(path)
-
-
-def move_python(folder: Path) -> str:
-    """Put this interpreter's program and library into another folder: another Python."""
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    (folder / "bin").mkdir(parents=True)
-    (folder / "lib").mkdir()
-    moved = folder / "bin" / version
-    shutil.copy(Path(sys.base_prefix) / "bin" / version, moved)
-    (folder / "lib" / version).symlink_to(Path(sys.base_prefix) / "lib" / version)
-    return str(moved)
+NO_ENSUREPIP = f'PYTHONPATH="$(dirname "$0")/hidden" exec "{sys.executable}" "$@"'
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 @pytest.mark.parametrize(
-    ("text", "seen"),
+    ("python", "text", "seen"),
     [
-        ("echo Python 3.10.13", "Python 3.10.13"),
-        ("echo Python 2.7.18", "Python 2.7.18"),
-        ("echo pyenv: version missing >&2; exit 127", "pyenv: version missing"),
+        ("stub python", "echo Python 3.10.13", "Python 3.10.13; needed Python 3.11 or later."),
+        ("python", "echo Python 2.7.18", "Python 2.7.18; needed Python 3.11 or later."),
+        (
+            "python",
+            "echo pyenv: version missing >&2; exit 127",
+            "pyenv: version missing; needed Python 3.11 or later.",
+        ),
+        ("no-such-python", "", "not found; needed Python 3.11 or later."),
+        ("python3 -u", "", "not found; needed Python 3.11 or later."),
+        ("python", NO_ENSUREPIP, f"apt-get install python{VERSION}-venv"),
     ],
 )
 def test_an_unsuitable_python_is_named_before_anything_is_made(
-    text: str, seen: str, tmp_path: Path
+    python: str, text: str, seen: str, tmp_path: Path
 ) -> None:
-    """Each target says what the interpreter printed, and what is needed."""
-    stub = write_program(tmp_path / "stub python", text)
+    """Each target shows what the interpreter printed, and what is needed."""
+    path = tmp_path / python
+    if text:
+        (tmp_path / "hidden").mkdir()
+        (tmp_path / "hidden/ensurepip.py").write_text("raise ImportError\n")
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
     checkout = Checkout(tmp_path / "checkout")
-    for target in ("venv", "demo", "lint"):
-        done = checkout.make(target, f"PYTHON={stub}")
+    for target in ("venv", "demo"):
+        done = checkout.make(target, f"PYTHON={path}")
         assert done.returncode == 2
-        assert f"make: {stub}: {seen}; needed Python 3.11 or later.\n" in done.stderr
-        assert "make demo PYTHON=/path/to/python3.12" in done.stderr
+        assert f"{seen}\n" in done.stderr
+        assert f"make: {path}: " in done.stderr or text == NO_ENSUREPIP
+        assert "make demo PYTHON=/path/to/python3.12" in done.stderr or text == NO_ENSUREPIP
     assert not (checkout.folder / ".venv").exists()
-
-
-@pytest.mark.parametrize("name", ["no-such-python", "/no/such/python", "python3 -u"])
-def test_a_python_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
-    """PYTHON is one path: words after it are no options."""
-    done = Checkout(tmp_path / "checkout").make("venv", PYTHON=name)
-    assert f"make: {name}: not found; needed Python 3.11 or later.\n" in done.stderr
-
-
-def test_a_python_without_ensurepip_names_debians_package(tmp_path: Path) -> None:
-    """Debian's python3 has venv and ensurepip in a package of its own."""
-    hidden = tmp_path / "hidden" / "ensurepip.py"
-    hidden.parent.mkdir()
-    hidden.write_text("raise ImportError\n")
-    text = f'PYTHONPATH="{hidden.parent}" exec "{sys.executable}" "$@"'
-    stub = write_program(tmp_path / "python", text)
-    done = Checkout(tmp_path / "checkout").make("venv", PYTHON=stub)
-    assert done.returncode == 2
-    assert "without its modules venv and ensurepip" in done.stderr
-    major, minor = sys.version_info[:2]
-    assert f"apt-get install python{major}.{minor}-venv\n" in done.stderr
 
 
 @pytest.mark.cluster
@@ -192,59 +163,57 @@ def test_a_complete_venv_is_left_alone(complete: Checkout) -> None:
 @pytest.mark.cluster
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [("interrupted", "it is incomplete"), ("no python", "its Python does not run")],
+    [
+        ("interrupted", "it is incomplete"),
+        ("no python", "its Python does not run"),
+        ("another python", "it was made with another Python than "),
+        ("moved", "it was made in another folder"),
+    ],
 )
 def test_a_venv_that_does_not_work_is_made_anew(
-    fault: str, reason: str, complete: Checkout
+    fault: str, reason: str, complete: Checkout, tmp_path: Path
 ) -> None:
-    """A run that was interrupted, or an interpreter that was removed, such as by an upgrade."""
-    venv = complete.folder / ".venv"
+    """Without PYTHON the new venv is then kept."""
+    venv, own = complete.folder / ".venv", {}
     (venv / "stale").touch()
     if fault == "interrupted":
         (venv / ".ready").unlink()
         (venv / "bin/pip").unlink()
-    else:
+    elif fault == "no python":  # it was removed, such as by an upgrade
         (venv / "bin/python").unlink()
         (venv / "bin/python").symlink_to("/no/such/python")
-    done = commands.checked(complete.make("venv"))
-    assert f".venv is made anew: {reason}.\n" in done.stdout
+    elif fault == "another python":
+        own = {"PYTHON": move_python(tmp_path / "other python")}
+    else:
+        shutil.copytree(complete.folder, tmp_path / "moved", symlinks=True)
+        complete = Checkout.__new__(Checkout)
+        complete.folder, complete.wheels = tmp_path / "moved", tmp_path / "moved" / "wheels"
+    done = commands.checked(complete.make("venv", **own))
+    assert f".venv is made anew: {reason}{own.get('PYTHON', '')}.\n" in done.stdout
+    assert complete.make("venv").stdout == ""
+    venv = complete.folder / ".venv"
     assert not (venv / "stale").exists()
-    assert complete.make("venv").stdout == ""
+    program = (venv / "bin/dlperf-orch").read_text()
+    assert "my checkout" not in program or fault != "moved"
+    base = commands.run((venv / "bin/python", "-c", "import sys; print(sys.base_prefix)")).stdout
+    assert (base.strip() == str(tmp_path / "other python")) == bool(own)
 
 
-@pytest.mark.long
-@pytest.mark.cluster
-def test_another_python_makes_the_venv_anew(complete: Checkout, tmp_path: Path) -> None:
-    """PYTHON's name may have spaces; without PYTHON that venv is then kept."""
-    moved = move_python(tmp_path / "other python")
-    done = commands.checked(complete.make("venv", PYTHON=moved))
-    assert f".venv is made anew: it was made with another Python than {moved}.\n" in done.stdout
-    assert complete.make("venv").stdout == ""
-    words = (complete.folder / ".venv/bin/python", "-c", "import sys; print(sys.base_prefix)")
-    assert commands.run(words).stdout == f"{tmp_path / 'other python'}\n"
-
-
-@pytest.mark.long
-@pytest.mark.cluster
-def test_a_moved_checkout_gets_programs_of_its_own(complete: Checkout, tmp_path: Path) -> None:
-    """Programs in .venv/bin name the folder that they were installed in."""
-    shutil.copytree(complete.folder, tmp_path / "moved", symlinks=True)
-    moved = Checkout.__new__(Checkout)
-    moved.folder, moved.wheels = tmp_path / "moved", tmp_path / "moved" / "wheels"
-    done = commands.checked(moved.make("venv"))
-    assert ".venv is made anew: it was made in another folder.\n" in done.stdout
-    program = (moved.folder / ".venv/bin/dlperf-orch").read_text()
-    assert str(complete.folder) not in program
-    assert moved.make("venv").stdout == ""
+def move_python(folder: Path) -> str:
+    """Put this interpreter's program and library into another folder: another Python."""
+    name, here = f"python{VERSION}", Path(sys.base_prefix)
+    (folder / "bin").mkdir(parents=True)
+    (folder / "lib").mkdir()
+    shutil.copy(here / "bin" / name, folder / "bin")
+    (folder / "lib" / name).symlink_to(here / "lib" / name)
+    return str(folder / "bin" / name)
 
 
 @pytest.mark.cluster
 def test_a_changed_lock_is_installed_over_the_venv(complete: Checkout) -> None:
     """What is there already is not downloaded again."""
     (complete.folder / ".venv" / "kept").touch()
-    more = write_wheel(complete.wheels, "more", "1", {})
-    with (complete.folder / "requirements.lock").open("a") as lock:
-        lock.write(f"./wheels/{more.name}{hash_option(more)}\n")
+    complete.lock(write_wheel(complete.wheels, "more", "1"))
     done = commands.checked(complete.make("venv"))
     assert "made anew" not in done.stdout
     assert (complete.folder / ".venv" / "kept").exists()
@@ -261,7 +230,7 @@ def test_uv_chooses_the_build_of_pytorch_and_pip_does_where_it_cannot(
     with_uv, without = Checkout(tmp_path / "with"), Checkout(tmp_path / "without")
     cpu = tmp_path / "cpu"
     cpu.mkdir()
-    write_wheel(cpu, "torch", "2.13.0+cpu", {})
+    write_wheel(cpu, "torch", "2.13.0+cpu")
     commands.checked(with_uv.make("venv", UV_FIND_LINKS=str(cpu), UV_TORCH_BACKEND="cpu"))
     assert "torch==2.13.0+cpu" in with_uv.list_packages()
     done = commands.checked(without.make("venv", UV_TORCH_BACKEND="cpu"))

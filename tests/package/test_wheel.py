@@ -1,74 +1,20 @@
-"""The built wheel, installed in an empty place, does the whole job."""
+"""The built wheel does the whole job: in an empty place, and as pipx and uv install it."""
 
 import json
+import os
 import subprocess
+import sys
 import venv
 from pathlib import Path
 
 import pytest
 
+from orchestrator import __version__
 from tests import ROOT, commands
-from tests.package import wheel
 
 pytestmark = pytest.mark.cluster
 
-
-def run(*words: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """A command of the fresh environment, without anything of this one; apart from real sweeps."""
-    lock = str(cwd / "machine.lock")
-    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd), "DLPERF_LOCK": lock}
-    return commands.run(words, cwd=cwd, env=env, timeout_s=900)
-
-
 INSTALL = "install torch for that Python: pip, pipx inject or uv pip install, or from a checkout:"
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a fresh environment that holds the wheel and nothing else."""
-    folder = tmp_path_factory.mktemp("wheel")
-    venv.create(folder / "venv", with_pip=True)
-    programs = folder / "venv" / "bin"
-    pip = [str(programs / "python"), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, str(wheel.built(folder))], check=True, timeout=600)
-    return programs
-
-
-@pytest.mark.usefixtures("machine")  # nobody prepares a data set on it meanwhile
-def test_without_pytorch_the_extra_is_named(installed: Path, tmp_path: Path) -> None:
-    """`sweep smoke` in an empty folder says what to install and starts nothing, exit 5."""
-    done = run(installed / "dlperf-orch", "sweep", "smoke", cwd=tmp_path)
-    assert done.returncode == 5, done.stderr
-    assert "MODULE-MISSING" in done.stderr
-    assert f"{INSTALL} pip install '.[demo]'" in done.stderr
-    assert not (tmp_path / ".dlperf" / "sweeps").exists()
-
-
-@pytest.mark.usefixtures("machine_alone")  # a gang of another test is a finding
-def test_provision_names_the_module_before_a_sweep_fails(installed: Path, tmp_path: Path) -> None:
-    """It is a warning, since not every playbook needs the module, and says how to install it."""
-    done = run(installed / "dlperf-orch", "provision", "local", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
-    assert "MODULE-MISSING node[1-2] no Python module torch" in said
-    assert INSTALL in said
-
-
-def test_shipped_files_are_found_by_name(installed: Path, tmp_path: Path) -> None:
-    """Inventories, playbooks and images come out of the wheel, and plans can be shown."""
-    names = json.loads(
-        run(installed / "dlperf-orch", "list", "playbooks", "--json", cwd=tmp_path).stdout
-    )
-    assert {row["name"] for row in names} >= {"smoke", "rn50-fp32", "rn50-amp", "rn50-amp-static"}
-    shown = run(
-        *(installed / "dlperf-orch", "sweep", "rn50-amp", "--dry-run"),
-        *("--inventory", "inventory/v100x4.yaml"),
-        cwd=tmp_path,
-    )
-    assert shown.returncode == 0, shown.stderr
-    assert "--master_addr 10.11.0.2" in shown.stdout
-
-
 PLAYBOOKS = {
     *("rn50-fp32", "rn50-amp", "rn50-amp-static"),
     *("tf-rn50-fp32", "tf-rn50-amp", "tf-rn50-fp32-perf", "tf-rn50-amp-perf"),
@@ -77,18 +23,64 @@ PLAYBOOKS = {
 }
 
 
-def test_every_playbook_resolves_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
-    """Workload, image and cases of each are found in the wheel, and planned on v100x4 or local."""
-    program = installed / "dlperf-orch"
-    listed = json.loads(run(program, "list", "playbooks", "--json", cwd=tmp_path).stdout)
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    subprocess.run([*build, str(ROOT)], check=True, capture_output=True, timeout=300)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a fresh environment that has the wheel and nothing else."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder, with_pip=True)
+    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, str(wheel)], check=True, timeout=600)
+    return folder / "bin"
+
+
+def run(
+    installed: Path, *words: str, cwd: Path, code: int = 0
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command without anything of this environment, apart from real sweeps."""
+    lock = str(cwd / "machine.lock")
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(cwd), "DLPERF_LOCK": lock}
+    argv = (str(installed / "dlperf-orch"), *words)
+    return commands.checked(commands.run(argv, cwd=cwd, env=env, timeout_s=900), code)
+
+
+@pytest.mark.usefixtures("machine")  # nobody prepares a data set on it meanwhile
+def test_a_sweep_without_pytorch_names_the_extra(installed: Path, tmp_path: Path) -> None:
+    """Nothing is started, exit 5."""
+    done = run(installed, "sweep", "smoke", cwd=tmp_path, code=5)
+    assert "MODULE-MISSING" in done.stderr
+    assert f"{INSTALL} pip install '.[demo]'" in done.stderr
+    assert not (tmp_path / ".dlperf" / "sweeps").exists()
+
+
+@pytest.mark.usefixtures("machine_alone")  # a gang of another test is a finding
+def test_provision_names_the_module_before_a_sweep_fails(installed: Path, tmp_path: Path) -> None:
+    """It is a warning, since not every playbook needs the module, and says how to install it."""
+    said = " ".join(run(installed, "provision", "local", cwd=tmp_path).stdout.split())
+    assert "MODULE-MISSING node[1-2] no Python module torch" in said
+    assert INSTALL in said
+
+
+def test_every_playbook_is_planned_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    """Workload, image and cases of each are found in the wheel, and so are published results."""
+    listed = json.loads(run(installed, "list", "playbooks", "--json", cwd=tmp_path).stdout)
     assert {row["name"] for row in listed} == PLAYBOOKS
     for name in sorted(PLAYBOOKS):
         inventory = {"smoke": "local", "rn50-h100": "h100x2"}.get(name, "v100x4")
         words = ("sweep", name, "--inventory", inventory, "--dry-run", "--json")
-        done = run(program, *words, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["plan"]["trials"]
-    known = json.loads(run(program, "published", "--json", cwd=tmp_path).stdout)
+        document = json.loads(run(installed, *words, cwd=tmp_path).stdout)
+        assert document["plan"]["trials"]
+        assert name != "rn50-amp" or "--master_addr 10.11.0.2" in str(document["lines"])
+    known = json.loads(run(installed, "published", "--json", cwd=tmp_path).stdout)
     assert "seed" not in json.dumps(known)
 
 
@@ -100,13 +92,45 @@ def test_with_the_extra_the_training_runs(installed: Path, tmp_path: Path) -> No
     pip.append("--no-compile")  # Python does it for what is imported, half of PyTorch
     extras = (ROOT / "pyproject.toml").read_text().split("demo = [")[1].split("]")[0]
     subprocess.run([*pip, extras.strip('" \n')], check=True, timeout=900)
-    done = run(
-        *(installed / "dlperf-orch", "sweep", "smoke", "--json"),
-        *("--case", "2x1", "--repeats", "1"),
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    cases = json.loads(done.stdout)["cases"]
+    words = ("sweep", "smoke", "--json", "--case", "2x1", "--repeats", "1")
+    cases = json.loads(run(installed, *words, cwd=tmp_path).stdout)["cases"]
     (trial,) = (trial for case in cases for trial in case["trials"] if trial["throughput"])
-    assert trial["state"] == "valid"
-    assert trial["throughput"] > 0
+    assert (trial["state"], trial["throughput"] > 0) == ("valid", True)
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a fresh environment with pipx and uv."""
+    folder = tmp_path_factory.mktemp("tools")
+    venv.create(folder, with_pip=True)
+    pip = (folder / "bin/python", "-m", "pip", "install", "--quiet", "pipx", "uv")
+    done = commands.run(pip, timeout_s=900)
+    if done.returncode:
+        pytest.skip(f"no registry of packages can be reached: {done.stderr.strip()[-200:]}")
+    return folder / "bin"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("tool", ["pipx", "uv"])
+def test_one_command_installs_the_program(
+    wheel: Path, tools: Path, tmp_path: Path, tool: str
+) -> None:
+    """It says its version and finds what ships with it, in an empty home and folder."""
+    programs = tmp_path / "bin"
+    env = {**os.environ, "HOME": str(tmp_path), "DLPERF_STATE": str(tmp_path)}
+    env |= {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(programs)}
+    env |= {"UV_TOOL_DIR": str(tmp_path / "uv"), "UV_TOOL_BIN_DIR": str(programs)}
+    # uv has certificates of its own, and reads no configuration of pip's.
+    env |= {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
+    index = commands.run((sys.executable, "-m", "pip", "config", "get", "global.index-url"))
+    if index.returncode == 0:
+        env["UV_DEFAULT_INDEX"] = index.stdout.strip()
+    words = ("install",) if tool == "pipx" else ("tool", "install", "--python", sys.executable)
+    if tool == "pipx":
+        env["PIPX_DEFAULT_PYTHON"] = sys.executable
+    commands.checked(commands.run((tools / tool, *words, wheel), env=env, timeout_s=900))
+    program = programs / "dlperf-orch"
+    version = commands.run((program, "--version"), env=env).stdout
+    assert version == f"dlperf-orch {__version__}\n"
+    listed = commands.run((program, "list", "playbooks", "--json"), env=env).stdout
+    assert "rn50-h100" in {row["name"] for row in json.loads(listed)}
