@@ -4,12 +4,9 @@ import pytest
 
 from tests.sweeping.test_failing_gangs import (  # noqa: F401 - run here again
     test_a_container_that_lost_its_gpus_is_tried_again,
-    test_a_failing_rank_ends_the_gang_and_is_reported,
-    test_a_gang_that_prints_nothing_is_stalled,
-    test_a_killed_agent_is_tried_again_as_a_new_attempt,
+    test_a_gang_that_does_not_end_well_ends_as_a_whole_and_says_why,
+    test_a_program_that_floods_its_log_has_one_attempt_and_a_cut_log,
     test_a_supervisor_that_cannot_be_identified_leaves_nothing_at_its_gate,
-    test_program_that_floods_its_log_is_told_so,
-    test_the_time_limit_is_kept,
     test_the_time_limit_is_kept_without_the_controller,
 )
 from tests.sweeping.test_killed_sweeps import (  # noqa: F401 - run here again
