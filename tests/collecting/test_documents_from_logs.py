@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import SAMPLES
 from tests.collecting.oneflow_logs import SEED_000, bert, gpt, ranks, rn50
 from tests.collecting.pytorch_logs import codes, results
 
@@ -30,27 +31,8 @@ SEED_001_BERT = {
     "2x8": ("2257.7", "15.07"),
     "4x8": ("4456.0", "29.74"),
 }
-# Seed 002, "Test Result": name, ms, MiB, samples/s; heads and the shape from "Test Case".
-SEED_002 = """
-DP_1x1x1_2_1536x16 1n1d_dp1_mp1_pp1_mbz2_gbz2_s2048_l16_h1536_nh16 406.16 11066 4.92
-DP_8x1x1_16_1536x16 1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16 417.952 12404 38.28
-DP_16x1x1_32_1536x16 2n8d_dp16_mp1_pp1_mbz2_gbz32_s2048_l16_h1536_nh16 489.674 12200 65.35
-DP_32x1x1_64_1536x16 4n8d_dp32_mp1_pp1_mbz2_gbz64_s2048_l16_h1536_nh16 518.642 12208 123.4
-MP_1x1x1_8_768x12 1n1d_dp1_mp1_pp1_mbz8_gbz8_s2048_l12_h768_nh12 525.214 7416 15.23
-MP_1x8x1_16_1536x16 1n8d_dp1_mp8_pp1_mbz16_gbz16_s2048_l16_h1536_nh16 642.134 6264 24.92
-MP_1x16x1_16_3072x16 2n8d_dp1_mp16_pp1_mbz16_gbz16_s2048_l16_h3072_nh32 4819.296 8678 3.32
-MP_1x32x1_16_3072x32 4n8d_dp1_mp32_pp1_mbz16_gbz16_s2048_l32_h3072_nh32 9505.832 11256 1.68
-2D_8x1x1_16_1536x16 1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16 417.902 12396 38.29
-2D_1x8x1_16_1536x16 1n8d_dp1_mp8_pp1_mbz16_gbz16_s2048_l16_h1536_nh16 644.4 6264 24.83
-2D_2x4x1_16_1536x16 1n8d_dp2_mp4_pp1_mbz8_gbz16_s2048_l16_h1536_nh16 539.696 6366 29.65
-2D_4x2x1_16_1536x16 1n8d_dp4_mp2_pp1_mbz4_gbz16_s2048_l16_h1536_nh16 543.888 7368 29.42
-2D_2x8x1_16_2304x24 2n8d_dp2_mp8_pp1_mbz8_gbz16_s2048_l24_h2304_nh24 1268.532 6998 12.61
-2D_4x8x1_32_2304x24 4n8d_dp4_mp8_pp1_mbz8_gbz32_s2048_l24_h2304_nh24 1480.34 6996 21.62
-DP_PP_8x1x4_512_1536x16 4n8d_dp8_mp1_pp4_mbz2_gbz512_s2048_l16_h1536_nh16 4006.318 8712 127.8
-MP_PP_1x8x4_512_2304x24 4n8d_dp1_mp8_pp4_mbz16_gbz512_s2048_l24_h2304_nh24 19196.65 15670 26.67
-2D_PP_2x4x4_512_2304x24 4n8d_dp2_mp4_pp4_mbz8_gbz512_s2048_l24_h2304_nh24 13117.188 11958 39.03
-2D_PP_2x8x2_512_2304x24 4n8d_dp2_mp8_pp2_mbz8_gbz512_s2048_l24_h2304_nh24 14375.352 10708 35.62
-""".strip().splitlines()
+# Seed 002, "Test Result": name, shape from "Test Case", ms, MiB, samples/s.
+SEED_002 = (SAMPLES / "seed-trials/gpt-seed-002.txt").read_text().splitlines()
 
 
 def gpt_text(name: str, latency_ms: float, memory_mib: int) -> str:

@@ -35,7 +35,7 @@ def read(path: str, **header: Scalar) -> tuple[Case, int]:
         ("/logs/2n4d/r50_b96_fp16_3.log", "2x4", 96, "amp", 3),
     ],
 )
-def test_a_whole_name_tells_the_case(
+def test_a_whole_name_gives_the_case(
     path: str, placement: str, batch: int, precision: str, repeat: int
 ) -> None:
     """Nodes and GPUs by the folder, the rest by the file; fp16 is upstream's word for amp."""
@@ -51,7 +51,7 @@ def test_what_a_name_says_beyond_its_case_keeps_it_out_of_others_medians() -> No
     assert "named" not in read("/1n1g/r50_b256_amp_1.log")[0].given
 
 
-def test_a_header_adds_what_the_name_cannot_tell() -> None:
+def test_a_header_adds_what_the_name_lacks() -> None:
     """Parameters of the program; a loss scale is one of amp alone."""
     case, _ = read("/1n1g/r50_b256_fp32_1.log", loss_scale="dynamic", device="cpu")
     assert (case.device, "loss_scale" in case.given) == ("cpu", False)
@@ -59,7 +59,7 @@ def test_a_header_adds_what_the_name_cannot_tell() -> None:
 
 
 @pytest.mark.parametrize(("file", "repeat"), [("run_7.txt", 7), ("run.txt", 1), ("run_0.txt", 1)])
-def test_without_dlperfs_name_a_whole_header_tells_the_case(file: str, repeat: int) -> None:
+def test_without_dlperfs_name_a_whole_header_gives_the_case(file: str, repeat: int) -> None:
     """With the repeat that the file's name ends in, if it ends in one."""
     case, number = read(f"/any/{file}", **WHOLE)
     assert (case.placement, case.micro_batch_size, case.accumulation_steps) == ("2x8", 64, 4)
@@ -67,7 +67,7 @@ def test_without_dlperfs_name_a_whole_header_tells_the_case(file: str, repeat: i
 
 
 @pytest.mark.parametrize("gone", ["nodes", "gpus_per_node", "micro_batch_size", "precision"])
-def test_a_header_that_lacks_a_part_tells_nothing(gone: str) -> None:
+def test_a_header_that_lacks_a_part_gives_no_case(gone: str) -> None:
     """A case that is only guessed would share a median with others."""
     header = {key: value for key, value in WHOLE.items() if key != gone}
     assert read_case(Path("/any/run_1.txt"), header, PYTORCH) is None
