@@ -147,20 +147,6 @@ def test_a_survivor_is_not_taken_for_another_process_with_its_pid(place: Place) 
     foreign.wait()
 
 
-def test_a_torn_last_event_is_cut_off_and_a_damaged_one_refused(place: Place) -> None:
-    """A crash tears only what was not acknowledged; anything else is damage, and is kept."""
-    place.must("sweep", "toy", "--case", "1x1")
-    path = place.sweep() / "events.jsonl"
-    whole = path.read_bytes()
-    path.write_bytes(whole + b'{"at": "2026-')
-    place.must("sweep", "toy", "--case", "1x1")
-    assert path.read_bytes() == whole + b'{"at": "2026-'  # read past, and cut at the next append
-    path.write_bytes(b"\xff" + whole)
-    assert "STORE-DAMAGED" in place.must("sweep", "toy", code=6).stderr
-    assert path.read_bytes() == b"\xff" + whole
-    assert path.with_name("lock").read_text() == ""
-
-
 def test_a_gang_of_another_sweep_is_ended_before_anything_is_measured(place: Place) -> None:
     """A dead controller's gang would take part in the next sweep's numbers."""
     kill(place, *PAIR, step_s=2)

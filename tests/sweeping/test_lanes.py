@@ -235,27 +235,6 @@ def test_once_an_item_may_not_begin_none_does() -> None:
 
 
 @pytest.mark.parametrize("lanes", [1, 3])
-def test_no_item_begins_after_the_last_failure_that_is_allowed(lanes: int) -> None:
-    """A lane that counts a failure sees its own count before it takes the next item."""
-    for _ in range(20):
-        bad: list[int] = []
-        late: list[int] = []
-
-        def work(item: int, bad: list[int] = bad, late: list[int] = late) -> None:
-            if len(bad) >= 4:
-                late.append(item)
-            time.sleep(random.SystemRandom().uniform(0, 0.0005))
-            bad.append(item)
-
-        def may_begin(bad: list[int] = bad) -> bool:
-            return len(bad) < 4
-
-        run(30, work, lanes=lanes, may_begin=may_begin)
-        assert 4 <= len(bad) < 4 + lanes
-        assert len(late) < lanes  # begun before, and only then overtaken
-
-
-@pytest.mark.parametrize("lanes", [1, 3])
 def test_a_second_ctrl_c_leaves_at_once_whatever_the_lanes_do(lanes: int) -> None:
     """The first begins nothing further; the second is raised in the main thread."""
     words = [sys.executable, "-c", ABANDONED, str(lanes)]

@@ -118,6 +118,11 @@ def test_a_second_sweep_measures_nothing_again(place: Place) -> None:
     assert len(place.events("intent")) == 4
     place.must("collect")
     assert (place.sweep() / "results.json").read_bytes() == before
+    (row,) = json.loads(place.run("list", "sweeps", "--json").stdout)
+    assert (row["state"], row["trials"], row["valid"]) == ("readable", 4, 4)
+    cases = json.loads(before)["cases"]
+    assert [it["median"] for it in row["medians"]] == [case["median"] for case in cases]
+    assert f"1x1 fp32 {cases[0]['median']:.2f}" in place.run("list", "sweeps").stdout
 
 
 def test_an_edited_playbook_starts_a_new_sweep_and_the_old_one_goes_on_later(
@@ -189,40 +194,6 @@ def test_code_edited_while_a_trial_runs_makes_it_invalid(place: Place) -> None:
     trials = json.loads(place.run("collect", "--json").stdout)["cases"][0]["trials"]
     assert trials[0]["state"] == "invalid"
     assert trials[0]["problems"][0]["code"] == "CODE-CHANGED"
-
-
-def test_a_log_that_is_gone_or_edited_counts_for_nothing_and_is_measured_anew(
-    place: Place,
-) -> None:
-    """`collect` says so and exits 3, the other trials keep their numbers; `sweep` mends it."""
-    place.must("sweep", "toy")
-    logs = place.sweep() / "logs"
-    (logs / "1n1g" / "toy_b4_fp32_1.log").unlink()
-    path = logs / "2n2g" / "toy_b4_fp32_2.log"
-    path.write_bytes(path.read_bytes() + b"a line more\n")
-    first, second = place.json("collect", code=3)["cases"]
-    assert [trial["state"] for trial in first["trials"]] == ["invalid", "valid"]
-    assert first["trials"][0]["problems"][0]["code"] == "MISSING"
-    assert [trial["state"] for trial in second["trials"]] == ["valid", "invalid"]
-    assert second["trials"][1]["problems"][0]["code"] == "LOG-CHANGED"
-    place.must("sweep", "toy")
-    assert len(place.events("intent")) == 6
-
-
-def test_a_damaged_sweep_stops_no_other(place: Place) -> None:
-    """`list sweeps` names it; the others have their medians there, and status watches them."""
-    (place.state / "sweeps" / "old-1").mkdir(parents=True)
-    (place.state / "sweeps" / "old-1" / "sweep.json").write_text("{")
-    (case,) = place.json("sweep", "toy", "--case", "1x1", "--repeats", "1")["cases"]
-    rows = json.loads(place.run("list", "sweeps", "--json").stdout)
-    assert {row["cluster"] for row in rows} == {"two", "damaged"}
-    (whole,) = (row for row in rows if row["state"] == "readable")
-    (median,) = whole["medians"]
-    assert (whole["trials"], whole["valid"], median["trials_valid"]) == (1, 1, 1)
-    assert median["median"] == case["median"]
-    assert f"1x1 fp32 {median['median']:.2f}" in place.run("list", "sweeps").stdout
-    watched = place.run("status", "toy", "--watch", "--json")
-    assert set(json.loads(watched.stdout)["trials"].values()) == {"valid"}
 
 
 def test_a_reader_that_goes_away_stops_no_sweep(place: Place) -> None:

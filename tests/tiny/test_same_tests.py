@@ -17,7 +17,6 @@ from tests.sweeping.test_killed_sweeps import (  # noqa: F401 - run here again
     test_a_second_signal_leaves_at_once_and_says_what_is_left,
     test_a_signal_ends_the_gang_and_the_sweep_goes_on_later,
     test_a_survivor_is_not_taken_for_another_process_with_its_pid,
-    test_a_torn_last_event_is_cut_off_and_a_damaged_one_refused,
 )
 from tests.sweeping.test_left_behind import (  # noqa: F401 - run here again
     test_an_attempt_closed_late_takes_nothing_from_the_one_that_counts,
@@ -34,7 +33,6 @@ from tests.sweeping.test_stop import (  # noqa: F401 - run here again
     test_stop_ends_no_process_that_only_has_the_controllers_pid,
 )
 from tests.sweeping.test_sweep import (  # noqa: F401 - run here again
-    test_a_log_that_is_gone_or_edited_counts_for_nothing_and_is_measured_anew,
     test_a_program_that_prints_on_its_last_node_is_measured_there,
     test_a_second_sweep_measures_nothing_again,
     test_a_sweep_runs_what_the_dry_run_showed_and_leaves_nothing_running,

@@ -1,20 +1,22 @@
-"""Two gangs at once, of two lanes: neither disturbs the other."""
+"""Gangs while they run: none disturbs another, and a node is silent only if it gives no answer."""
 
 import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from orchestrator.deadlines import NODE_LOST_S
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers.fanout import Fanout
+from orchestrator.schedulers.gang import Gang
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
 from tests.waiting import wait_for
@@ -50,6 +52,7 @@ class Gangs:
     """A gang of six nodes, and one of another node."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.nodes = {name: Node(name) for name in (*SILENT, "n7")}
         self.runtimes = {name: ProcessRuntime(node) for name, node in self.nodes.items()}
         self.fanout = Fanout(Fleet(CLUSTER, self.nodes), folder, lambda: self.stop)
@@ -121,3 +124,41 @@ def test_a_peer_that_fails_after_the_first_has_time_to_say_so(gangs: Gangs, tmp_
     end = gangs.ends["peers"]
     assert end.reason == "failed"
     assert [(task.why, task.status) for task in end.ends] == [("exited", 1), ("exited", 3)]
+
+
+def run_alone(
+    gangs: Gangs, script: str, limits: Limits, stopping: Callable[[], bool], *, busy: int = 0
+) -> tuple[str, list[str]]:
+    """Run a script as a gang of one node, with ``busy`` threads of its pool; return its end."""
+    folders = {"n1": str(gangs.folder)}
+    task = Task("n1", 0, ("sh", "-c", script), {}, (), ())
+    attempt = Attempt(f"s{os.getpid()}", "alone", 1, folders, 29500, (task,))
+    try:
+        assert gangs.fanout.launch(attempt, limits)
+        gang = Gang(attempt, limits, lambda _: gangs.runtimes["n1"])
+        for _ in range(busy):
+            gang.pool.submit(lambda: time.sleep(NODE_LOST_S + 1))
+        end = gang.run(lambda _: None, stopping)
+    finally:
+        gangs.fanout.clear(attempt)
+    return end.reason, [task_end.why for task_end in end.ends]
+
+
+def test_a_node_that_waits_for_its_turn_to_be_asked_is_not_silent(gangs: Gangs) -> None:
+    """All threads ask others for longer than a silent node is given: its program's end counts."""
+    began = time.monotonic()
+    assert run_alone(gangs, "echo done", LIMITS, lambda: False, busy=3) == ("done", ["exited"])
+    assert time.monotonic() - began > NODE_LOST_S
+
+
+def test_time_in_which_the_controller_stood_still_is_no_silence(gangs: Gangs) -> None:
+    """As after Ctrl-Z, or on a laptop that slept: what ended well meanwhile counts."""
+    limits = Limits(time_s=7, stall_s=5, grace_s=1, create_s=30)
+    pauses = [NODE_LOST_S + 1]
+
+    def stand_still() -> bool:
+        time.sleep(pauses.pop() if pauses else 0)
+        return False
+
+    script = "echo begins; sleep 3; echo done"
+    assert run_alone(gangs, script, limits, stand_still) == ("done", ["exited"])
