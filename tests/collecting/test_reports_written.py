@@ -131,21 +131,6 @@ def test_both_languages_have_the_numbers_of_the_last_collect(tmp_path: Path) -> 
         assert "39.03" not in (out / name).read_text(encoding="utf-8")
 
 
-def test_result_files_are_those_of_dlperf(tmp_path: Path) -> None:
-    """Median and average by the benchmark's name of the case."""
-    write(tmp_path)
-    assert json.loads((tmp_path / "_result.json").read_text()) == {
-        "pretrain_gpt": {
-            CASE: {
-                "average_speed": 39.03,
-                "batch_size_per_device": 8,
-                "median_speed": 39.03,
-                "speedup": None,
-            }
-        }
-    }
-
-
 def test_chinese_reports_say_what_a_code_means(tmp_path: Path) -> None:
     """Beside the code in the table and in the list; the message stays in English."""
     write(tmp_path, CUT, "zh", workload="ngc_pytorch_rn50")
