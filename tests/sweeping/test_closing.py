@@ -81,6 +81,17 @@ def test_an_attempt_is_closed_without_its_keys(tmp_path: Path, gang: GangEnd | N
     assert (there / "r0.log").exists() == is_cut
 
 
+@pytest.mark.parametrize(("gang", "codes"), [(None, []), (done(LOG), ["LOG-COPY"])])
+def test_a_log_that_is_missing_is_a_problem_only_if_its_program_started(
+    tmp_path: Path, gang: GangEnd | None, codes: list[str]
+) -> None:
+    there, sweep = node(tmp_path), sweep_in(tmp_path / "state")
+    (there / "r0.log").unlink()
+    problems = closing.end_and_copy(sweep, elsewhere(), attempt(sweep, there), gang)
+    assert [problem.code for problem in problems] == codes
+    assert not (sweep.attempt_folder("t", 1) / "r0.log").exists()
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize("other", ["left out", "silent"])
 def test_a_node_that_cannot_be_reached_keeps_no_keys_on_the_others(
