@@ -1,5 +1,6 @@
 """Reports on sweeps: how long they ran, by which rule they were measured, and what is printed."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator import report
-from orchestrator.collecting import evidence
+from orchestrator.collecting import evidence, nodes_seen
 from orchestrator.collecting.report_files import say_reasons
 from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
+from orchestrator.model.attempt import TaskEnd
 from orchestrator.model.case import Case
 from orchestrator.model.experiment import Method
 from orchestrator.model.plan import Trial
@@ -73,6 +75,9 @@ def test_a_report_has_the_rule_that_measured_its_trials(
     found = measured(made)
     assert any(trial.state == "valid" for result in found.results for trial in result.trials)
     assert report.document(found)["rule"] == rule
+    trials, histories = made.record().plan.trials, made.histories()
+    kept = [evidence.check_outcome(made, it, histories[it.name]) for it in trials]
+    assert [it.valid for it in kept] == [it.outcome.state == "valid" for it in kept if it.outcome]
 
 
 def test_a_log_is_changed_only_where_events_know_another(tmp_path: Path) -> None:
@@ -90,6 +95,14 @@ def test_a_log_is_changed_only_where_events_know_another(tmp_path: Path) -> None
     other, at = History(), AT.format("09:00:00")
     other.add(Ended(at=at, trial=TRIAL.name, attempt=1, state="valid", sha256="aa", outcome="bb"))
     assert codes(other) == ["LOG-CHANGED", "OUTCOME-CHANGED"]
+
+
+def test_files_of_observers_are_hashed(tmp_path: Path) -> None:
+    (tmp_path / "r0.state").write_bytes(b"state")
+    (tmp_path / "r1.gpus").write_bytes(b"")
+    ends = [TaskEnd(f"n{rank}", rank, 0, "exited", 0, "", 1.0) for rank in (0, 1)]
+    sha256 = hashlib.sha256(b"state").hexdigest()
+    assert nodes_seen.digests(tmp_path, ends) == {"r0.state": sha256}
 
 
 def test_many_lines_of_one_code_do_not_push_the_table_out_of_sight(

@@ -82,22 +82,32 @@ def test_stop_ends_no_process_that_only_has_the_controllers_pid(
         foreign.wait()
 
 
-def test_a_second_controller_is_refused_until_stop_ends_the_first(
+def refuse(second: Place, first: Place, pid: int, thing: str) -> None:
+    """Run a second controller, whose error names the first one's pid and what ends it."""
+    refused = second.must("sweep", "toy", "--case", "1x1", code=6)
+    assert f"ERROR LOCKED: {thing} is in use by pid {pid} of " in refused.stderr
+    assert f"`dlperf-orch stop --state {first.state}`" in refused.stderr
+
+
+def test_a_second_controller_is_refused_until_stop_ends_the_first(place: Place) -> None:
+    process = begun(place)
+    refuse(place, place, process.pid, "cluster two")
+    assert place.json("stop")["controller"] == process.pid
+    assert process.wait(30) == 143
+    assert place.pids() == []
+
+
+def test_two_state_folders_do_not_measure_on_this_machine_at_once(
     place: Place, tmp_path: Path
 ) -> None:
-    """Of the same cluster, and of another state folder; each error names pid and command."""
     other = Place.made(tmp_path / "other")
     inventory = other.folder / "inventory" / "two.yaml"
     inventory.write_text(inventory.read_text().replace("name: two", "name: twin"))
     process = begun(place)
-    for second, thing in ((place, "cluster two"), (other, "this machine")):
-        refused = second.must("sweep", "toy", "--case", "1x1", code=6)
-        assert f"ERROR LOCKED: {thing} is in use by pid {process.pid} of " in refused.stderr
-        assert f"`dlperf-orch stop --state {place.state}`" in refused.stderr
+    refuse(other, place, process.pid, "this machine")
     assert not list(other.state.glob("sweeps/*"))
-    assert place.json("stop")["controller"] == process.pid
+    process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
-    assert place.pids() == []
     other.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
 
 

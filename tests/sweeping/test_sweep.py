@@ -24,10 +24,8 @@ OF_RUNNING = {
 }
 
 
-def test_a_sweep_runs_what_the_dry_run_showed_and_leaves_nothing_running(place: Place) -> None:
+def test_a_sweep_runs_every_trial_and_leaves_nothing_running(place: Place) -> None:
     """All trials are valid; table, report and logs are there, and the user's alone."""
-    shown = json.loads(place.run("sweep", "toy", "--dry-run", "--json").stdout)["plan"]["trials"]
-    assert not place.state.exists()
     document = place.json("sweep", "toy")
     assert [case["trials_valid"] for case in document["cases"]] == [2, 2]
     assert document["shared_machine"] is True
@@ -38,6 +36,17 @@ def test_a_sweep_runs_what_the_dry_run_showed_and_leaves_nothing_running(place: 
     names = sorted(str(path.relative_to(place.sweep())) for path in place.sweep().rglob("*.log"))
     assert "logs/2n2g/toy_b4_fp32_1.log" in names
     assert "attempts/2n2g-toy_b4_fp32_1/a1/r1.log" in names
+    for path in place.state.rglob("*"):  # whatever the umask was
+        mode = path.stat().st_mode & 0o777
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_what_ran_is_what_the_dry_run_showed(place: Place) -> None:
+    """Command lines, environments and node ranks of the plan are those of the attempts."""
+    words = ("sweep", "toy", "--repeats", "1")
+    shown = json.loads(place.run(*words, "--dry-run", "--json").stdout)["plan"]["trials"]
+    assert not place.state.exists()
+    place.must(*words)
     for trial in shown:
         ran = json.loads(
             (place.sweep() / "attempts" / trial["name"] / "a1" / "attempt.json").read_text()
@@ -46,9 +55,6 @@ def test_a_sweep_runs_what_the_dry_run_showed_and_leaves_nothing_running(place: 
         for task in trial["tasks"]:
             task["argv"] = [word.replace(planned, started) for word in task["argv"]]
         assert ran["tasks"] == trial["tasks"]
-    for path in place.state.rglob("*"):  # whatever the umask was
-        mode = path.stat().st_mode & 0o777
-        assert mode == (0o700 if path.is_dir() else 0o600), path
 
 
 def test_a_log_has_the_clock_of_its_node_whatever_zone_it_is_in(place: Place) -> None:
@@ -95,21 +101,17 @@ def test_a_format_of_the_docs_is_swept_verified_and_explained(place: Place) -> N
 
 
 def test_a_second_sweep_measures_nothing_again(place: Place) -> None:
-    """Results stay the same to the byte, and no node is asked, though the playbook was reformatted.
-
-    A command that only reads files loads nothing that reaches nodes or submits jobs.
-    """
+    """Results stay the same to the byte, and no node is asked, also after comments were added."""
     place.must("sweep", "toy")
     before = (place.sweep() / "results.json").read_bytes()
     files = {path: path.stat().st_ino for path in place.sweep().glob("[rS]*")}
     assert {path.name for path in files} > {"report.html", "results.json", "SHA256SUMS"}
     playbook = place.folder / "playbooks" / "toy.yaml"
     playbook.write_text(f"# a comment\n\n{playbook.read_text()}")
-    again = commands.checked(place.run("sweep", "toy", **TELL))
+    again = place.must("sweep", "toy")
     assert {path: path.stat().st_ino for path in files} == files  # nothing was written anew
     left = "nothing left to run: a larger --repeats adds trials, --new starts a new sweep"
     assert f"{left}; no node was asked" in again.stderr
-    assert not loaded(again.stderr) & OF_RUNNING
     assert (place.sweep() / "results.json").read_bytes() == before
     (place.sweep() / "ended.json").write_text("{}")
     asked = place.must("sweep", "toy")
@@ -123,6 +125,15 @@ def test_a_second_sweep_measures_nothing_again(place: Place) -> None:
     cases = json.loads(before)["cases"]
     assert [it["median"] for it in row["medians"]] == [case["median"] for case in cases]
     assert f"1x1 fp32 {cases[0]['median']:.2f}" in place.run("list", "sweeps").stdout
+
+
+def test_a_sweep_with_nothing_left_loads_nothing_that_reaches_nodes(place: Place) -> None:
+    """Nor what submits jobs: a command that only reads files answers at once."""
+    words = ("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    place.must(*words)
+    again = commands.checked(place.run(*words, **TELL))
+    assert "no node was asked" in again.stderr
+    assert not loaded(again.stderr) & OF_RUNNING
 
 
 def test_an_edited_playbook_starts_a_new_sweep_and_the_old_one_goes_on_later(

@@ -35,7 +35,7 @@ from tests.sweeping.test_stop import (  # noqa: F401 - run here again
 from tests.sweeping.test_sweep import (  # noqa: F401 - run here again
     test_a_program_that_prints_on_its_last_node_is_measured_there,
     test_a_second_sweep_measures_nothing_again,
-    test_a_sweep_runs_what_the_dry_run_showed_and_leaves_nothing_running,
+    test_a_sweep_runs_every_trial_and_leaves_nothing_running,
     test_a_taken_port_is_passed_over,
     test_a_terminal_sees_a_live_view,
     test_an_edited_playbook_starts_a_new_sweep_and_the_old_one_goes_on_later,
