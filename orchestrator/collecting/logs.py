@@ -20,8 +20,7 @@ from orchestrator.workloads import Workload
 T = TypeVar("T")
 
 CHUNK_BYTES = 1 << 20
-FEW = 50
-"""Files; a process for fewer costs more than it saves."""
+FEW = 50  # files; a process for fewer costs more than it saves
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,12 @@ from orchestrator.state.files import dumps, keep, ours
 from orchestrator.state.sweep import Sweep
 
 RESULTS = "results.json"
+# Columns that a narrow terminal goes without, in this order.
 SPARE = ("interval (coverage)", "peak memory", "transport", "spread", "efficiency")
-"""Columns that a narrow terminal goes without, in this order."""
-LONGEST_LINE = 400
-"""Letters of a log's line that a page shows."""
-MOST = 4
-"""Lines of one code behind the table, so that it stays in sight."""
+LONGEST_LINE = 400  # letters of a log's line that a page shows
+MOST = 4  # lines of one code behind the table, so that it stays in sight
+# Names of our figures, which not all reports have.
 _FIGURE = re.compile(r"(scaling|iterations|throttling)(-[0-9]+)?([.]zh)?|trials([.]zh)?")
-"""Names of figures of ours, which not all reports have."""
 
 
 def html(language: Language) -> str:

@@ -24,6 +24,7 @@ from orchestrator.planning import bind, environment
 from orchestrator.probes import room
 from orchestrator.retries import ATTEMPTS
 from orchestrator.schedulers.scheduler import Scheduler
+from orchestrator.signals import SIGNALS
 from orchestrator.state import contents
 from orchestrator.state.files import now
 from orchestrator.sweeping import closing
@@ -105,7 +106,7 @@ def _allocate(campaign: Campaign, trial: Trial) -> Allocation | None:
     with campaign.next:
         prefer = campaign.rotation.order(trial)
         request = replace(bind.request(campaign.recipe, trial, number), prefer=prefer)
-        while not (campaign.stopping or campaign.failed.is_set()):
+        while not (SIGNALS.stopping() or campaign.failed.is_set()):
             campaign.scheduler.check()
             if (given := campaign.scheduler.allocate(request)) is not None:
                 campaign.rotation.add(trial, (seat.node for seat in given.seats))
@@ -137,7 +138,7 @@ def _begin(campaign: Campaign, trial: Trial, given: Allocation, row: Row) -> tup
     if refused is not None:
         code = "START" if may_pass and refused.code not in ATTEMPTS else refused.code
         problem = Problem(code, f"node {refused.where.get('node', '?')}: {refused.cause}")
-    elif campaign.stopping:
+    elif SIGNALS.stopping():
         state = "interrupted"
         problem = Problem("INTERRUPTED", "stopped before its tasks had started")
     closed = _close(campaign, trial, attempt, (state, problem))

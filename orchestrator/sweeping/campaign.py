@@ -98,11 +98,6 @@ class Campaign:
     def recipe(self) -> Recipe:
         return self.request.recipe
 
-    @property
-    def stopping(self) -> bool:
-        """Return True once a signal has asked the sweep to end."""
-        return SIGNALS.stopping()
-
     def history(self, trial: Trial) -> History:
         """Return the attempts of a trial so far; the history is empty if it never ran."""
         return self.histories.setdefault(trial.name, History())

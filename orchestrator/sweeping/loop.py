@@ -11,7 +11,8 @@ from statistics import fmean
 from typing import TypeVar
 
 from orchestrator import errors, words
-from orchestrator.collecting import evidence
+from orchestrator.collecting import evidence, report_files
+from orchestrator.collecting.sweep import measured
 from orchestrator.console import Voice
 from orchestrator.console.view import View
 from orchestrator.deadlines import HEARD_S
@@ -20,13 +21,36 @@ from orchestrator.measuring import settling
 from orchestrator.measuring.settling import Series
 from orchestrator.model.case import Case
 from orchestrator.model.plan import Plan, Trial
+from orchestrator.model.report import Report
 from orchestrator.planning.packing import choose_trial
 from orchestrator.signals import SIGNALS, Abandoned
-from orchestrator.sweeping import attempts, closing
-from orchestrator.sweeping.campaign import Campaign
+from orchestrator.state.sweep import Sweep
+from orchestrator.sweeping import attempts, closing, resume
+from orchestrator.sweeping.campaign import Campaign, HeldNodes
+from orchestrator.sweeping.requested import Requested
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def run(held: HeldNodes, request: Requested) -> tuple[Sweep, Report]:
+    """Run every requested trial that has no valid outcome yet, then measure and write the report.
+
+    Raises:
+        LeftoverError: tasks may still run on nodes; after other errors none does.
+    """
+    request.refuse_unprepared()
+    with held.open([request]) as (campaign,):
+        run_trials(campaign)
+        return campaign.sweep, write_report(campaign.sweep, strict=request.options.strict)
+
+
+def write_report(sweep: Sweep, *, strict: bool = False) -> Report:
+    """Record that a command ended in good order; measure the sweep and write its report."""
+    resume.note_end(sweep)
+    found = measured(sweep, strict=strict)
+    report_files.write(sweep, found)
+    return found
 
 
 def run_trials(campaign: Campaign) -> None:
@@ -52,7 +76,7 @@ def run_trials(campaign: Campaign) -> None:
     failed: list[str] = []
 
     def may_begin() -> bool:
-        return not campaign.stopping and (most is None or len(failed) < most)
+        return not SIGNALS.stopping() and (most is None or len(failed) < most)
 
     with _view([campaign], campaign.sweep.id, len(chosen.trials), done) as view:
 
@@ -110,7 +134,7 @@ def take_turns(
     done, voice = sum(not is_needed(*turn) for turn in turns), campaigns[0].voice
     with _view(campaigns, " and ".join(names), len(turns), done) as view:
         give = partial(next, enumerate(turns, 1), None)
-        run_lanes(give, measure, lanes=1, voice=voice, may_begin=lambda: not campaigns[0].stopping)
+        run_lanes(give, measure, lanes=1, voice=voice, may_begin=lambda: not SIGNALS.stopping())
 
 
 @contextlib.contextmanager

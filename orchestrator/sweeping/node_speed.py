@@ -15,7 +15,7 @@ from orchestrator.model.report import Report
 from orchestrator.planning import matrix
 from orchestrator.report import document
 from orchestrator.state.store import Store
-from orchestrator.sweeping import run
+from orchestrator.sweeping import loop
 from orchestrator.sweeping.campaign import HeldNodes
 from orchestrator.sweeping.requested import SweepOptions, resolve
 
@@ -67,7 +67,7 @@ def measure(
                 nodes=",".join(on) or nodes,
                 like=None if case in cases.values() else cases[2].placement,
             )
-            return run.run(held, resolve(store, options, voice))[1]
+            return loop.run(held, resolve(store, options, voice))[1]
 
         if 1 in cases:
             reports.append(sweep(cases[1], TURNS * count))

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import errors
-from orchestrator.collecting import report_files
-from orchestrator.collecting.sweep import measured
 from orchestrator.comparing.sides import Side, SideCase, pair_cases
 from orchestrator.console import Voice
 from orchestrator.model.plan import Trial
@@ -65,8 +63,7 @@ def take(
         write(path, dumps([sweep.id for sweep in sweeps]).encode())
         loop.take_turns(campaigns, [*_order(pairs)], sides)
         for sweep in sweeps:
-            resume.note_end(sweep)
-            report_files.write(sweep, measured(sweep))
+            loop.write_report(sweep)
     path.unlink(missing_ok=True)  # the same command begins a new pair
     return sweeps
 

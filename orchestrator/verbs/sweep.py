@@ -92,14 +92,14 @@ def sweep(
         report_files.write(opened, found)
     else:
         from orchestrator.submitting import submit  # half of what a finished sweep would load
-        from orchestrator.sweeping import run
+        from orchestrator.sweeping import loop
         from orchestrator.sweeping.campaign import HeldNodes
 
         if submit.is_needed(request.cluster):
             _refuse_job(store, request)
             return submit.run(store, request.cluster, voice, detach=detach, requeue=requeue)
         with HeldNodes(store, voice, begun) as held:
-            opened, found = run.run(held, request)
+            opened, found = loop.run(held, request)
     return report_files.present(found, voice, opened.folder / report_files.html("en"), trials)
 
 

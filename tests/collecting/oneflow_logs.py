@@ -12,13 +12,13 @@ SEED_000 = {
 
 
 def ranks(token: str) -> tuple[int, int]:
-    """Nodes and GPUs per node of a folder's name."""
+    """Return nodes and GPUs per node by a folder's name."""
     nodes, gpus = token[:-1].split("n")
     return int(nodes), int(gpus)
 
 
 def rn50(token: str, throughput: float, began: float) -> str:
-    """A log of OneFlow's ResNet-50, batch 128."""
+    """Return a log of OneFlow's ResNet-50, batch 128."""
     nodes, gpus = ranks(token)
     took = 128 * nodes * gpus * 100 / throughput
     head = {"model": "resnet50", "num_nodes": nodes, "gpu_num_per_node": gpus}
@@ -35,7 +35,7 @@ def rn50(token: str, throughput: float, began: float) -> str:
 
 
 def bert(token: str, throughput: float, began: float) -> str:
-    """A log of OneFlow's BERT, batch 96."""
+    """Return a log of OneFlow's BERT, batch 96."""
     nodes, gpus = ranks(token)
     took = 96 * nodes * gpus * 100 / throughput
     head = {"batch_size_per_device": 96, "gpu_num_per_node": gpus, "num_nodes": nodes}
@@ -50,7 +50,7 @@ def bert(token: str, throughput: float, began: float) -> str:
 
 
 def gpt(shape: Mapping[str, int], latency_ms: float, memory_mib: int) -> str:
-    """A log of OneFlow's GPT: its arguments, its node's GPUs, and a row every ten steps."""
+    """Return a log of OneFlow's GPT: its arguments, its node's GPUs, and a row every ten steps."""
     lines = ["------------------------ arguments ------------------------"]
     lines += [f"  {key} {'.' * (48 - len(key))} {value}" for key, value in shape.items()]
     lines += ["-------------------- end of arguments ---------------------", "Training..."]

@@ -1,5 +1,6 @@
 """Logs as NVIDIA's PyTorch program writes them, and `collect` over folders of them."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,7 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from orchestrator import report
+from orchestrator.collecting.folder import report_on
+from orchestrator.collecting.logs import Reading
+from orchestrator.model.log import Rule
+from orchestrator.state.files import dumps
 from tests import commands
 from tests.seeds import RN50_AMP
 
@@ -34,7 +41,7 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Run:
-    """A run of NVIDIA's program, whose steps take 1.1 and 0.9 of the usual time in turn."""
+    """Describe a run of NVIDIA's program; its steps take 1.1 and 0.9 of the usual time in turn."""
 
     world_size: int
     rate: float
@@ -44,7 +51,7 @@ class Run:
     prof: int = 151
 
     def log(self) -> str:
-        """What it prints; the first iteration takes 20 times as long as the others."""
+        """Return its log; the first iteration takes 20 times as long as the others."""
         usual_s, clock_s = self.world_size * self.batch / self.rate, 0.0
         loss = 7 + self.began.timestamp() % 86400 / 1e5  # no two runs print the same
         header = HEADER.format(
@@ -69,7 +76,19 @@ class Run:
         return "\n".join([*lines, "Experiment ended", ""])
 
 
+def results(
+    folder: Path,
+    workload: str = "ngc_pytorch_rn50",
+    *,
+    window: tuple[int, int] | None = None,
+    rule: Rule | None = None,
+) -> Any:
+    """Return the results.json of a folder of logs."""
+    return json.loads(dumps(report.document(report_on(folder, Reading(workload, window, rule)))))
+
+
 def collect(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command on a folder of logs."""
     return commands.run(
         [PROGRAM, "collect", "--logs", str(folder), "--workload", "ngc_pytorch_rn50", *words],
         env=commands.environment(),
@@ -78,7 +97,7 @@ def collect(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def run_of(token: str, repeat: int, rate: float, batch: int = 256) -> Run:
-    """A run that has a place in the matrix, and a time of its own."""
+    """Return a run that has a place in the matrix, and a time of its own."""
     nodes, gpus = map(int, re.findall(r"\d+", token))
     began = datetime(2020, 9, 15, 14, 28, 53) + timedelta(hours=nodes * gpus, minutes=repeat)
     return Run(nodes * gpus, rate, began, batch)

@@ -4,10 +4,7 @@ The logs are made here, with the header and the lines of the recorded ones and w
 the throughput that a document prints; so it is the way from bytes to tables that is tested.
 """
 
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests import SAMPLES
 from tests.collecting.oneflow_logs import SEED_000, bert, gpt, ranks, rn50
+from tests.collecting.pytorch_logs import codes, results
 
-PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
 SEED_000_FINAL = {
     "1x1": ("384.9", "1.00"),
     "1x8": ("2969.5", "7.71"),
@@ -33,37 +31,18 @@ SEED_001_BERT = {
     "2x8": ("2257.7", "15.07"),
     "4x8": ("4456.0", "29.74"),
 }
-# Seed 002, "Test Result": name, ms, MiB, samples/s; heads and the shape from "Test Case".
-SEED_002 = """
-DP_1x1x1_2_1536x16 1n1d_dp1_mp1_pp1_mbz2_gbz2_s2048_l16_h1536_nh16 406.16 11066 4.92
-DP_8x1x1_16_1536x16 1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16 417.952 12404 38.28
-DP_16x1x1_32_1536x16 2n8d_dp16_mp1_pp1_mbz2_gbz32_s2048_l16_h1536_nh16 489.674 12200 65.35
-DP_32x1x1_64_1536x16 4n8d_dp32_mp1_pp1_mbz2_gbz64_s2048_l16_h1536_nh16 518.642 12208 123.4
-MP_1x1x1_8_768x12 1n1d_dp1_mp1_pp1_mbz8_gbz8_s2048_l12_h768_nh12 525.214 7416 15.23
-MP_1x8x1_16_1536x16 1n8d_dp1_mp8_pp1_mbz16_gbz16_s2048_l16_h1536_nh16 642.134 6264 24.92
-MP_1x16x1_16_3072x16 2n8d_dp1_mp16_pp1_mbz16_gbz16_s2048_l16_h3072_nh32 4819.296 8678 3.32
-MP_1x32x1_16_3072x32 4n8d_dp1_mp32_pp1_mbz16_gbz16_s2048_l32_h3072_nh32 9505.832 11256 1.68
-2D_8x1x1_16_1536x16 1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16 417.902 12396 38.29
-2D_1x8x1_16_1536x16 1n8d_dp1_mp8_pp1_mbz16_gbz16_s2048_l16_h1536_nh16 644.4 6264 24.83
-2D_2x4x1_16_1536x16 1n8d_dp2_mp4_pp1_mbz8_gbz16_s2048_l16_h1536_nh16 539.696 6366 29.65
-2D_4x2x1_16_1536x16 1n8d_dp4_mp2_pp1_mbz4_gbz16_s2048_l16_h1536_nh16 543.888 7368 29.42
-2D_2x8x1_16_2304x24 2n8d_dp2_mp8_pp1_mbz8_gbz16_s2048_l24_h2304_nh24 1268.532 6998 12.61
-2D_4x8x1_32_2304x24 4n8d_dp4_mp8_pp1_mbz8_gbz32_s2048_l24_h2304_nh24 1480.34 6996 21.62
-DP_PP_8x1x4_512_1536x16 4n8d_dp8_mp1_pp4_mbz2_gbz512_s2048_l16_h1536_nh16 4006.318 8712 127.8
-MP_PP_1x8x4_512_2304x24 4n8d_dp1_mp8_pp4_mbz16_gbz512_s2048_l24_h2304_nh24 19196.65 15670 26.67
-2D_PP_2x4x4_512_2304x24 4n8d_dp2_mp4_pp4_mbz8_gbz512_s2048_l24_h2304_nh24 13117.188 11958 39.03
-2D_PP_2x8x2_512_2304x24 4n8d_dp2_mp8_pp2_mbz8_gbz512_s2048_l24_h2304_nh24 14375.352 10708 35.62
-""".strip().splitlines()
+# Seed 002, "Test Result": name, shape from "Test Case", ms, MiB, samples/s.
+SEED_002 = (SAMPLES / "seed-trials/gpt-seed-002.txt").read_text().splitlines()
 
 
 def gpt_text(name: str, latency_ms: float, memory_mib: int) -> str:
-    """A log whose header is what upstream's name of a log says."""
+    """Return a log whose header is what upstream's name of a log says."""
     text = gpt(gpt_shape(name), latency_ms, memory_mib)
     return text.replace("  train_iters", f"  fp16 {'.' * 44} True\n  train_iters")
 
 
 def gpt_shape(name: str) -> dict[str, int]:
-    """The arguments behind upstream's name of a log."""
+    """Return the arguments behind upstream's name of a log."""
     token, *words = name.split("_")
     said = {
         word.rstrip("0123456789"): int(word.lstrip("abcdefghijklmnopqrstuvwxyz")) for word in words
@@ -86,17 +65,8 @@ def gpt_shape(name: str) -> dict[str, int]:
     }
 
 
-def collected(folder: Path, workload: str, *options: str, code: int = 0) -> Any:
-    """What `collect` makes of a folder of logs; the reports lie beside it."""
-    words = ("collect", "--logs", str(folder), "--workload", workload, "--json", *options)
-    out = ("--out", str(folder.parent / "out"), "--state", str(folder.parent / "state"))
-    done = subprocess.run((*PROGRAM, *words, *out), capture_output=True, timeout=120, check=False)
-    assert done.returncode == code, done.stderr.decode()
-    return json.loads(done.stdout)
-
-
 def printed(document: Any, decimals: int) -> dict[str, tuple[str, str]]:
-    """Throughput and speedup by placement, as a document prints them."""
+    """Return throughput and speedup by placement, as a document prints them."""
     return {
         case["case"]["placement"]: (f"{case['median']:.{decimals}f}", f"{case['speedup']:.2f}")
         for case in document["cases"]
@@ -104,7 +74,7 @@ def printed(document: Any, decimals: int) -> dict[str, tuple[str, str]]:
 
 
 def write(folder: Path, name: str, trials: Mapping[str, Sequence[str]]) -> None:
-    """Logs by placement, numbered as DLPerf numbers repeats."""
+    """Write logs by placement, numbered as DLPerf numbers repeats."""
     for token, logs in trials.items():
         (folder / token).mkdir(parents=True)
         for number, text in enumerate(logs, 1):
@@ -112,14 +82,14 @@ def write(folder: Path, name: str, trials: Mapping[str, Sequence[str]]) -> None:
 
 
 def test_seed_000_comes_out_of_28_logs(tmp_path: Path) -> None:
-    """Every one of the 28 rows, the four medians and their speedups."""
+    """Each of the 28 rows, the four medians and their speedups."""
     began = iter(range(1597933942, 1597993942, 500))
     logs = {
         token: [rn50(token, value, next(began)) for value in values]
         for token, values in SEED_000.items()
     }
-    write(tmp_path / "oneflow", "rn50_b128_fp32", logs)
-    document = collected(tmp_path / "oneflow", "oneflow_rn50")
+    write(tmp_path, "rn50_b128_fp32", logs)
+    document = results(tmp_path, "oneflow_rn50")
     assert printed(document, 1) == SEED_000_FINAL
     rows = [f"{trial['throughput']:.1f}" for case in document["cases"] for trial in case["trials"]]
     assert rows == [f"{value:.1f}" for values in SEED_000.values() for value in values]
@@ -128,31 +98,28 @@ def test_seed_000_comes_out_of_28_logs(tmp_path: Path) -> None:
 def test_oneflow_of_before_august_2020_is_measured_by_its_rates(tmp_path: Path) -> None:
     """Its logs have no clock: with `--rule rates`, as the page of NO-CLOCK says, a mark."""
     timeless = re.sub(r" \d{10}\.\d+$", "", rn50("1n1g", 385.628, 1.6e9), flags=re.MULTILINE)
-    write(tmp_path / "old", "rn50_b128_fp32", {"1n1g": [timeless]})
-    (case,) = collected(tmp_path / "old", "oneflow_rn50", code=3)["cases"]
+    write(tmp_path, "rn50_b128_fp32", {"1n1g": [timeless]})
+    (case,) = results(tmp_path, "oneflow_rn50")["cases"]
     assert (case["median"], case["trials"][0]["state"]) == (None, "invalid")
-    (case,) = collected(tmp_path / "old", "oneflow_rn50", "--rule", "rates")["cases"]
+    (case,) = results(tmp_path, "oneflow_rn50", rule="rates")["cases"]
     assert case["median"] == pytest.approx(385.628)
-    assert [mark["code"] for mark in case["trials"][0]["marks"]] == ["NO-CLOCK"]
+    assert codes(case["trials"][0], "marks") == ["NO-CLOCK"]
 
 
 def test_seed_001_comes_out_of_logs_of_bert(tmp_path: Path) -> None:
     """The four rows of batch 96; speedups of unrounded medians."""
     began = iter(range(1598056519, 1598059519, 500))
-    logs = {token: [bert(token, value, next(began))] for token, value in BERT.items()}
-    write(tmp_path / "oneflow", "bert_base_b96_fp32", logs)
-    assert printed(collected(tmp_path / "oneflow", "oneflow_bert"), 1) == SEED_001_BERT
+    write(tmp_path, "bert_base_b96_fp32", {k: [bert(k, it, next(began))] for k, it in BERT.items()})
+    assert printed(results(tmp_path, "oneflow_bert"), 1) == SEED_001_BERT
 
 
 @pytest.mark.parametrize("line", SEED_002)
 def test_seed_002_comes_out_of_logs_by_their_headers(tmp_path: Path, line: str) -> None:
     """Latency, memory and throughput as printed; the shape is what the log itself says."""
     name, shape, latency_ms, memory, samples = line.split()
-    folder = tmp_path / "perf_test_logs"
-    folder.mkdir()
     text = gpt_text(shape, float(latency_ms), int(memory))
-    (folder / f"pretrain_gpt_{shape}.log").write_text(text)
-    (case,) = collected(folder, "oneflow_gpt")["cases"]
+    (tmp_path / f"pretrain_gpt_{shape}.log").write_text(text)
+    (case,) = results(tmp_path, "oneflow_gpt")["cases"]
     digits = len(samples.partition(".")[2])
     assert f"{case['median']:.{digits}f}" == samples
     assert (case["memory_mib"], round(case["latency_s"] * 1000, 3)) == (
@@ -164,29 +131,27 @@ def test_seed_002_comes_out_of_logs_by_their_headers(tmp_path: Path, line: str) 
 
 
 def test_layouts_of_one_shape_stay_apart_by_their_names(tmp_path: Path) -> None:
-    """DP_8x1x1 and 2D_8x1x1 print equal headers; our names of their logs tell them."""
+    """DP_8x1x1 and 2D_8x1x1 print equal headers; our names of their logs differ."""
     shape = "1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16"
     folder = tmp_path / "1n8g"
     folder.mkdir()
     for name, latency_ms in (("DP_8x1x1_16_1536x16", 417.952), ("2D_8x1x1_16_1536x16", 417.902)):
         log = folder / f"{name}-pretrain_gpt_{shape}_1.log"
         log.write_text(gpt_text(shape, latency_ms, 12404))
-    cases = collected(tmp_path, "oneflow_gpt")["cases"]
+    cases = results(tmp_path, "oneflow_gpt")["cases"]
     seen = {case["case"]["params.group"]: f"{case['median']:.2f}" for case in cases}
     assert seen == {"DP": "38.28", "2D": "38.29"}
 
 
-def test_a_log_of_another_layout_than_its_name_s_counts_for_neither(tmp_path: Path) -> None:
+def test_a_log_of_another_layout_than_its_name_counts_for_neither(tmp_path: Path) -> None:
     """The header says 2 x 4, the name 8 x 1: one of them is wrong."""
-    folder = tmp_path / "perf_test_logs"
-    folder.mkdir()
-    wrong = folder / "pretrain_gpt_1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16.log"
+    wrong = tmp_path / "pretrain_gpt_1n8d_dp8_mp1_pp1_mbz2_gbz16_s2048_l16_h1536_nh16.log"
     header = "1n8d_dp2_mp4_pp1_mbz8_gbz16_s2048_l16_h1536_nh16"
     wrong.write_text(gpt_text(header, 539.696, 6366))
-    (case,) = collected(folder, "oneflow_gpt", code=3)["cases"]
+    (case,) = results(tmp_path, "oneflow_gpt")["cases"]
     (trial,) = case["trials"]
     assert (trial["state"], case["median"]) == ("invalid", None)
-    assert "CASE-MISMATCH" in [problem["code"] for problem in trial["problems"]]
+    assert "CASE-MISMATCH" in codes(trial)
 
 
 # DLPerf's report on TensorFlow: AMP, batch 224, with XLA, one GPU.
@@ -208,10 +173,8 @@ def test_our_names_of_tensorflow_logs_find_what_was_published(tmp_path: Path) ->
         for step in range(21, 121)
     )
     for name, header in (("told", head), ("headerless", "")):
-        folder = tmp_path / name / "logs/1n1g"
-        folder.mkdir(parents=True)
-        (folder / "r50_b224_amp-xla_1.log").write_text(header + lines)
-        (case,) = collected(folder.parent, "ngc_tensorflow_rn50")["cases"]
+        write(tmp_path / name, "r50_b224_amp-xla", {"1n1g": [header + lines]})
+        (case,) = results(tmp_path / name, "ngc_tensorflow_rn50")["cases"]
         assert (case["case"]["params.xla"], case["trials_valid"]) == (True, 1)
         assert case["median"] == pytest.approx(XLA_RATE, rel=1e-4)
         assert case["published"][0]["throughput"] == XLA_RATE

@@ -16,7 +16,7 @@ from tests.waiting import wait_for
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many processes as on a machine with four, wherever the test runs."""
+    """Read with as many processes as on a machine with four cores."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})  # there may be fewer
 
 
@@ -30,7 +30,7 @@ def paths(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def requests_taken() -> Iterator[None]:
-    """Requests to end come as in a command."""
+    """Handle requests to end as a command does."""
     before = {number: signal.getsignal(number) for number in REQUESTS}
     signals = Signals()
     signals.take()
@@ -41,7 +41,7 @@ def requests_taken() -> Iterator[None]:
 
 
 class Children:
-    """Processes of this one that were not there before: other tests keep some."""
+    """List the children of this process that were not there before."""
 
     def __init__(self) -> None:
         self._before: set[int] = set()
@@ -80,13 +80,6 @@ def test_all_files_are_read_in_their_order_by_several_processes(
 def test_a_few_files_are_read_here(paths: list[Path], count: int, children: Children) -> None:
     """A process costs more than it saves."""
     assert read_all(paths[:count], lambda _: (os.getpid(), *children())) == [(os.getpid(),)] * count
-
-
-@pytest.mark.parametrize("count", [0, 4 * FEW - 1, 4 * FEW, 4 * FEW + 1])
-def test_any_number_of_files_is_read_whole(count: int) -> None:
-    """However many there are in a share."""
-    paths = [Path(str(number)) for number in range(count)]
-    assert read_all(paths, str) == list(map(str, range(count)))
 
 
 def test_what_killed_processes_read_is_read_again(paths: list[Path], children: Children) -> None:

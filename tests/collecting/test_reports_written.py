@@ -1,4 +1,4 @@
-"""Reports and published results on the real command line."""
+"""Reports on folders of logs: their files, in both languages, and published results."""
 # ruff: noqa: RUF001 - Chinese has punctuation of its own
 
 import csv
@@ -10,21 +10,41 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.collecting import report_files
 from orchestrator.collecting.folder import report_on
 from orchestrator.collecting.logs import Reading
-from orchestrator.report import markdown
+from orchestrator.report import Language, markdown
 from tests import ROOT, SAMPLES
+from tests.collecting.pytorch_logs import PUBLISHED, keep, results
 from tests.conftest import Place
 
 GPT = SAMPLES / "logs-oneflow-gpt"
-CUT = GPT.parent / "logs-pytorch-rn50" / "paddleperf_2022-06-16_8c650ff_pytorch_gpu8_amp_bs256.txt"
+PYTORCH = SAMPLES / "logs-pytorch-rn50"
+CUT = PYTORCH / "paddleperf_2022-06-16_8c650ff_pytorch_gpu8_amp_bs256.txt"
 CASE = "2D_PP_2x4x4_512_2304x24"
 COLLECT = ("collect", "--logs", str(GPT), "--workload", "oneflow_gpt")
 
 
-def test_a_printed_log_gives_what_was_published_of_it(place: Place) -> None:
+def write(
+    out: Path,
+    logs: Path = GPT,
+    language: Language = "en",
+    *,
+    workload: str = "oneflow_gpt",
+    window: tuple[int, int] | None = None,
+) -> Path:
+    """Write the reports on a folder of logs; return the page."""
+    found = report_on(logs, Reading(workload, window, None))
+    return report_files.reports(out, found, language, logs)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_printed_log_gives_what_was_published_of_it() -> None:
     """The whole GPT log that DLPerf prints: latency, memory, samples/s, TFLOP/s, no difference."""
-    (case,) = place.json(*COLLECT)["cases"]
+    (case,) = results(GPT, "oneflow_gpt")["cases"]
     assert case["name"] == CASE
     assert case["latency_s"] == pytest.approx(13.117188, abs=5e-7)
     assert (case["memory_mib"], round(case["median"], 2)) == (11958, 39.03)
@@ -35,31 +55,58 @@ def test_a_printed_log_gives_what_was_published_of_it(place: Place) -> None:
     assert (second["framework"], second["throughput"]) == ("megatron", 33.4)
 
 
-def test_the_table_shows_the_published_value_and_its_source(place: Place) -> None:
-    """Beside the median; others of the same case are in the report."""
-    done = place.run(*COLLECT)
+def test_the_command_writes_what_the_table_shows(place: Place) -> None:
+    """The published value and its source beside the median; the report has the command line."""
+    out, words = place.folder / "out", (*COLLECT, "--rule", "latency")
+    done = place.must(*words, "--out", str(out), "--lang", "zh")
+    assert f"Report: {out / 'report.zh.html'}" in done.stdout
     assert CASE in done.stdout
     (line,) = (line for line in done.stdout.splitlines() if "+0.0%" in line)
     assert "39.03 (oneflow-0.3.5" in line
+    command = " ".join(("dlperf-orch", *words))
+    assert f"`{command}`" in (out / "report.zh.md").read_text()
+    assert command in (out / "report.zh.html").read_text()
+    begin = "dlperf-orch collect --logs 'a folder'"
+    reading = Reading("other", (20, 60), None)
+    assert reading.command("a folder") == f"{begin} --workload other --window 20:60"
 
 
-def test_a_report_in_chinese_stands_beside_the_english_one(place: Place) -> None:
+def test_reports_contain_what_the_document_says_and_every_reason(tmp_path: Path) -> None:
+    """JSON, CSV and Markdown; and the logs stay as they are."""
+    logs, out = tmp_path / "logs", tmp_path / "made" / "here"
+    for place, rates in PUBLISHED.items():
+        keep(logs, f"{place}/r50_b256_amp", dict(enumerate(rates, 1)))
+    log = logs / "amp_ngc/pytorch/2n8g/r50_b256_amp_2.log"
+    log.write_text(log.read_text()[:9000])
+    before = {path: path.read_bytes() for path in logs.rglob("*.log")}
+    write(out, logs, workload="ngc_pytorch_rn50")
+    document = results(logs)
+    assert json.loads((out / "results.json").read_text()) == document
+    with (out / "results.csv").open() as table:
+        rows = list(csv.DictReader(table))
+    assert [row["trials_valid"] for row in rows] == ["5", "5", "5", "4", "5"]
+    assert float(rows[4]["median_samples_per_s"]) == document["cases"][4]["median"]
+    text = (out / "report.md").read_text()
+    assert "| 4x8 | 22551.16 |" in text
+    assert "| 4/5 |" in text
+    assert text.index("INCOMPLETE: ") < text.index("## Cases at a glance")
+    assert "| 2x8 | 2 | n/a | invalid | TRUNCATED (the log is not whole): " in text
+    assert {path: path.read_bytes() for path in logs.rglob("*.log")} == before
+
+
+def test_a_report_in_chinese_is_beside_the_english_one(tmp_path: Path) -> None:
     """With figures of its own; numbers are in files that both share."""
-    en, zh = (place.folder / language for language in ("en", "zh"))
-    place.must(*COLLECT, "--out", str(en))
+    en, zh = tmp_path / "en", tmp_path / "zh"
+    write(en)
     english = {path: path.read_bytes() for path in en.rglob("*") if path.is_file()}
-    done = place.must(*COLLECT, "--out", str(en), "--lang", "zh")
-    assert f"Report: {en / 'report.zh.html'}" in done.stdout
-    changed = {path.name for path, content in english.items() if path.read_bytes() != content}
-    assert changed == set()
-    place.must(*COLLECT, "--out", str(zh), "--lang", "zh")
+    write(en, language="zh")
+    assert {path.name for path in english if path.read_bytes() != english[path]} == set()
+    write(zh, language="zh")
     assert not (zh / "report.html").exists()
     own = {path.relative_to(zh) for path in zh.rglob("*") if path.is_file()}
     both = {path.relative_to(en) for path in en.rglob("*") if path.is_file()}
-    assert own == {path for path in both if ".zh." in path.name or path.name.startswith("_")} | {
-        Path("results.csv"),
-        Path("results.json"),
-    }
+    shared = {Path("results.csv"), Path("results.json"), Path("_result.json")}
+    assert own == shared | {path for path in both if ".zh." in path.name}
     for path in own:
         assert (zh / path).read_bytes() == (en / path).read_bytes()
     text = (en / "report.zh.md").read_text(encoding="utf-8")
@@ -70,76 +117,52 @@ def test_a_report_in_chinese_stands_beside_the_english_one(place: Place) -> None
     assert all(name.endswith(".zh.svg") and (en / name).is_file() for name in figures)
 
 
-def test_both_languages_have_the_numbers_of_the_last_collect(place: Place) -> None:
-    """Collected in one of them from fewer logs: the other one is written anew, too."""
-    logs, out = place.folder / "some", place.folder / "out"
+def test_both_languages_have_the_numbers_of_the_last_collect(tmp_path: Path) -> None:
+    """Collected in one language from other logs: the report in the other is written anew, too."""
+    logs, out = tmp_path / "some", tmp_path / "out"
     shutil.copytree(GPT, logs)
-    words = ("collect", "--logs", str(logs), "--workload", "oneflow_gpt", "--out", str(out))
-    place.must(*words)
-    place.must(*words, "--lang", "zh")
+    for language in ("en", "zh"):
+        write(out, logs, language)
     for log in logs.iterdir():
         log.write_text("")
-    for language in ("zh", "en"):
-        place.must(*words, "--lang", language, code=3)
-        assert not [*(out / "figures").glob("*.svg")]
-        for name in ("report.html", "report.zh.html", "report.md", "report.zh.md"):
-            assert "39.03" not in (out / name).read_text(encoding="utf-8")
+    write(out, logs, "zh")
+    assert not [*(out / "figures").glob("*.svg")]
+    for name in ("report.html", "report.zh.html", "report.md", "report.zh.md"):
+        assert "39.03" not in (out / name).read_text(encoding="utf-8")
 
 
-def test_result_files_are_those_of_dlperf(place: Place) -> None:
-    """Median and average by the benchmark's name of the case."""
-    place.must(*COLLECT, "--out", str(place.folder / "en"))
-    document = json.loads((place.folder / "en" / "_result.json").read_text())
-    assert document == {
-        "pretrain_gpt": {
-            CASE: {
-                "average_speed": 39.03,
-                "batch_size_per_device": 8,
-                "median_speed": 39.03,
-                "speedup": None,
-            }
-        }
-    }
-
-
-def test_a_report_of_logs_says_how_to_make_it_again(place: Place) -> None:
-    """The command line stands first, as in the report of a sweep: where it reads and how."""
-    out, words = place.folder / "out", (*COLLECT, "--rule", "latency")
-    place.must(*words, "--out", str(out))
-    command = " ".join(("dlperf-orch", *words))
-    assert f"`{command}`" in (out / "report.md").read_text()
-    assert command in (out / "report.html").read_text()
-    reading = Reading("other", (20, 60), None)
-    begin = "dlperf-orch collect --logs 'a folder'"
-    assert reading.command("a folder") == f"{begin} --workload other --window 20:60"
-
-
-def test_chinese_reports_say_what_a_code_means(place: Place) -> None:
-    """Beside the code in the table and in the list; the message stays as the reader said it."""
-    out = place.folder / "zh"
-    words = ("collect", "--logs", str(CUT), "--workload", "ngc_pytorch_rn50")
-    place.must(*words, "--out", str(out), "--lang", "zh", code=3)
-    text = (out / "report.zh.md").read_text(encoding="utf-8").replace("\\", "")
+def test_chinese_reports_say_what_a_code_means(tmp_path: Path) -> None:
+    """Beside the code in the table and in the list; the message stays in English."""
+    write(tmp_path, CUT, "zh", workload="ngc_pytorch_rn50")
+    text = (tmp_path / "report.zh.md").read_text(encoding="utf-8").replace("\\", "")
     assert f"- 1：{CUT.name}" in text
     (row,) = (line for line in text.splitlines() if line.startswith("| 1 | 8 | 256 | amp |"))
     assert "| 时钟 25-125 | SHORT-RUN（程序自行提前结束）：have 63 of 99 steps" in row
     assert "；GAP（窗口内有异常慢的迭代）：" in row
 
 
-def test_result_files_of_an_earlier_report_do_not_stay(place: Place) -> None:
-    """Other logs into the same folder: what they do not give is gone, what is not ours stays."""
-    out = place.folder / "out"
-    place.run(*COLLECT, "--out", str(out))
-    assert (out / "_result.json").exists()
-    (out / "mine_result.json").write_text("{}")
-    logs = GPT.parent / "logs-pytorch-rn50"
-    words = ("--logs", str(logs), "--workload", "ngc_pytorch_rn50", "--window", "20:60")
-    place.run("collect", *words, "--out", str(out))
-    names = ["mine_result.json", "report.html", "report.md", "results.csv", "results.json"]
-    assert sorted(path.name for path in out.iterdir()) == names
-    (out / "results.json").write_text("[1]")
-    place.must(*COLLECT, "--out", str(out))
-    assert sorted(path.name for path in out.iterdir()) == ["_result.json", "figures", *names]
+def test_result_files_of_an_earlier_report_do_not_stay(tmp_path: Path) -> None:
+    """Other logs into the same folder: stale files are removed, a user's own file stays."""
+    write(tmp_path)
+    (tmp_path / "mine_result.json").write_text("{}")
+    write(tmp_path, PYTORCH, workload="ngc_pytorch_rn50", window=(20, 60))
+    left = ["mine_result.json", "report.html", "report.md", "results.csv", "results.json"]
+    assert names(tmp_path) == left
+    (tmp_path / "results.json").write_text("[1]")
+    write(tmp_path)
+    assert names(tmp_path) == ["_result.json", "figures", *left]
+
+
+def test_unfinished_files_of_a_killed_command_are_removed(tmp_path: Path) -> None:
+    """A file of a process that lives, and a user's own, stay."""
+    (tmp_path / "figures").mkdir()
+    of_dead, of_other = "4194300.4194300.new", f"{os.getppid()}.{os.getppid()}.new"
+    gone = [tmp_path / f"results.csv.{of_dead}", tmp_path / "figures" / f"x.svg.{of_dead}"]
+    kept = [tmp_path / f"results.csv.{of_other}", tmp_path / "mine.new"]
+    for path in (*gone, *kept):
+        path.write_text("half")
+    write(tmp_path)
+    assert [path.exists() for path in (*gone, *kept)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -153,13 +176,23 @@ def test_result_files_of_an_earlier_report_do_not_stay(place: Place) -> None:
 def test_what_cannot_be_written_is_refused(
     place: Place, words: tuple[str, ...], needed: str
 ) -> None:
-    """Exit 2, and what would do."""
     done = place.run(*words)
     assert (done.returncode, needed in done.stderr) == (2, True), done.stderr
 
 
+def test_files_that_cannot_be_written_name_the_option_to_change(place: Place) -> None:
+    refused = place.must(*COLLECT, "--out", "/proc/nowhere", code=6)
+    assert "ERROR STORE-RIGHTS: /proc/nowhere/" in refused.stderr
+    assert "or --out for reports" in refused.stderr
+    write(place.folder / "a")
+    side = "a/results.json"
+    refused = place.must("compare", side, side, "--markdown", "/proc/nowhere/page", code=6)
+    assert "ERROR LOCAL-FILE: /proc/nowhere/page: " in refused.stderr
+    assert refused.stderr.endswith(" Fix: choose another --markdown.\n")
+
+
 def test_published_results_are_listed(place: Place) -> None:
-    """Every one of the shipped file, or those that fit, as a table and as JSON."""
+    """All of the shipped file, or those that fit, as a table and as JSON."""
     rows = json.loads(place.run("published", "--json").stdout)
     shipped = ROOT / "orchestrator" / "published.csv"
     with shipped.open(encoding="utf-8") as file:
@@ -168,17 +201,12 @@ def test_published_results_are_listed(place: Place) -> None:
     words = ("--framework", "oneflow-0.1.9", "--model", "resnet*", "--precision", "fp32")
     done = place.must("published", *words)
     lines = [line.split()[1:8] for line in done.stdout.splitlines() if "resnet50v1.5" in line]
-    assert lines == [
-        ["oneflow-0.1.9", "resnet50v1.5", "fp32", "128", nodes, gpus, throughput]
-        for nodes, gpus, throughput in (
-            *(("1", "1", "384.9"), ("1", "8", "2969.5"), ("2", "8", "5906.6")),
-            ("4", "8", "11711.2"),
-        )
-    ]
+    cells = (("1", "1", "384.9"), ("1", "8", "2969.5"), ("2", "8", "5906.6"), ("4", "8", "11711.2"))
+    assert lines == [["oneflow-0.1.9", "resnet50v1.5", "fp32", "128", *cell] for cell in cells]
 
 
-def test_a_report_of_logs_says_when_they_begin_as_far_as_they_tell(tmp_path: Path) -> None:
-    """By their own clocks, which say no zone; a log without one is counted, never dated."""
+def test_a_report_of_logs_says_when_they_begin_as_far_as_is_known(tmp_path: Path) -> None:
+    """By their own clocks, which have no zone; a log without a clock is counted, never dated."""
     tensorflow = Reading("ngc_tensorflow_rn50", window=None, rule=None)
     names = ("2020-12-18_be362d9_tf_gpu1_fp32_bs128", "2022-12-05_e500619_tf_gpu1_amp_bs256")
     for name in names:
@@ -188,37 +216,11 @@ def test_a_report_of_logs_says_when_they_begin_as_far_as_they_tell(tmp_path: Pat
     text = markdown(report_on(tmp_path, tensorflow))
     assert f"- When: first steps of the logs at {first} to {last}, by their own clocks\n" in text
     (tmp_path / "empty.txt").write_text("nothing\n")
-    text = markdown(report_on(tmp_path, tensorflow))
-    assert f"- When: first steps of 2 of 3 logs at {first} to {last}, by their own clocks\n" in text
-    text = markdown(report_on(tmp_path, tensorflow), "zh")
-    assert f"首次迭代于 {first} 至 {last}（3 份日志中的 2 份）\n" in text
+    found = report_on(tmp_path, tensorflow)
+    some = f"- When: first steps of 2 of 3 logs at {first} to {last}, by their own clocks\n"
+    assert some in markdown(found)
+    assert f"首次迭代于 {first} 至 {last}（3 份日志中的 2 份）\n" in markdown(found, "zh")
     text = markdown(report_on(tmp_path / log.name, tensorflow))
     assert f"- When: first steps of the logs at {last}, by their own clocks\n" in text
     text = markdown(report_on(GPT, Reading("oneflow_gpt", window=None, rule=None)))
     assert "- When: " not in text
-
-
-def test_files_that_cannot_be_written_name_the_option_to_change(place: Place) -> None:
-    """Exit 6: it was a bug of ours for reports, and `--state` was named for a comparison's."""
-    refused = place.run(*COLLECT, "--out", "/proc/nowhere")
-    assert refused.returncode == 6
-    assert "ERROR STORE-RIGHTS: /proc/nowhere/" in refused.stderr
-    assert "or --out for reports" in refused.stderr
-    assert place.run(*COLLECT, "--out", "a").returncode == 0
-    side = "a/results.json"
-    refused = place.run("compare", side, side, "--markdown", "/proc/nowhere/page")
-    assert refused.returncode == 6, refused.stderr
-    assert "ERROR LOCAL-FILE: /proc/nowhere/page: " in refused.stderr
-    assert refused.stderr.endswith(" Fix: choose another --markdown.\n")
-
-
-def test_what_a_killed_command_was_writing_goes_with_the_next(place: Place) -> None:
-    """A file of a process that lives, and a user's own, stay."""
-    out = place.folder / "out"
-    (out / "figures").mkdir(parents=True)
-    gone = [out / "results.csv.4194300.4194300.new", out / "figures" / "x.svg.4194300.4194300.new"]
-    kept = [out / f"results.csv.{os.getpid()}.{os.getpid()}.new", out / "mine.new"]
-    for path in (*gone, *kept):
-        path.write_text("half")
-    place.must(*COLLECT, "--out", str(out))
-    assert [path.exists() for path in (*gone, *kept)] == [False, False, True, True]

@@ -1,4 +1,4 @@
-"""Locks of nodes: one that is lost and cannot be had again is told; a planted file is not used."""
+"""Locks of nodes: a loss for good is an error, and a planted file is not used."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 def test_a_lock_that_cannot_be_had_again_ends_what_runs(
     machine: Path, fleet: Fleet, tmp_path: Path
 ) -> None:
-    """Its stream ends, and another file lies in its place: that is told in a while, once."""
+    """Its stream ends, and another file is in its place."""
     scheduler = Fanout(fleet, tmp_path, lambda: False)
     with scheduler.held():
         scheduler.check()

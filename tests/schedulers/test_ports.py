@@ -1,4 +1,4 @@
-"""Ports that ranks meet at: which are free on a node, by the kernel's own tables."""
+"""Nodes of an inventory give lanes, and ports that are free by the kernel's own tables."""
 
 import getpass
 import socket
@@ -27,7 +27,7 @@ HERE = {
 def test_a_port_that_somebody_listens_at_is_passed_over(
     tmp_path: Path, family: socket.AddressFamily, address: str
 ) -> None:
-    """Of IPv4 and of IPv6; where there is no other, the node and the port are named."""
+    """Of IPv4 and of IPv6; without another candidate, the error names the node and the port."""
     with (
         socket.create_server((address, 0), family=family) as listening,
         socket.create_server(("127.0.0.1", 0)) as closed,
@@ -45,9 +45,19 @@ def test_a_port_that_somebody_listens_at_is_passed_over(
         assert (refused.value.code, refused.value.where["node"]) == ("PORT-BUSY", "n1")
 
 
+@pytest.mark.parametrize(("transport", "lanes"), [("ssh", 3), ("local", 1)])
+def test_each_machine_is_a_lane(tmp_path: Path, transport: str, lanes: int) -> None:
+    """Nodes that are this machine share one: their trials would share what is measured."""
+    nodes = tuple({"name": f"n{at}", "address": f"10.0.0.{at}"} for at in range(1, 4))
+    defaults = {"transport": transport, "runtime": "process"}
+    inventory = {"name": "three", "defaults": defaults, "nodes": nodes}
+    with Fanout(Fleet.of(Cluster.model_validate(inventory)), tmp_path, lambda: False) as scheduler:
+        assert scheduler.lanes == lanes
+
+
 @pytest.fixture
 def sshd(tmp_path: Path) -> Iterator[Sshd]:
-    """A node that is reached by SSH."""
+    """Start a node that is reached by SSH."""
     server = Sshd(tmp_path / "sshd").start()
     yield server
     server.stop()
@@ -55,10 +65,10 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
 
 @pytest.mark.cluster
 @pytest.mark.daemons
-def test_a_connection_that_is_lost_while_a_port_is_looked_for_is_made_anew(
+def test_a_connection_that_is_lost_while_ports_are_read_is_made_anew(
     tmp_path: Path, sshd: Sshd
 ) -> None:
-    """The answer of the lost one does not count as a free port; the taken one is still seen."""
+    """A lost answer does not count as a free port; the taken port is still passed over."""
     node = {
         "name": "n1",
         "address": sshd.address,

@@ -1,5 +1,6 @@
 """Tasks are found and ended on nodes by their marks, whatever the node's engine does."""
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -95,19 +96,26 @@ def test_another_users_container_stays_whatever_job_it_was_of(
 
 
 @pytest.mark.parametrize(
-    ("task", "command"),
+    ("task", "fix"),
     [
-        ("dlp-data-imagenet_ofrecord-vs-002-a1-r0", "data prepare imagenet_ofrecord"),
-        ("dlp-data-$(touch x)-vs002-a1-r0", "data prepare NAME"),
-        ("dlp-data-\x1b[2J-vs002-a1-r0", "data prepare NAME"),
+        ("dlp-data-imagenet_ofrecord-vs-002-a1-r0", "`dlperf-orch data prepare imagenet_ofrecord`"),
+        ("dlp-data-$(touch x)-vs002-a1-r0", "`dlperf-orch data prepare NAME`"),
+        ("dlp-data-\x1b[2J-vs002-a1-r0", "`dlperf-orch data prepare NAME`"),
+        (f"dlp-{SWEEP}-1n1g-a1-r0", f"`dlperf-orch stop {SWEEP} --state '/tmp/a b;$(id)'` on h;"),
     ],
 )
-def test_a_strangers_mark_does_not_get_into_a_command_to_paste(task: str, command: str) -> None:
-    """Any user of a node can give a process any mark."""
-    with marked(task):
-        findings = strays.others(node_without_engine(), (), "two")
-    assert any(f"`dlperf-orch {command}`" in finding.fix for finding in findings)
-    assert not any(word in finding.seen for word in ("$(", "\x1b") for finding in findings)
+def test_a_strangers_mark_does_not_get_into_a_command_to_paste(task: str, fix: str) -> None:
+    """Any user of a node can give a process any mark: it is quoted, or left out."""
+    process = {"host": "h", "pid": 1, "started": "1", "boot": "b"}
+    owner = {"process": process, "user": "eve", "since": "now", "folder": "/tmp/a b;$(id)"}
+    more = {} if "data" in task else {"DLPERF_OWNER": json.dumps(owner)}
+    with marked(task, DLPERF_DEADLINE="9" * 30, **more):
+        found = strays.others(node_without_engine(), (), "two")
+    (finding,) = (it for it in found if fix in it.fix)
+    assert "$(touch" not in finding.seen
+    assert "\x1b" not in finding.seen
+    if more:
+        assert "it has no known deadline" in finding.seen
 
 
 def test_containers_are_found_by_their_labels(dockerd: Dockerd, engine: Engine) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.conftest import Place
 
@@ -15,13 +16,17 @@ while left:
 """
 
 
-def outcome(place: Place, log: str) -> dict[str, object]:
-    found = json.loads((place.sweep() / "logs" / log).with_suffix(".json").read_text())
-    assert isinstance(found, dict)
-    return found
+def outcome(place: Place, log: str) -> Any:
+    """Return the outcome that is kept beside a log."""
+    return json.loads((place.sweep() / "logs" / log).with_suffix(".json").read_text())
+
+
+def states(place: Place) -> list[str]:
+    """Return the states of all attempts that have an outcome, in order."""
+    return [event["state"] for event in place.events("outcome")]
 
 
 def running(place: Place, rank: int = 0) -> list[Path]:
-    """Gates that have opened for tasks that have not ended."""
+    """Return the open gates of tasks that have not ended."""
     opened = place.opened(rank)
     return [path for path in opened if not path.with_suffix(".end").exists() and path.exists()]

@@ -1,4 +1,4 @@
-"""Lanes: work done by several threads, each item once, while signals reach who waits."""
+"""Lanes: work done by several threads, each item once, while signals reach the main thread."""
 
 import random
 import signal
@@ -14,11 +14,13 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.console import Voice
-from orchestrator.sweeping.loop import run_lanes
+from orchestrator.model.plan import Plan, Trial
+from orchestrator.sweeping.loop import Feed, run_lanes
 from orchestrator.transports.cached import Cached
+from tests.measuring.test_settling import built, first_case, truth
 from tests.waiting import wait_for
 
-# $1: lanes. The first of three items never ends; the program says what a second Ctrl-C leaves.
+# $1: lanes. The first of three items never ends; a second Ctrl-C ends the program all the same.
 ABANDONED = """
 import sys, threading
 from orchestrator.console import Voice
@@ -52,7 +54,7 @@ except Abandoned:
 """
 
 
-# Of a sweep that was detached, whose first trials begin at the same moment.
+# A detached sweep whose first trials begin at the same moment.
 UNDER_WAY = """
 import os, sys, threading
 from pathlib import Path
@@ -90,52 +92,45 @@ def run(
     items: int,
     work: Callable[[int], object],
     *,
-    side_by_side: int = 3,
+    lanes: int = 3,
     may_begin: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Have so many items done."""
+    """Do so many items."""
 
     def do(item: int) -> None:
         work(item)
 
     give = partial(next, iter(range(items)), None)
-    run_lanes(give, do, lanes=side_by_side, may_begin=may_begin, voice=Voice(as_json=False))
+    run_lanes(give, do, lanes=lanes, may_begin=may_begin, voice=Voice(as_json=False))
 
 
-@pytest.mark.parametrize("side_by_side", [1, 2, 3, 8])
-def test_every_item_is_done_once_and_begun_in_order(side_by_side: int) -> None:
-    """However long each takes; none twice, none lost, and never more at once than lanes."""
+@pytest.mark.parametrize("lanes", [1, 2, 8])
+def test_every_item_is_done_once_and_begun_in_order(lanes: int) -> None:
+    """Whatever time each takes, in daemon threads, never more at once than lanes."""
     begun: list[int] = []
     now: set[int] = set()
     most: list[int] = []
 
     def work(item: int) -> None:
+        assert threading.current_thread().daemon
+        assert threading.current_thread() is not threading.main_thread()
         now.add(item)
         most.append(len(now))
         begun.append(item)
         time.sleep(random.SystemRandom().uniform(0, 0.005))
         now.remove(item)
 
-    run(200, work, side_by_side=side_by_side)
+    run(200, work, lanes=lanes)
     assert sorted(begun) == list(range(200))
-    assert max(most) <= side_by_side
-    # Two lanes may write down what they began the other way round, and no more.
-    assert all(abs(item - place) < side_by_side for place, item in enumerate(begun))
-
-
-def test_one_lane_is_a_thread_too() -> None:
-    """There is one path: who calls only waits, whatever the number of lanes."""
-    seen: list[threading.Thread] = []
-    run(2, lambda _: seen.append(threading.current_thread()), side_by_side=1)
-    assert len(set(seen)) == 1
-    assert seen[0] is not threading.main_thread()
-    assert seen[0].daemon
+    assert max(most) <= lanes
+    # Two lanes may note what they began the other way round, and no more.
+    assert all(abs(item - place) < lanes for place, item in enumerate(begun))
 
 
 def test_after_an_error_the_others_finish_and_nothing_begins(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Hours of a cluster are kept; that a lane failed is said at once, and raised at the end."""
+    """Hours of a cluster are kept; the failure is printed at once, and raised at the end."""
     failed, together = threading.Event(), threading.Barrier(3)
     finished: list[int] = []
 
@@ -156,8 +151,8 @@ def test_after_an_error_the_others_finish_and_nothing_begins(
 
 
 @pytest.mark.parametrize("fault", ["give", "ended"])
-def test_a_fault_in_giving_out_waits_for_the_other_lanes(fault: str) -> None:
-    """A mistake where results are noted lets no gang run on after the locks of nodes are gone."""
+def test_a_fault_between_items_waits_for_the_other_lanes(fault: str) -> None:
+    """No gang runs on after the locks of nodes are released."""
     items, done = iter(range(3)), list[int]()
 
     def give() -> int | None:
@@ -179,79 +174,55 @@ def test_a_fault_in_giving_out_waits_for_the_other_lanes(fault: str) -> None:
     assert done == [0, 1]
 
 
-def test_the_gravest_error_is_raised_with_the_others_named(
+FULL = errors.StoreError("no space left", code="STORE-FULL")
+LEFT = errors.LeftoverError("it would not go", code="LEFTOVER", node="b")
+SILENT = errors.NodeError("it is silent", code="SSH-LOST", node="c")
+
+
+@pytest.mark.parametrize(
+    ("failures", "raised", "printed"),
+    [
+        ((FULL, LEFT, FULL, SILENT), (LEFT,), {str(FULL), str(SILENT)}),
+        ((SILENT, KeyError("trial")), (KeyError,), {str(SILENT)}),
+        ((KeyError("a"), KeyError("a")), (KeyError,), {"KeyError('a')"}),
+    ],
+    ids=["what may still run", "a bug of ours", "two bugs"],
+)
+def test_the_gravest_error_is_raised_and_each_other_is_printed_once(
     capfd: pytest.CaptureFixture[str],
+    failures: tuple[Exception, ...],
+    raised: tuple[object, ...],
+    printed: set[str],
 ) -> None:
-    """What may still run counts more than a full disk; at the end every other is printed once."""
-    together = threading.Barrier(4)
-    failures = [
-        errors.StoreError("no space left", code="STORE-FULL"),
-        errors.LeftoverError("it would not go", code="LEFTOVER", node="b"),
-        errors.StoreError("no space left", code="STORE-FULL"),
-        errors.NodeError("it is silent", code="SSH-LOST", node="c"),
-    ]
+    """A bug counts more than an error of a node, and its traceback names the line in its lane."""
+    together = threading.Barrier(len(failures))
 
     def work(item: int) -> None:
         together.wait(10)
         raise failures[item]
 
-    with pytest.raises(errors.LeftoverError, match="it would not go"):
-        run(4, work, side_by_side=4)
-    *_, before, last = capfd.readouterr().err.splitlines()
-    others = {"ERROR STORE-FULL: no space left.", "ERROR SSH-LOST node=c: it is silent."}
-    assert {before, last} == others
-
-
-def test_a_fault_of_ours_counts_more_than_what_a_node_says(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    """It is shown with its traceback, and what else failed is printed before."""
-    together = threading.Barrier(2)
-
-    def work(item: int) -> None:
-        together.wait(10)
-        if item:
-            raise KeyError("trial")
-        raise errors.NodeError("it is silent", code="SSH-LOST", node="c")
-
-    with pytest.raises(KeyError):
-        run(2, work, side_by_side=2)
-    assert capfd.readouterr().err.endswith("ERROR SSH-LOST node=c: it is silent.\n")
-
-
-def test_each_fault_of_ours_is_told_by_its_kind(capfd: pytest.CaptureFixture[str]) -> None:
-    """Of one, 'trial' alone would say nothing; the other ends with its traceback."""
-    together = threading.Barrier(2)
-
-    def work(item: int) -> None:
-        together.wait(10)
-        raise KeyError("trial") if item else ValueError("no such state")
-
-    with pytest.raises((KeyError, ValueError)) as caught:
-        run(2, work, side_by_side=2)
-    said = capfd.readouterr().err + repr(caught.value)
-    assert "KeyError('trial')" in said
-    assert "ValueError('no such state')" in said
+    with pytest.raises((errors.LeftoverError, KeyError)) as caught:
+        run(len(failures), work, lanes=len(failures))
+    assert caught.value is raised[0] or type(caught.value) is raised[0]
+    assert any(entry.name == "work" for entry in caught.traceback)
+    lines = capfd.readouterr().err.splitlines()
+    assert set(lines[-len(printed) :]) == printed
 
 
 def test_a_lane_that_stalls_holds_up_no_other() -> None:
-    """The others do all that is left."""
     done: list[int] = []
-    stalled = threading.Event()
 
     def work(item: int) -> None:
         if item == 0:
             wait_for(lambda: len(done) == 49, "the others have done the rest")
-            stalled.set()
-        else:
-            done.append(item)
+        done.append(item)
 
     run(50, work)
-    assert stalled.is_set()
+    assert done[-1] == 0
 
 
-def test_once_told_to_stop_nothing_begins() -> None:
-    """And what had begun ends, even if it may begin again later: that is asked no more."""
+def test_once_an_item_may_not_begin_none_does() -> None:
+    """What had begun ends; after the first refusal nobody asks again."""
     asked: list[int] = []
     begun: list[int] = []
 
@@ -263,109 +234,103 @@ def test_once_told_to_stop_nothing_begins() -> None:
     assert len(begun) == 5
 
 
-@pytest.mark.parametrize("side_by_side", [1, 3])
-def test_no_item_begins_after_the_last_failure_that_is_allowed(side_by_side: int) -> None:
-    """A lane that counts one sees its own count before it takes the next; so do the others."""
-    for _ in range(50):
-        bad: list[int] = []
-        late: list[int] = []
-
-        def work(item: int, bad: list[int] = bad, late: list[int] = late) -> None:
-            if len(bad) >= 4:
-                late.append(item)
-            time.sleep(random.SystemRandom().uniform(0, 0.0005))
-            bad.append(item)
-
-        def may_begin(bad: list[int] = bad) -> bool:
-            return len(bad) < 4
-
-        run(30, work, side_by_side=side_by_side, may_begin=may_begin)
-        assert 4 <= len(bad) < 4 + side_by_side
-        assert len(late) < side_by_side  # begun before, and only then overtaken
-
-
-@pytest.mark.parametrize("side_by_side", [1, 3])
-def test_a_second_ctrl_c_leaves_at_once_whatever_the_lanes_do(side_by_side: int) -> None:
-    """The first begins nothing further; the second is raised in who waits, and the program ends."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", ABANDONED, str(side_by_side)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline().startswith("begun")
-    time.sleep(0.3)
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-    began = time.monotonic()
-    assert process.wait(20) == 7
-    assert time.monotonic() - began < 5
-    said = process.stdout.read()
-    process.stdout.close()
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_a_second_ctrl_c_leaves_at_once_whatever_the_lanes_do(lanes: int) -> None:
+    """The first begins nothing further; the second is raised in the main thread."""
+    words = [sys.executable, "-c", ABANDONED, str(lanes)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("begun")
+        time.sleep(0.3)
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        began = time.monotonic()
+        assert process.wait(20) == 7
+        assert time.monotonic() - began < 5
+        said = process.stdout.read()
     assert "abandoned with 2\n" in said
-    assert said.count("begun") == (0 if side_by_side == 1 else 2)  # the first line is read already
+    assert said.count("begun") == (0 if lanes == 1 else 2)  # the first line is read already
 
 
-def test_a_detached_sweep_says_once_that_it_is_under_way(tmp_path: Path) -> None:
+def test_a_detached_sweep_reports_once_that_it_is_under_way(tmp_path: Path) -> None:
     """Whichever lane's trial runs first."""
-    done = subprocess.run(
-        [sys.executable, "-c", UNDER_WAY, str(tmp_path)],
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    words = [sys.executable, "-c", UNDER_WAY, str(tmp_path)]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_asked_once_is_asked_of_each_by_itself() -> None:
-    """A node that is silent holds up who asks it, and nobody who asks another."""
+def test_an_answer_is_cached_for_each_node_by_itself() -> None:
+    """A silent node holds up its own callers alone; an error is nobody's answer."""
     silent = threading.Event()
     asked: list[str] = []
 
-    class Node:
-        def __init__(self, name: str) -> None:
-            self.name = name
-            self.user = Cached(self._ask)
+    def ask(name: str) -> str:
+        asked.append(name)
+        if name == "silent":
+            silent.wait(60)
+        if name == "broken" and asked.count(name) == 1:
+            raise ZeroDivisionError
+        return f"user of {name}"
 
-        def _ask(self) -> str:
-            asked.append(self.name)
-            if self.name == "silent":
-                silent.wait(60)
-            return f"user of {self.name}"
-
-    nodes = [Node("silent"), Node("other")]
-    thread = threading.Thread(target=nodes[0].user.get)
+    users = {name: Cached(partial(ask, name)) for name in ("silent", "other", "broken")}
+    thread = threading.Thread(target=users["silent"].get)
     thread.start()
     wait_for(lambda: asked, "the silent node is asked")
-    assert nodes[1].user.get() == nodes[1].user.get() == "user of other"
+    assert users["other"].get() == users["other"].get() == "user of other"
+    with pytest.raises(ZeroDivisionError):
+        users["broken"].get()
+    assert users["broken"].get() == "user of broken"
     silent.set()
     thread.join(10)
-    run(30, lambda _: nodes[0].user.get())
-    assert sorted(asked) == ["other", "silent"]
+    run(30, lambda _: users["silent"].get())
+    assert sorted(asked) == ["broken", "broken", "other", "silent"]
 
 
-def test_what_could_not_be_asked_is_asked_again() -> None:
-    """An error is nobody's answer."""
-    asked: list[int] = []
+def feed(
+    whole: Plan, known: dict[str, float], trials: tuple[Trial, ...], nodes: int = 1
+) -> tuple[Feed, list[tuple[str, int]]]:
+    """Return a feed of trials, and the lines that it prints of settled cases."""
+    said: list[tuple[str, int]] = []
 
-    def make() -> str:
-        asked.append(1)
-        return "fine" if 1 // (len(asked) - 1) else ""
+    def say(line: str, count: int) -> None:
+        said.append((line, count))
 
-    once = Cached(make)
-    with pytest.raises(ZeroDivisionError):
-        once.get()
-    assert once.get() == "fine"
+    return Feed(whole, trials, lambda it: known.get(it.name), lambda: nodes, say), said
 
 
-def test_a_lane_s_error_keeps_where_it_came_from() -> None:
-    """The traceback names the line in the lane, not only who waited."""
-    with pytest.raises(ZeroDivisionError) as caught:
-        run(1, lambda _: 1 // 0)
-    assert any(entry.name == "<lambda>" for entry in caught.traceback)
+def test_lanes_run_what_is_needed_and_drop_what_is_not() -> None:
+    """Three lanes: nine trials of two cases, the quiet one's last three are dropped once."""
+    whole = built(pack="disjoint")
+    gives, outcomes = truth(whole), dict[str, float]()
+    trials, said = feed(whole, outcomes, whole.trials, 3)
+
+    def measure(trial: Trial) -> float:
+        return outcomes.setdefault(trial.name, gives[trial.name])
+
+    run_lanes(trials.next, measure, lanes=3, voice=Voice(as_json=False), ended=trials.end)
+    quiet = first_case(whole)
+    assert set(outcomes) == {one.name for one in whole.trials} - {one.name for one in quiet[3:]}
+    ((line, count),) = said
+    assert line.startswith("1n1g-r50_b256_amp: settled after 3 trials")
+    assert count == 3
 
 
-# $1: who waits. A thread takes the signal, as if it had come just before the main thread waited.
+def test_a_trial_that_decides_runs_alone_and_its_outcome_drops_the_rest() -> None:
+    """So do outcomes of an earlier command."""
+    whole = built()
+    quiet, gives = first_case(whole), truth(whole)
+    trials, said = feed(whole, {it.name: gives[it.name] for it in quiet[:2]}, tuple(quiet[2:]))
+    assert [trials.next(), trials.next()] == [quiet[2], None]
+    trials.end(quiet[2], gives[quiet[2].name])
+    assert trials.next() is None
+    assert [count for _, count in said] == [3]
+    trials, said = feed(whole, {it.name: gives[it.name] for it in quiet[:3]}, tuple(quiet))
+    assert trials.next() is None
+    assert [count for _, count in said] == [3]
+
+
+# $1: what waits. A thread takes the signal, as if it had come just before the main thread waited.
 DEAF = """
 import signal, sys, threading
 from orchestrator.console import Voice
@@ -389,7 +354,7 @@ else:
 
 
 @pytest.mark.parametrize("waiting", ["lanes", "nodes"])
-def test_a_signal_is_handled_while_who_waits_cannot_be_woken(waiting: str) -> None:
-    """A request to end that comes just before a long trial or answer is waited for is not lost."""
+def test_a_signal_just_before_a_wait_is_handled(waiting: str) -> None:
+    """A request to end is not lost before a long trial or answer."""
     done = subprocess.run((sys.executable, "-c", DEAF, waiting), capture_output=True, check=True)
     assert done.stdout == b"True\n"

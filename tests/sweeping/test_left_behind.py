@@ -1,10 +1,8 @@
 """Find and end what sweeps left behind, on nodes left out or moved, or without a state folder."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -25,14 +23,13 @@ from tests.waiting import wait_for
 
 WORDS = ("sweep", "toy", "--case", "2x2", "--repeats", "1")
 TRIAL = "2n2g-toy_b4_fp32_1"
-SLOW, HANGS = "params: {step_s: 0.3}", "params: {behaviour: hangs}"
 CASE = Case(nodes=1, gpus_per_node=1, micro_batch_size=4, precision="fp32", device="cpu")
 
 
-def test_what_is_left_is_listed_by_cluster_and_lock_and_damage_is_no_absence(
+def test_what_is_left_is_listed_by_cluster_and_lock_and_damage_hides_nothing(
     tmp_path: Path,
 ) -> None:
-    """Open attempts of a sweep that nobody runs; `clean` touches what has settled alone."""
+    """Open attempts of a sweep without a controller; `clean` touches settled sweeps alone."""
     store = Store(tmp_path)
     plan = replace(RECORD.plan, trials=(Trial("t", 1, CASE, "t.log", 0),))
     names = ("settled", "left", "held", "apart", "damaged")
@@ -60,13 +57,13 @@ def test_what_is_left_is_listed_by_cluster_and_lock_and_damage_is_no_absence(
     assert set(why) == {sweeps["left"].id, sweeps["damaged"].id}
     with pytest.raises(errors.LeftoverError, match=re.escape(token)):
         observed_sweep.refuse_left(store, "two")
-    (sweeps["left"].folder / "sweep.json").write_text("{}")  # whose cluster nobody knows then
+    (sweeps["left"].folder / "sweep.json").write_text("{}")  # its cluster is unknown then
     _, why = clean.split(store, RECORD.inventory)
     assert sweeps["left"].id in why
 
 
-def killed(place: Place, params: str = SLOW) -> None:
-    """A sweep whose controller is killed while a gang of both nodes runs."""
+def killed(place: Place, params: str) -> None:
+    """Kill the controller of a sweep while a gang of two nodes runs."""
     place.rewrite(params=params)
     process = place.start(*WORDS)
     wait_for(lambda: place.opened(0) and place.opened(1), "both tasks run")
@@ -82,25 +79,24 @@ def inventory(place: Place) -> Path:
     return place.folder / "inventory" / "two.yaml"
 
 
-def begun(place: Place) -> tuple[str, ...]:
-    """The sweep of one trial was killed while its gang ran; the nodes that it ran on."""
+def begun(place: Place) -> str:
+    """Kill the sweep of one trial on two of three nodes; return the second one."""
     path = inventory(place)
-    third = "  - {name: third, address: 127.0.0.7}\n"
-    path.write_text(path.read_text() + third)
-    killed(place)
+    path.write_text(path.read_text() + "  - {name: third, address: 127.0.0.7}\n")
+    killed(place, "params: {step_s: 0.3}")
     (bound,) = place.state.rglob("attempt.json")
-    return tuple(seat["node"] for seat in json.loads(bound.read_text())["seats"])
+    return str(json.loads(bound.read_text())["seats"][-1]["node"])
 
 
 def events(place: Place, kind: str) -> list[tuple[int, str]]:
-    """Attempts and what they came to."""
+    """Return attempts and the states in which they ended."""
     return [(event["attempt"], event.get("state", "")) for event in place.events(kind)]
 
 
 @pytest.mark.cluster
 def test_an_attempt_closed_late_takes_nothing_from_the_one_that_counts(place: Place) -> None:
-    """Its gang is ended where it can be reached; a later attempt is valid, and stays so."""
-    _, last = begun(place)
+    """Its gang is ended where nodes can be reached; a later attempt is valid, and stays so."""
+    last = begun(place)
     without = place.must(*WORDS, "--json", "--nodes", f"!{last}")
     assert f"{TRIAL} a1 was ended, except on {last}, left out" in without.stderr
     assert states(place) == {TRIAL: "open"}
@@ -114,8 +110,8 @@ def test_an_attempt_closed_late_takes_nothing_from_the_one_that_counts(place: Pl
 
 @pytest.mark.cluster
 def test_stop_ends_what_runs_on_a_node_that_the_inventory_has_no_more(place: Place) -> None:
-    """The sweep knows it as long as an attempt on it is open; what counts still does."""
-    _, last = begun(place)
+    """The sweep has the node as long as an attempt on it is open; what counts still does."""
+    last = begun(place)
     path = inventory(place)
     lines = [line for line in path.read_text().splitlines() if f"name: {last}," not in line]
     path.write_text("\n".join(lines) + "\n")
@@ -126,94 +122,52 @@ def test_stop_ends_what_runs_on_a_node_that_the_inventory_has_no_more(place: Pla
     assert place.pids() == []
 
 
-def edit(place: Place, old: str, new: str) -> None:
-    path = inventory(place)
-    path.write_text(path.read_text().replace(old, new))
-
-
-@pytest.mark.cluster
-def test_a_sweep_goes_on_under_other_names_addresses_and_order(place: Place) -> None:
-    """Measured trials count; the next ones run on the nodes under their present names."""
-    place.must("sweep", "toy", "--repeats", "1")
-    before = place.sweep()
-    inventory(place).write_text(
-        "name: two\ndefaults: {transport: local, runtime: process}\nnodes:\n"
-        "  - {name: east, address: 127.0.0.7}\n  - {name: west, address: 127.0.0.5}\n"
-    )
-    again = place.must("sweep", "toy", "--repeats", "2", "--json")
-    assert place.sweep() == before
-    cases = {case["case"]["placement"]: case for case in json.loads(again.stdout)["cases"]}
-    assert [trial["nodes"] for trial in cases["2x2"]["trials"]] == [
-        ["left", "right"],
-        ["east", "west"],
-    ]
-    assert [trial["attempt"] for trial in cases["2x2"]["trials"]] == [1, 1]
-    assert cases["2x2"]["trials_valid"] == 2
-    assert [*json.loads(again.stdout)["environment"]] == ["left", "right", "east", "west"]
-    assert "NODE-SETS" in [mark["code"] for mark in cases["2x2"]["marks"]]
-
-
-@pytest.mark.cluster
-def test_leaving_a_node_out_goes_on_with_the_same_sweep(place: Place) -> None:
-    """The cases that need it are skipped, and run when it is back."""
-    alone = place.must("sweep", "toy", "--repeats", "1", "--nodes", "!left")
-    assert "skipped, since they need more than 1 node: 2x2" in alone.stderr
-    cases = place.json("sweep", "toy", "--repeats", "1")["cases"]
-    trials = [trial for case in cases for trial in case["trials"]]
-    assert [trial["nodes"] for trial in trials] == [["right"], ["left", "right"]]
-    assert len(list(place.state.glob("sweeps/*"))) == 1
-
-
 @pytest.mark.cluster
 def test_a_name_that_means_another_machine_now_is_an_error(place: Place) -> None:
     """What an earlier run left is looked for where it was started, and stopped there."""
-    killed(place)
-    edit(place, "127.0.0.3", "127.0.0.9")
+    killed(place, "params: {step_s: 0.3}")
+    path = inventory(place)
+    path.write_text(path.read_text().replace("127.0.0.3", "127.0.0.9"))
     refused = place.must(*WORDS, code=5)
     assert "ERROR NODE-MOVED node=right" in refused.stderr
     assert "at 127.0.0.3; the inventory gives that node the address 127.0.0.9" in refused.stderr
     place.must("stop")
     assert place.pids() == []
-    place.must(*WORDS)
-    (attempt,) = place.state.glob("sweeps/*/attempts/*/a2/attempt.json")
-    assert [seat["address"] for seat in json.loads(attempt.read_text())["seats"]] == [
-        "127.0.0.1",
-        "127.0.0.9",
-    ]
 
 
 @pytest.mark.cluster
-def test_what_may_run_on_a_node_that_is_gone_is_never_taken_for_ended(place: Place) -> None:
-    """Its other tasks are ended; the attempt stays open until the node can be asked again."""
-    killed(place)
-    text = inventory(place).read_text()
-    edit(place, "name: right", "name: new")
-    done = place.must(*WORDS)
-    assert "a1 was ended, except on right, left out this time" in done.stderr
-    assert states(place) == {TRIAL: "open"}
-    inventory(place).write_text(text)
-    place.must(*WORDS)
-    assert states(place) == {TRIAL: "valid"}
-    assert place.pids() == []
+def test_a_sweep_goes_on_with_fewer_nodes_and_under_other_names(place: Place) -> None:
+    """Cases that need a node left out run when it is back; measured trials count ever after."""
+    alone = place.must("sweep", "toy", "--repeats", "1", "--nodes", "!left")
+    assert "skipped, since they need more than 1 node: 2x2" in alone.stderr
+    before, cases = place.sweep(), place.json("sweep", "toy", "--repeats", "1")["cases"]
+    trials = [trial for case in cases for trial in case["trials"]]
+    assert [trial["nodes"] for trial in trials] == [["right"], ["left", "right"]]
+    inventory(place).write_text(
+        "name: two\ndefaults: {transport: local, runtime: process}\nnodes:\n"
+        "  - {name: east, address: 127.0.0.7}\n  - {name: west, address: 127.0.0.5}\n"
+    )
+    document = place.json("sweep", "toy", "--repeats", "2")
+    assert place.sweep() == before
+    (two,) = (case for case in document["cases"] if case["case"]["placement"] == "2x2")
+    assert [trial["nodes"] for trial in two["trials"]] == [["left", "right"], ["east", "west"]]
+    assert [trial["attempt"] for trial in two["trials"]] == [1, 1]
+    assert two["trials_valid"] == 2
+    assert [*document["environment"]] == ["right", "left", "east", "west"]
+    assert "NODE-SETS" in [mark["code"] for mark in two["marks"]]
 
 
 def carried(sweep: str) -> list[int]:
-    """Processes of that sweep."""
+    """Return the processes of that sweep."""
     return proc.carrying(f"=dlp-{sweep}-".encode())
 
 
-@pytest.fixture
-def lost(place: Place) -> str:
-    """The id of a sweep whose tasks are all that there is of it."""
-    killed(place, HANGS)
-    sweep = place.sweep().name
-    shutil.rmtree(place.state)
-    return sweep
-
-
 @pytest.mark.cluster
-def test_what_runs_without_its_state_folder_is_told_and_ended(place: Place, lost: str) -> None:
+def test_what_runs_without_its_state_folder_is_found_and_ended(place: Place) -> None:
     """OTHER-GANG names owner, folder, sweep and deadline; its command ends it; then all is well."""
+    killed(place, "params: {behaviour: hangs}")
+    lost = place.sweep().name
+    shutil.rmtree(place.state)
     refused = place.must("provision", "two", code=5)
     document = place.json("provision", "two", code=5)
     (found,) = (one for one in document["site"]["findings"] if one["code"] == "OTHER-GANG")
@@ -241,45 +195,10 @@ def test_what_runs_without_its_state_folder_is_told_and_ended(place: Place, lost
     place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
 
 
-@pytest.mark.cluster
-@pytest.mark.parametrize("name", ["toy", "toy-20260101-000000-abcdef;id", ""])
-def test_only_a_whole_id_ends_a_lost_sweep(place: Place, name: str) -> None:
-    """A prefix could be somebody else's."""
-    assert "ERROR USAGE" in place.must("stop", name, "--on", "two", code=2).stderr
-
-
-@pytest.mark.cluster
-def test_a_sweep_of_this_folder_is_stopped_without_on(place: Place) -> None:
-    """Its record says where it runs."""
-    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    said = place.must("stop", place.sweep().name, "--on", "two", code=2).stderr
+@pytest.mark.parametrize("name", ["toy", "toy-20260101-000000-abcdef;id", "", "its own"])
+def test_stop_on_nodes_needs_the_whole_id_of_a_lost_sweep(place: Place, name: str) -> None:
+    """A prefix could be somebody else's; a sweep of this folder is stopped by its record."""
+    own = Store(place.state).new_sweep(RECORD).id
+    said = place.must("stop", own if name == "its own" else name, "--on", "two", code=2).stderr
+    assert "ERROR USAGE" in said
     assert "leave out --on" in said
-
-
-@pytest.mark.cluster
-def test_words_of_strangers_in_the_owner_are_quoted(place: Place) -> None:
-    """What a process says of its owner goes into a command only quoted, and without escapes."""
-    folder = "/tmp/a b;$(id)"
-    holder = {
-        "process": {"host": "h", "pid": 1, "started": "1", "boot": "b"},
-        "user": "eve",
-        "since": "now",
-        "folder": folder,
-    }
-    sweep = "toy-20260101-000000-abcdef"
-    env = {
-        **os.environ,
-        "DLPERF_TASK": f"dlp-{sweep}-1n1g-a1-r0",
-        "DLPERF_OWNER": json.dumps(holder),
-        "DLPERF_DEADLINE": "9" * 30,
-        "DLPERF_LOCK": place.env()["DLPERF_LOCK"],
-    }
-    process = subprocess.Popen(["sleep", "60"], env=env)
-    try:
-        said = place.must("sweep", "toy", "--case", "1x1", "--repeats", "1", code=5).stderr
-    finally:
-        process.kill()
-        process.wait()
-    assert f"--state '{folder}'` on h;" in said
-    assert "it has no known deadline" in said
-    assert not Path("/tmp/a b").exists()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cluster
 
 
 def collected(place: Place) -> tuple[int, dict[str, int], str]:
-    """Exit code of `collect`, its number of trials by placement, and what it says."""
+    """Return the exit code of `collect`, its trials by placement, and its messages."""
     done = place.run("collect", "--json")
     cases = json.loads(done.stdout)["cases"]
     assert {case["trials_planned"] - len(case["trials"]) for case in cases} == {0}
@@ -24,45 +24,33 @@ def collected(place: Place) -> tuple[int, dict[str, int], str]:
 
 
 def states(place: Place) -> dict[str, int]:
-    """How many trials `status` knows, by state."""
+    """Return how many trials `status` counts, by state."""
     document = json.loads(place.run("status", "--json").stdout)
     return dict(Counter(document["trials"].values()))
 
 
-def test_fewer_repeats_are_all_that_was_requested(place: Place) -> None:
-    """After `sweep --repeats 1` nothing is missing; every command counts two trials."""
-    done = place.must("sweep", "toy", "--repeats", "1")
-    assert re.findall(r"\[(\d)/(\d)\].*started", done.stderr) == [("1", "2"), ("2", "2")]
-    assert states(place) == {"valid": 2}
+def test_what_was_requested_grows_and_never_shrinks(place: Place) -> None:
+    """Cases and repeats of later commands are added; a narrower command loses none."""
+    done = place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
+    assert re.findall(r"\[(\d)/(\d)\].*started", done.stderr) == [("1", "1")]
+    assert states(place) == {"valid": 1}
     code, counts, said = collected(place)
-    assert (code, counts) == (0, {"1x1": 1, "2x2": 1})
+    assert (code, counts) == (0, {"1x1": 1})
     assert "have not been run" not in said
     assert "INCOMPLETE" not in (place.sweep() / "report.md").read_text()
-
-
-def test_more_repeats_afterwards_are_requested_too(place: Place) -> None:
-    """From 1 to 3 repeats in one sweep, and back to a narrower command without losing any."""
-    place.must("sweep", "toy", "--repeats", "1")
+    place.must("sweep", "toy", "--case", "2x2")
+    assert (states(place), collected(place)[:2]) == ({"valid": 3}, (0, {"1x1": 1, "2x2": 2}))
     grown = place.must("sweep", "toy", "--repeats", "3")
-    assert "6 trials, 2 valid already, 4 to run" in grown.stderr
+    assert "6 trials, 3 valid already, 3 to run" in grown.stderr
     assert (states(place), collected(place)[:2]) == ({"valid": 6}, (0, {"1x1": 3, "2x2": 3}))
     narrow = place.must("sweep", "toy", "--repeats", "2", "--json")
     assert "4 of 6 trials, 4 valid already, nothing left" in narrow.stderr
     assert [case["trials_planned"] for case in json.loads(narrow.stdout)["cases"]] == [3, 3]
-    assert (states(place), collected(place)[:2]) == ({"valid": 6}, (0, {"1x1": 3, "2x2": 3}))
-
-
-def test_cases_are_requested_one_after_the_other(place: Place) -> None:
-    """`--case` requests its cases only; another command adds others, with other repeats."""
-    place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
-    assert (states(place), collected(place)[:2]) == ({"valid": 1}, (0, {"1x1": 1}))
-    place.must("sweep", "toy", "--case", "2x2")
-    assert (states(place), collected(place)[:2]) == ({"valid": 3}, (0, {"1x1": 1, "2x2": 2}))
     assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 1
 
 
 def test_what_was_requested_outlives_an_interruption(place: Place) -> None:
-    """After Ctrl-C all commands know of the 4 requested trials; the rest then makes it whole."""
+    """After Ctrl-C, and after a narrower command, all commands count the 4 requested trials."""
     place.rewrite(params="params: {step_s: 0.1}")
     process = place.start("sweep", "toy")
     wait_for(lambda: list(place.state.glob("sweeps/*/attempts/*/*/r0.go")), "a task runs")
@@ -72,11 +60,9 @@ def test_what_was_requested_outlives_an_interruption(place: Place) -> None:
     code, counts, said = collected(place)
     assert (code, counts) == (3, {"1x1": 2, "2x2": 2})
     assert "4 planned trials have not been run" in said
-    part = place.must("sweep", "toy", "--case", "1x1", "--repeats", "1", "--json")
+    part = place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     assert "1 of 4 trials, 0 valid already, 1 to run" in part.stderr
     assert (states(place)["valid"], collected(place)[0]) == (1, 3)
-    place.must("sweep", "toy")
-    assert (states(place), collected(place)[:2]) == ({"valid": 4}, (0, {"1x1": 2, "2x2": 2}))
 
 
 def test_a_request_for_many_trials_is_read_at_once(place: Place) -> None:

@@ -1,4 +1,4 @@
-"""Services of a gang: an sshd of the attempt's own for mpirun, ended when the ranks have ended."""
+"""Services of a gang: an sshd of its own for mpirun, ended when the ranks have ended."""
 
 import os
 import shutil
@@ -18,9 +18,9 @@ from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers.addresses import seats
 from orchestrator.schedulers.fanout import Fanout
-from orchestrator.state.sweep import Sweep
 from orchestrator.sweeping import attempts, closing
 from orchestrator.transports.local import LocalTransport
+from tests import proc
 from tests.sshd import free_port
 from tests.sweeping.elsewhere import close, sweep_in
 
@@ -31,11 +31,12 @@ CLUSTER = Cluster.model_validate_json(
     ' [{"name": "n1", "address": "127.0.0.1"}, {"name": "n2", "address": "127.0.0.2"}]}'
 )
 SERVICE_FILES = tuple(f"r1.{name}" for name in mpirun.SERVICE_FILES)
+SSHD = "sh ./r1.sshd.sh"
 ASK = "ssh -F ssh_config 127.0.0.2 'echo said by $WHO in $PWD; exit 3'"
 
 
 class Pair:
-    """Two nodes that are this machine: a leader, and one that serves it."""
+    """Two nodes that are this machine: a leader, and one with a service."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self._port = folder, port
@@ -43,8 +44,8 @@ class Pair:
         self.scheduler = Fanout(Fleet.of(CLUSTER), folder, lambda: self.stop)
         self.attempts: list[Attempt] = []
 
-    def attempt(self, script: str, service: str = "sh ./r1.sshd.sh") -> Attempt:
-        """An attempt whose leader runs a script in the attempt's folder."""
+    def attempt(self, script: str, service: str = SSHD) -> Attempt:
+        """Return an attempt whose leader runs a script in the attempt's folder."""
         folder = self.folder / f"a{len(self.attempts) + 1}"
         folder.mkdir()
         where = {"n1": str(folder), "n2": str(folder)}
@@ -65,7 +66,7 @@ class Pair:
         return made
 
     def run(self, attempt: Attempt, *, before: Callable[[], object] = lambda: None) -> GangEnd:
-        """The attempt, from its keys to its end."""
+        """Run an attempt from its keys to its end."""
         attempts.write_service_files(self.scheduler, attempt)
         before()
         try:
@@ -74,18 +75,17 @@ class Pair:
             self.scheduler.clear(attempt)
 
     def wait(self, attempt: Attempt) -> GangEnd:
-        """Its end; what is left of it is not cleared."""
+        """Run a gang to its end; what is left of it is not cleared."""
         assert self.scheduler.launch(attempt, LIMITS)
         return self.scheduler.wait(attempt, LIMITS, lambda _: None)
 
     def log(self, attempt: Attempt) -> str:
-        """What the leader printed."""
         return Path(attempt.folder(attempt.tasks[0]), "r0.log").read_text()
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Pair]:
-    """A pair whose processes are gone afterwards."""
+    """Make a pair whose processes are ended afterwards."""
     made = Pair(tmp_path, free_port())
     yield made
     for attempt in made.attempts:
@@ -93,49 +93,39 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
             ProcessRuntime(LocalTransport(task.node)).remove(attempt, task)
 
 
-def test_the_leader_gets_in_with_the_task_s_own_environment(pair: Pair) -> None:
-    """What it starts there runs in the attempt's folder and sees the environment of that task."""
+def test_the_leader_gets_in_and_its_end_ends_the_service(pair: Pair) -> None:
+    """Its command runs in the attempt's folder with the environment of that node's task.
+
+    Once the leader has ended, nobody needs the sshd: its end is no failure, and nothing stays.
+    """
     attempt = pair.attempt(f"{ASK}; echo status $?")
-    end = pair.run(attempt)
-    assert pair.log(attempt) == (
-        f"said by n2's task in {attempt.folder(attempt.tasks[0])}\nstatus 3\n"
-    )
-    assert (end.reason, end.first) == ("done", None)
-    assert [task_end.status for task_end in end.ends][:1] == [0]
-
-
-def test_the_service_ends_with_the_ranks_and_its_end_is_no_failure(pair: Pair) -> None:
-    """Once the leader has ended nobody needs the sshd, and nothing of it stays."""
-    attempt = pair.attempt(ASK + "; true")
     began = time.monotonic()
     end = pair.run(attempt)
-    assert end.reason == "done"
-    assert end.ends[1].why == "stopped"
     assert time.monotonic() - began < 10
-    token = attempt.token(attempt.tasks[1])
-    left = [path for path in Path("/proc").glob("[0-9]*") if _carries(path, token)]
-    assert left == []
+    folder = attempt.folder(attempt.tasks[0])
+    assert pair.log(attempt) == f"said by n2's task in {folder}\nstatus 3\n"
+    assert (end.reason, end.first) == ("done", None)
+    assert (end.ends[0].status, end.ends[1].why) == (0, "stopped")
+    assert proc.carrying(f"={attempt.token(attempt.tasks[1])}\0".encode()) == []
 
 
-def test_a_service_that_ends_by_itself_ends_the_gang(pair: Pair) -> None:
+@pytest.mark.parametrize(
+    ("leader", "service", "first"),
+    [("sleep 60", "echo no sshd here; exit 0", ("n2", 0)), ("exit 9", SSHD, ("n1", 9))],
+    ids=["service", "leader"],
+)
+def test_the_first_task_to_end_badly_ends_the_gang(
+    pair: Pair, leader: str, service: str, first: tuple[str, int]
+) -> None:
     """An sshd that cannot start would leave mpirun waiting for its time limit."""
-    attempt = pair.attempt("sleep 60", service="echo no sshd here; exit 0")
-    end = pair.run(attempt)
+    end = pair.run(pair.attempt(leader, service=service))
     assert end.reason == "failed"
     assert end.first is not None
-    assert (end.first.node, end.first.status) == ("n2", 0)
-
-
-def test_a_leader_that_fails_ends_the_service(pair: Pair) -> None:
-    """And it is the leader's end that counts."""
-    end = pair.run(pair.attempt("exit 9"))
-    assert end.reason == "failed"
-    assert end.first is not None
-    assert (end.first.node, end.first.status) == ("n1", 9)
+    assert (end.first.node, end.first.status) == first
 
 
 def test_another_host_key_is_not_believed(pair: Pair) -> None:
-    """Who listens there with a key that is not the attempt's gets no rank."""
+    """A listener without the attempt's own key gets no rank."""
     attempt = pair.attempt(ASK)
     folder = Path(attempt.folder(attempt.tasks[0]))
 
@@ -150,7 +140,7 @@ def test_another_host_key_is_not_believed(pair: Pair) -> None:
 
 
 def test_keys_are_new_for_each_attempt_and_gone_afterwards(pair: Pair) -> None:
-    """Mode 0600 while it runs; of another attempt they are others; then they are removed."""
+    """Mode 0600 while it runs; removed afterwards."""
     kept = []
     for _ in range(2):
         attempt = pair.attempt("true")
@@ -175,54 +165,33 @@ def test_different_folders_are_refused(pair: Pair) -> None:
     assert raised.value.code == "FOLDERS"
 
 
-# Asked to end, it kills its supervisor, which then tells no end, and goes on.
+# On SIGTERM it kills its supervisor, which then records no end, and goes on.
 WRITES_ON = """
 go_on() { kill -KILL $PPID; while :; do echo still here; sleep 0.02; done; }
 trap go_on TERM
 while :; do sleep 0.1; done
 """
+LAST_WORDS = "trap 'seq 100000; exit' TERM; while :; do sleep 0.1; done"
 
 
-def test_a_service_that_writes_on_is_ended_before_its_log_is_copied(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("service", "why", "last"),
+    [(WRITES_ON, "lost", b"still here\n"), (LAST_WORDS, "stopped", b"\n100000\n")],
+    ids=["writes on", "last words"],
+)
+def test_a_service_is_ended_before_its_log_is_copied(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, service: str, why: str, last: bytes
 ) -> None:
-    """The gang is done, but nobody said how long that log is; a copy meanwhile would be too short.
-
-    Its node takes a while to find what it must end.
-    """
-    attempt, sweep = pair.attempt("true", service=WRITES_ON), sweep_in(pair.folder / "state")
+    """The gang is done, but a copy too early would be too short; its node is slow meanwhile."""
+    attempt, sweep = pair.attempt("true", service=service), sweep_in(pair.folder / "state")
     gang = pair.wait(attempt)
-    assert (gang.reason, [end.why for end in gang.ends]) == ("done", ["exited", "lost"])
+    assert (gang.reason, [end.why for end in gang.ends]) == ("done", ["exited", why])
     slow = pair.folder / "bin" / "grep"
     slow.parent.mkdir()
     slow.write_text(f'#!/bin/sh\nsleep 0.3\nexec {shutil.which("grep")} "$@"\n')
     slow.chmod(0o700)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
     assert close(sweep, pair.scheduler, attempt, gang) == ()
-    assert _copy(sweep, attempt) == _there(attempt) != b""
-
-
-def test_what_a_service_says_as_it_ends_is_copied(pair: Pair) -> None:
-    """Its supervisor tells its end after that, and its log is copied while nodes are cleared."""
-    last = "trap 'seq 100000; exit' TERM; while :; do sleep 0.1; done"
-    attempt, sweep = pair.attempt("true", service=last), sweep_in(pair.folder / "state")
-    gang = pair.wait(attempt)
-    assert (gang.reason, [end.why for end in gang.ends]) == ("done", ["exited", "stopped"])
-    assert close(sweep, pair.scheduler, attempt, gang) == ()
-    assert _copy(sweep, attempt) == _there(attempt)
-    assert _copy(sweep, attempt).endswith(b"\n100000\n")
-
-
-def _copy(sweep: Sweep, attempt: Attempt) -> bytes:
-    return (sweep.attempt_folder(attempt.trial, attempt.number) / "r1.log").read_bytes()
-
-
-def _there(attempt: Attempt) -> bytes:
-    return Path(attempt.folder(attempt.tasks[1]), "r1.log").read_bytes()
-
-
-def _carries(process: Path, token: str) -> bool:
-    try:
-        return f"={token}\0" in (process / "environ").read_text(errors="replace")
-    except OSError:
-        return False
+    copy = (sweep.attempt_folder(attempt.trial, attempt.number) / "r1.log").read_bytes()
+    assert copy == Path(attempt.folder(attempt.tasks[1]), "r1.log").read_bytes()
+    assert copy.endswith(last)

@@ -24,14 +24,14 @@ TURNS = ("compare", "--interleave", "before", "after", "--inventory", "two")
 
 
 def lay(place: Place) -> None:
-    """Two playbooks, of which one has the slower steps."""
+    """Write two playbooks; the second has slower steps."""
     for name, step_s in (("before", 0.01), ("after", 0.03)):
         (place.folder / "playbooks" / f"{name}.yaml").write_text(PLAYBOOK.format(step_s=step_s))
     place.must("provision", "two")
 
 
 def begun(place: Place) -> list[tuple[str, str]]:
-    """Playbook and trial of each attempt, as they began."""
+    """Return playbook and trial of each attempt, in the order in which they began."""
     begun = [
         (event["at"], path.parent.name.partition("-")[0], event["trial"])
         for path in place.state.glob("sweeps/*/events.jsonl")
@@ -105,32 +105,25 @@ def test_one_playbook_takes_turns_in_two_images(place: Place) -> None:
     [
         ("placement: [1x1, 2x1]", "placement: [1x1]", "one side alone has 2n1g-toy_b4_fp32"),
         ("repeats: 2,", "repeats: 2, canary: true,", "after has a canary"),
+        ("workload: toy", "inventory: three\nworkload: toy", "two inventories"),
+        ("", "", "both sides are before"),
     ],
 )
 def test_what_cannot_take_turns_is_refused(place: Place, old: str, new: str, cause: str) -> None:
     """Before a gang starts."""
-    lay(place)
-    path = place.folder / "playbooks" / "after.yaml"
-    path.write_text(path.read_text().replace(old, new))
-    refused = place.must(*TURNS, code=2)
+    for name in ("before", "after"):
+        text = PLAYBOOK.format(step_s=0.01)
+        text = f"inventory: two\n{text}" if name == "before" else text.replace(old, new)
+        (place.folder / "playbooks" / f"{name}.yaml").write_text(text)
+    two = place.folder / "inventory" / "two.yaml"
+    two.with_stem("three").write_text(two.read_text().replace("name: two", "name: three"))
+    place.must("provision", "three")
+    place.must("provision", "two")
+    sides = ("before", "before" if "both" in cause else "after")
+    refused = place.must("compare", "--interleave", *sides, code=2)
     assert "NO-TURNS" in refused.stderr
     assert cause in refused.stderr
-    same = place.run("compare", "--interleave", "before", "before", "--inventory", "two")
-    assert "both sides are before" in same.stderr
     assert not list(place.state.glob("sweeps/*"))
-
-
-def test_turns_on_different_nodes_are_refused(place: Place) -> None:
-    """Each playbook names an inventory of its own, and the command names none."""
-    lay(place)
-    text = (place.folder / "inventory" / "two.yaml").read_text()
-    (place.folder / "inventory" / "three.yaml").write_text(text.replace("name: two", "name: three"))
-    for name, inventory in (("before", "two"), ("after", "three")):
-        path = place.folder / "playbooks" / f"{name}.yaml"
-        path.write_text(f"inventory: {inventory}\n{path.read_text()}")
-    refused = place.must("compare", "--interleave", "before", "after", code=2)
-    assert "NO-TURNS" in refused.stderr
-    assert "two inventories" in refused.stderr
 
 
 def test_a_pair_of_an_edited_playbook_begins_anew(place: Place) -> None:
@@ -140,10 +133,8 @@ def test_a_pair_of_an_edited_playbook_begins_anew(place: Place) -> None:
     wait_for(lambda: len(begun(place)) == 2, "two turns have begun")
     process.send_signal(signal.SIGTERM)
     process.wait()
-    path = place.folder / "playbooks" / "after.yaml"
-    path.write_text(path.read_text().replace("iterations: 11", "iterations: 12"))
-    path = place.folder / "playbooks" / "before.yaml"
-    path.write_text(path.read_text().replace("iterations: 11", "iterations: 12"))
+    for path in (place.folder / "playbooks").glob("*.yaml"):
+        path.write_text(path.read_text().replace("iterations: 11", "iterations: 12"))
     document = place.json(*TURNS, "--repeats", "1")
     assert [len(case["first"]["throughputs"]) for case in document["cases"]] == [1, 1]
     assert len(list(place.state.glob("sweeps/*/sweep.json"))) == 4

@@ -1,20 +1,22 @@
-"""Two gangs at once, of two lanes: what becomes of one is no matter of the other's."""
+"""Gangs while they run: none disturbs another, and a node is silent only if it gives no answer."""
 
 import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from orchestrator.deadlines import NODE_LOST_S
 from orchestrator.fleet import Fleet
 from orchestrator.model.attempt import Attempt, GangEnd, Limits
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.plan import Task
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers.fanout import Fanout
+from orchestrator.schedulers.gang import Gang
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
 from tests.waiting import wait_for
@@ -30,7 +32,7 @@ CLUSTER = Cluster.model_validate_json(
 
 
 class Node(LocalTransport):
-    """This machine, which gives no answer for a while."""
+    """This machine as a node that may stop answering."""
 
     def __init__(self, node: str) -> None:
         super().__init__(node)
@@ -50,6 +52,7 @@ class Gangs:
     """A gang of six nodes, and one of another node."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.nodes = {name: Node(name) for name in (*SILENT, "n7")}
         self.runtimes = {name: ProcessRuntime(node) for name, node in self.nodes.items()}
         self.fanout = Fanout(Fleet(CLUSTER, self.nodes), folder, lambda: self.stop)
@@ -64,20 +67,20 @@ class Gangs:
         return Attempt(f"s{os.getpid()}", folder.name, 1, folders, 29500, tasks)
 
     def run(self, attempt: Attempt) -> None:
-        """A lane: one gang from its start to its end."""
+        """Run a gang from its start to its end, as a lane does."""
         assert self.fanout.launch(attempt, LIMITS)
         self.ends[attempt.trial] = self.fanout.wait(attempt, LIMITS, lambda _: None)
         self.fanout.clear(attempt)
 
     def runs(self, attempt: Attempt) -> bool:
-        """Whether all gates of a gang have opened."""
+        """Return whether all gates of a gang have opened."""
         gates = Path(attempt.folder(attempt.tasks[0])).glob("r*.go")
         return len(list(gates)) == len(attempt.tasks)
 
 
 @pytest.fixture
 def gangs(tmp_path: Path) -> Iterator[Gangs]:
-    """Both, with nothing of them left afterwards."""
+    """Make both gangs, and end what is left of them afterwards."""
     made = Gangs(tmp_path)
     yield made
     for node in made.nodes.values():
@@ -108,25 +111,7 @@ def test_silent_nodes_of_one_gang_do_not_delay_the_end_of_another(gangs: Gangs) 
     assert gangs.ends["many"].reason == "stopped"
 
 
-def test_the_first_question_to_a_silent_node_holds_up_no_other_node(gangs: Gangs) -> None:
-    """What a node is asked once, such as its environment, it is asked by itself."""
-    gangs.nodes["n1"].answers.clear()
-    made = [
-        threading.Thread(target=gangs.runtimes[name].create, args=(attempt, task, LIMITS))
-        for attempt in (gangs.many, gangs.other)
-        for task in attempt.tasks
-        for name in (task.node,)
-    ]
-    for thread in made:
-        thread.start()
-        time.sleep(0.05)
-    wait_for(lambda: sum(thread.is_alive() for thread in made) == 1, "all others have begun", 20)
-    assert made[0].is_alive()
-    gangs.nodes["n1"].answers.set()
-    made[0].join(60)
-
-
-def test_a_peer_that_fails_after_the_first_still_says_so(gangs: Gangs, tmp_path: Path) -> None:
+def test_a_peer_that_fails_after_the_first_has_time_to_say_so(gangs: Gangs, tmp_path: Path) -> None:
     """What the first failure brings down may be the cause: it is not stopped at once."""
     ends = "until [ -e r0.end ]; do sleep 0.01; done; sleep 0.2; exit 3"
     tasks = (
@@ -139,3 +124,41 @@ def test_a_peer_that_fails_after_the_first_still_says_so(gangs: Gangs, tmp_path:
     end = gangs.ends["peers"]
     assert end.reason == "failed"
     assert [(task.why, task.status) for task in end.ends] == [("exited", 1), ("exited", 3)]
+
+
+def run_alone(
+    gangs: Gangs, script: str, limits: Limits, stopping: Callable[[], bool], *, busy: int = 0
+) -> tuple[str, list[str]]:
+    """Run a script as a gang of one node, with ``busy`` threads of its pool; return its end."""
+    folders = {"n1": str(gangs.folder)}
+    task = Task("n1", 0, ("sh", "-c", script), {}, (), ())
+    attempt = Attempt(f"s{os.getpid()}", "alone", 1, folders, 29500, (task,))
+    try:
+        assert gangs.fanout.launch(attempt, limits)
+        gang = Gang(attempt, limits, lambda _: gangs.runtimes["n1"])
+        for _ in range(busy):
+            gang.pool.submit(lambda: time.sleep(NODE_LOST_S + 1))
+        end = gang.run(lambda _: None, stopping)
+    finally:
+        gangs.fanout.clear(attempt)
+    return end.reason, [task_end.why for task_end in end.ends]
+
+
+def test_a_node_that_waits_for_its_turn_to_be_asked_is_not_silent(gangs: Gangs) -> None:
+    """All threads ask others for longer than a silent node is given: its program's end counts."""
+    began = time.monotonic()
+    assert run_alone(gangs, "echo done", LIMITS, lambda: False, busy=3) == ("done", ["exited"])
+    assert time.monotonic() - began > NODE_LOST_S
+
+
+def test_time_in_which_the_controller_stood_still_is_no_silence(gangs: Gangs) -> None:
+    """As after Ctrl-Z, or on a laptop that slept: what ended well meanwhile counts."""
+    limits = Limits(time_s=7, stall_s=5, grace_s=1, create_s=30)
+    pauses = [NODE_LOST_S + 1]
+
+    def stand_still() -> bool:
+        time.sleep(pauses.pop() if pauses else 0)
+        return False
+
+    script = "echo begins; sleep 3; echo done"
+    assert run_alone(gangs, script, limits, stand_still) == ("done", ["exited"])
