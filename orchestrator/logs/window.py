@@ -73,7 +73,7 @@ class Window:
     def repeat(self, step: Step) -> None:
         """Distrust a step that is printed again with other words or another time."""
         kept = self._steps.get(step.number)
-        if kept and kept.text != step.text:
+        if kept and (kept.text, kept.stamp) != (step.text, step.stamp):
             self._doubtful.add(step.number)
 
     def find_ends(self) -> tuple[Step | None, Step | None]:

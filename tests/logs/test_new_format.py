@@ -9,7 +9,7 @@ import pytest
 from orchestrator import logs
 from orchestrator.measuring import validity
 from tests import ROOT, SAMPLES
-from tests.logs.said import codes
+from tests.logs.recorded import codes
 
 PAGE = (ROOT / "docs/adding-a-log-format.md").read_text(encoding="utf-8")
 (TEXT,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
