@@ -270,26 +270,6 @@ def _sizes(it: Patient) -> Iterator[Bad]:
             yield it.bad(f"{what} in the name", "tell", path=path)
 
 
-@doctor("a loss is lost")
-def _losses(it: Patient) -> Iterator[Bad]:
-    words = b"nan NaN NAN -nan inf -inf +inf Infinity INF nan(ind) tensor(nan)".split()
-    for name, word in product(it.losses, words):
-        place = it.rng.choice((*it.ends,))
-        it.log.put(it.ends[place], name, word)
-        yield it.bad(f"{name} {word.decode()}, {place}", "tell")
-        for step in it.log.all[it.first :]:
-            it.log.put(step, name, word)
-        yield it.bad(f"{name} {word.decode()}, from the first on", "tell")
-
-
-@doctor("a number is lost")
-def _numbers(it: Patient) -> Iterator[Bad]:
-    words = (b"nan", b"NaN", b"inf", b"0.0", b"-1.0", b"", b"1e400", b"-")
-    for name, word in product(filter(it.old.has, ("rate", "s", "t", "n")), words):
-        it.log.put(it.inside, name, word)
-        yield it.bad(f"{name} {word.decode()!r}")
-
-
 @doctor("a crash behind the last step")
 def _crashes(it: Patient) -> Iterator[Bad]:
     for crash in CRASHES:
@@ -378,17 +358,6 @@ def _digits(it: Patient) -> Iterator[Bad]:
         new = it.rng.choice([b"%d" % digit for digit in range(10)])
         it.log[step] = line[:at] + new + line[at + 1 :]
         yield it.bad(f"{k}: {line[max(0, at - 12) : at + 1].decode()} -> {new.decode()}")
-
-
-@doctor("torn lines")
-def _torn(it: Patient) -> Iterator[Bad]:
-    for place, step in it.ends.items():
-        line, at = it.old[step], it.rng.randint(1, len(it.old[step]) - 2)
-        one, two = line[:at], line[at:]
-        pieces = (one + b"\n", two, line[:-1], one + b"\n" + two, one + b"Warning: x" + two, one)
-        for k, piece in enumerate(pieces):
-            it.log[step] = piece
-            yield it.bad(f"{place} {k}")
 
 
 @doctor("chatter between steps")
