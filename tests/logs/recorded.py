@@ -41,7 +41,8 @@ class Recorded:
             rule = "rates"
         elif rule == "reported" and self.window:
             rule = "clock"
-        found = validity.compute_throughput(log, round(float(self.base.samples)), rule)
+        samples = round(float(self.base.samples))
+        found = validity.compute_throughput(log, samples, rule)  # type: ignore[arg-type] # by name
         return None if isinstance(found, Problem) else found
 
     @property

@@ -13,7 +13,7 @@ from orchestrator import workloads
 from orchestrator.logs import text
 from orchestrator.logs.window import compute_mean
 from orchestrator.model.log import TrainingLog
-from tests import SAMPLES
+from tests import SAMPLES, TESTS
 from tests.doctored.honest import BASES, Base, Log, S, truth
 from tests.logs.recorded import KINDS, LOGS, Recorded, codes, problems
 
@@ -145,28 +145,20 @@ def test_a_log_without_steps_has_no_numbers(log: Recorded, raw: bytes) -> None:
     }
 
 
-AROUND_STEPS = {
-    "text that is no UTF-8": b"\xe9t\xe9 \x00\xff\n",
-    "progress bar": b" 10%|#         |\r 20%|##        |\x1b[K\r",
-    "color": b"\x1b[32m 5 %\x1b[0m\r\x1b[K",
-    "title of the terminal": b"\x1b]0;train\x07",
-    "prompt": b"root@VS002:~/oneflow_temp# ls\n",
-    "nvidia-smi": b"| N/A  34C  P0   42W / 300W |\n|   0    12345   C   python3   10MiB |\n",
-    "words of another rank": b"Wed Jun  1 10:54:24 2022[1,3]<stdout>:NCCL INFO Iteration of DLL\n",
-    "many lines of one shape": b"".join(b"NCCL WARN channel %02d closed\n" % n for n in range(40)),
-    "report file": b'DLLL {"timestamp": "1608118647.0", "step": [0, 1],'
-    b' "data": {"train.total_ips": 1.0}}\n',
-    "talk of throughput": b"the mean throughput follows\n",
-    "arguments of others": b"data_dir = 5\nload average = \npretrain: epoch 7, iter 3\n",
-    "validation": b"validation: epoch 0, iter 100, top_1: 0.07462, samples/s: 2014.683 15979339.0\n"
-    b"DLL 2020-12-16 11:37:27.000000 - Epoch: 0 Iteration: 1 Validation Iteration: 2"
-    b"  val.loss : 7.0\n",
-}
+NOISE = (
+    *(TESTS / "doctored" / "chatter.txt").read_bytes().splitlines(keepends=True),
+    b"\xe9t\xe9 \x00\xff\n",
+    b" 10%|#         |\r 20%|##        |\x1b[K\r",
+    b"\x1b[32m 5 %\x1b[0m\r\x1b[K",
+    b"\x1b]0;train\x07",
+    b"".join(b"NCCL WARN channel %02d closed\n" % channel for channel in range(40)),
+)
 
 
-@pytest.mark.parametrize("noise", AROUND_STEPS.values(), ids=AROUND_STEPS)
+@pytest.mark.parametrize("noise", NOISE)
 @every_kind
 def test_text_between_steps_changes_nothing(log: Recorded, noise: bytes) -> None:
+    """Prompts, progress bars, libraries, other ranks, validation, and what only looks alike."""
     changed = log.log()
     for step in changed.all:
         changed[step] = noise + changed[step]

@@ -37,7 +37,7 @@ BENCHMARK = Method(repeats=5, iterations=500, rule="reported")
 
 
 def case(
-    placement: str = "1x8", batch: int = 128, precision: str = "fp32", **params: Scalar
+    placement: str = "1x8", batch: int = 128, precision: str = "fp32", /, **params: Scalar
 ) -> Case:
     """Return a case; parameters that are fields of a case are set there."""
     nodes, gpus = map(int, placement.split("x"))
@@ -77,27 +77,27 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "ngc_pytorch_rn50": (
         case("1x1"),
-        case("4x8", precision="amp"),
+        case("4x8", 128, "amp"),
         case("2x4", 256, "amp", loss_scale="dynamic"),
         case("1x8", 256, "amp", loss_scale=128),
         case("1x8", 125, "amp", loss_scale=0.5),
-        case("1x8", precision="amp", loss_scale=16777217.0),
+        case("1x8", 128, "amp", loss_scale=16777217.0),
         case(loss_scale=128),
         case(data_backend="syntetic"),
     ),
     "reference_rn50": (
-        case(precision="amp"),
-        case(precision="amp", loss_scale=1048576.0),
-        case("2x8", precision="bf16", loss_scale=128),
-        case(precision="bf16", device="cpu", loss_scale=128),
+        case("1x8", 128, "amp"),
+        case("1x8", 128, "amp", loss_scale=1048576.0),
+        case("2x8", 128, "bf16", loss_scale=128),
+        case("1x8", 128, "bf16", device="cpu", loss_scale=128),
         case(allow_tf32=True, loss_scale=128, memory_format="nchw", num_classes=10),
         case("1x2", 4, "amp", device="cpu", threads=2, image_size=64, loss_scale=128),
         case("2x2", 4, device="cpu", threads=4, accumulation_steps=2),
     ),
     "ngc_tensorflow_rn50": (
         case("1x1"),
-        case("4x8", precision="amp", xla=True),
-        case(precision="amp", loss_scale=0.5),
+        case("4x8", 128, "amp", xla=True),
+        case("1x8", 128, "amp", loss_scale=0.5),
         case("1x8", 224, "fp32", xla=True, loss_scale=1048576),
         case(dali=False),
         case("1x8", 208, "amp", mode="training_benchmark", xla=True),
@@ -117,10 +117,16 @@ CASES: dict[str, tuple[Case, ...]] = {
     "oneflow_gpt": (
         case(
             *("4x8", 8, "amp"),
-            **{"num_layers": 24, "hidden_size": 2304, "num_attention_heads": 24, "group": "PP"},
-            accumulation_steps=32,
-            tensor_parallel=4,
-            pipeline_parallel=4,
+            **shape(
+                num_layers=24,
+                hidden_size=2304,
+                num_attention_heads=24,
+                group="PP",
+                accumulation_steps=32,
+                tensor_parallel=4,
+                pipeline_parallel=4,
+            ),
+        ),
         ),
         case("1x8", 2, **shape(group="2D", rdma=False)),
     ),
@@ -234,7 +240,7 @@ BENCH: dict[str, Scalar] = {"mode": "training_benchmark"}
         ("oneflow_rn50", case(), reported(100), ""),
         ("oneflow_bert", case(), reported(100), ""),
         (
-            *("oneflow_rn50", case(precision="amp"), over(120, 20, 120)),
+            *("oneflow_rn50", case("1x8", 128, "amp"), over(120, 20, 120)),
             "precision amp with OneFlow 0.1.9; needed fp32, or release 0.2.0",
         ),
         (

@@ -105,28 +105,14 @@ def test_every_planned_command_line_is_one_that_the_program_takes(playbook: str)
         parser.parse_args(argv)
 
 
-PYTORCH = ["--arch", "resnet50", "--mom", "0.125", "-b", "128", "--prof", "121", "/data/image"]
-
-
-@pytest.mark.parametrize(
-    ("argv", "seen"),
-    [
-        (["--momentums=0.1", *PYTORCH], "unrecognized arguments: --momentums=0.1"),
-        (["--arch", "resnet", *PYTORCH[2:]], "invalid choice: 'resnet'"),
-        (["-b", "many", *PYTORCH], "invalid int value: 'many'"),
-        (["--m", "0.1", *PYTORCH], "ambiguous option"),
-        (PYTORCH[:-1], "arguments are required: data"),
-    ],
-)
-def test_an_option_that_a_program_does_not_take_is_refused(
-    argv: list[str], seen: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_may_be_cut_short_where_the_program_takes_them_so() -> None:
     """DLPerf writes ``--mom``, which PyTorch's parser takes; GPT's parser takes none cut short."""
     parser = options.parser(str(TABLES / "ngc_pytorch_rn50@5cc03ca.csv"))
-    assert parser.parse_args(PYTORCH).momentum == 0.125
-    with pytest.raises(SystemExit):
-        parser.parse_args(argv)
-    assert seen in capsys.readouterr().err
+    argv = ["--arch", "resnet50", "--mom", "0.125", "-b", "128", "--prof", "121", "/data/image"]
+    assert parser.parse_args(argv).momentum == 0.125
+    for wrong in ("--momentums=0.1", "--m=0.1", "--batch-size=many"):
+        with pytest.raises(SystemExit):
+            parser.parse_args([*argv, wrong])
     gpt = options.parser(str(TABLES / "oneflow_gpt@8da0250.csv"), abbreviated=False)
     assert gpt.parse_known_args(["--num-layer", "16"])[1] == ["--num-layer", "16"]
 
