@@ -127,7 +127,6 @@ CASES: dict[str, tuple[Case, ...]] = {
                 pipeline_parallel=4,
             ),
         ),
-        ),
         case("1x8", 2, **shape(group="2D", rdma=False)),
     ),
 }
