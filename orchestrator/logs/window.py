@@ -33,8 +33,7 @@ class _Interval(NamedTuple):
     """The iterations from one printed step to the next.
 
     Args:
-        took_ns: by one iteration: by the clock, else by the printed latency, else one over the
-            rate.
+        took_ns: of one iteration, by the clock, else by its latency, else one over its rate.
     """
 
     before: Step
@@ -80,16 +79,16 @@ class Window:
             self._doubtful.add(step.number)
 
     def find_ends(self) -> tuple[Step | None, Step | None]:
-        """Return both ends; None for one that lacks, is doubtful, or has an impossible time."""
-        first, last = (
-            step
-            if (step := self._steps.get(number))
-            and number not in self._doubtful
-            and (step.clock_ns is not None or not step.stamp)
-            else None
-            for number in self._ends or (-1, -1)
-        )
-        return first, last
+        """Return both ends, None for one that cannot be measured; two None without a window."""
+        first, last = self._ends or (-1, -1)
+        return self._find_end(first), self._find_end(last)
+
+    def _find_end(self, iteration: int) -> Step | None:
+        """Return a step; None if it is missing or doubtful, or its time does not exist."""
+        step = self._steps.get(iteration)
+        if step is None or iteration in self._doubtful:
+            return None
+        return None if step.stamp and step.clock_ns is None else step
 
     def measure(
         self, log: TrainingLog, run: "Run", stride: int, batch: float | None
@@ -165,10 +164,7 @@ class Window:
         )
 
     def _list_intervals(self) -> list[_Interval]:
-        """Return the intervals whose time is known; without a clock, also that of the first step.
-
-        A rate that is the mean since the line before has no interval before the first step.
-        """
+        """Return the intervals whose time is known; without a clock, the first step has one, too."""
         intervals: list[_Interval] = []
         before = None
         for step in self._steps.values():
@@ -178,6 +174,7 @@ class Window:
                     took_ns = (step.clock_ns - before.clock_ns) / ahead
             elif step.latency_ns is not None:
                 took_ns = step.latency_ns
+            # A first rate that is a mean is also that of steps before the window.
             elif step.rate > 0 and (before or not self._form.averaged):
                 took_ns = 1 / step.rate
             if isfinite(took_ns):
@@ -256,9 +253,7 @@ class Window:
         """Note the intervals that are off by more than the limits; return True if there is any.
 
         An interval beside one that is off by as much the other way is no jump: a line was late.
-
-        Args:
-            samples_ns: nanoseconds x rate of an iteration.
+        ``samples_ns`` is nanoseconds x rate of an iteration.
         """
         digit = (self._form.digits or (0.0, 0.0))[0]
         expected_ns = [samples_ns / it.step.rate * it.iterations for it in intervals]
