@@ -164,7 +164,7 @@ class Window:
         )
 
     def _list_intervals(self) -> list[_Interval]:
-        """Return the intervals whose time is known; without a clock, the first step has one, too."""
+        """Return intervals with a known time; without a clock the first step has one, too."""
         intervals: list[_Interval] = []
         before = None
         for step in self._steps.values():
