@@ -80,7 +80,7 @@ def test_bert_has_a_limit_over_the_window() -> None:
 def test_a_rate_of_a_tenth_is_a_gap_where_nothing_else_is_printed() -> None:
     """OneFlow of early 2020 prints neither clock nor latency."""
     log = LOGS["rn50 old"]
-    for factor, expected in ((0.83, []), (0.1, ["has the rate 38"])):
+    for factor, expected in ((0, []), (0.83, []), (0.1, ["has the rate 38"])):
         slow = log.log()
         slow.scale([3], "rate", factor)
         seen = problems(log.read(slow.text()), "GAP")
@@ -100,6 +100,8 @@ def test_an_average_and_a_harmonic_mean_differ() -> None:
     log = PYTORCH.read(raw, (21, 60))
     assert validity.compute_throughput(log, None, "rates") == pytest.approx(150)
     assert validity.compute_throughput(log, None, "arithmetic") == pytest.approx(200)
+    assert log.words != PYTORCH.read(PYTORCH.raw, (21, 60)).words != frozenset()
+    assert len(log.words) == 1  # two rates repeat by themselves
 
 
 def test_a_cut_line_at_the_end_of_the_window_gives_no_number() -> None:

@@ -120,6 +120,12 @@ def test_a_known_error_has_a_code_and_is_shown_at_a_readable_length(line: bytes,
     assert len(problem.message) < 180
 
 
+def test_an_error_of_160_characters_is_shown_whole() -> None:
+    longest = "CUDA out of memory".rjust(160, "x")
+    (problem,) = read(f"{longest}\n".encode()).problems
+    assert problem.message == f"line 1: {longest}"
+
+
 INFO = b"h:1:2 [0] NCCL INFO "
 ONE_HCA = sample("ib_2.19.3_one_hca")
 
