@@ -4,11 +4,9 @@ Stand-ins run behind the benchmark's own command lines: real gangs of processes 
 Debian's OpenMPI, that train nothing and print the program's own log.
 """
 
-import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -89,7 +87,7 @@ def leaders_log(desk: Desk) -> bytes:
 
 
 def test_a_rank_that_dies_ends_mpirun_and_its_services(prepared: Desk, mpi: str) -> None:
-    """Exit 3 with the reason, and neither ranks nor sshd nor keys on any node.
+    """Exit 3 with the reason, and neither ranks nor sshd nor keys on any node; later it counts.
 
     mpirun ends with the signal of its rank: who sent it is not known, and it is tried again.
     """
@@ -98,6 +96,10 @@ def test_a_rank_that_dies_ends_mpirun_and_its_services(prepared: Desk, mpi: str)
     assert (trial["state"], trial["problems"][0]["code"]) == ("infra-lost", "KILLED")
     assert serving(prepared) == [0, 0]
     assert not prepared.left()
+    prepared.cluster.switch()
+    (case,) = swept(prepared, mpi)["cases"]
+    assert (case["trials_valid"], case["transport"]) == (1, "IB mlx5_0")
+    assert serving(prepared) == [0, 0]
 
 
 @pytest.mark.long
@@ -114,16 +116,3 @@ def test_ctrl_c_ends_mpirun_and_its_services(prepared: Desk, mpi: str) -> None:
     assert not prepared.left()
     prepared.cluster.switch()
     prepared.must(*words[:-1])
-
-
-def test_xla_and_no_xla_never_share_a_log(prepared: Desk) -> None:
-    """Upstream's names of logs do not say it."""
-    words = ("sweep", "tf-rn50-amp", *prepared.on(), "--dry-run", "--json")
-    plan = json.loads(prepared.run(*words).stdout)["plan"]
-    by_xla: dict[bool, set[str]] = {False: set(), True: set()}
-    for trial in plan["trials"]:
-        by_xla[dict(trial["case"]["params"]).get("xla", False)].add(Path(trial["log"]).name)
-    assert by_xla[False]
-    assert by_xla[True]
-    assert all("xla" in name for name in by_xla[True])
-    assert not any("xla" in name for name in by_xla[False])

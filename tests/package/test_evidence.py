@@ -9,7 +9,7 @@ import pytest
 
 from tests import ROOT, commands
 
-HOOK = "from tests.evidence import pytest_runtest_makereport as pytest_runtest_makereport\n"
+HOOK = "from tests.session import pytest_runtest_makereport, pytest_terminal_summary\n"
 FAILS = """\
 def test_sweep_is_done(tmp_path):
     state = tmp_path / ".dlperf"
@@ -43,8 +43,8 @@ def test_a_failure_names_its_test_and_shows_its_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("count", "second", "code", "words"),
     [
-        (1, "assert Path('first').exists()", 0, "1 passed"),
-        (1, "assert not Path('first').exists()", 1, "1 failed"),
+        (1, "assert Path('first').exists()", 0, "NEEDED A SECOND TRY, and passed alone"),
+        (1, "assert not Path('first').exists()", 1, "NEEDED A SECOND TRY, and FAILED AGAIN"),
         (6, "", 1, "6 tests failed; at most 5 are run once more"),
     ],
     ids=("passes alone", "fails again", "too many"),
@@ -52,7 +52,8 @@ def test_a_failure_names_its_test_and_shows_its_logs(tmp_path: Path) -> None:
 def test_failed_tests_are_run_once_more_by_name(
     tmp_path: Path, count: int, second: str, code: int, words: str
 ) -> None:
-    """Only a handful, and what fails again is a failure."""
+    """Only a few, and what fails again is a failure; the end shows why each failed first."""
+    (tmp_path / "conftest.py").write_text(HOOK)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     test = tmp_path / "test_it.py"
     names = [f"test_{number}" for number in range(count)]
@@ -70,7 +71,12 @@ def test_failed_tests_are_run_once_more_by_name(
     rewritten = "".join(f"def {name}():\n    {second or 'pass'}\n" for name in names)
     test.write_text(f"from pathlib import Path\n{rewritten}")
     again = commands.run(
-        [sys.executable, "-B", "-m", "tests.once_more"], cwd=tmp_path, env=env, timeout_s=60
+        [sys.executable, "-B", "-m", "tests.session", "once-more"],
+        cwd=tmp_path,
+        env=env,
+        timeout_s=60,
     )
     assert again.returncode == code, again.stdout
     assert words in again.stdout
+    if count == 1:
+        assert again.stdout.endswith("  test_it.py::test_0\n      E   assert 0\n")
