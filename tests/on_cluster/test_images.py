@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests import forms
 from tests.cluster import Cluster, Completed, Node, cluster, registry
+from tests.on_cluster import forms
 from tests.virtual import Desk, holds, own_id
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.spans import side_by_side, spans
+from tests.on_cluster.spans import side_by_side, spans
 from tests.virtual import Desk
 from tests.waiting import wait_for
 

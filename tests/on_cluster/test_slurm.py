@@ -22,7 +22,7 @@ from tests.cluster.slurm import PREEMPTING, call
 from tests.commands import ended, told
 from tests.docs import state_files
 from tests.login import PROGRAM, SLOW, Login
-from tests.spans import side_by_side, spans
+from tests.on_cluster.spans import side_by_side, spans
 from tests.waiting import PATIENCE_S, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
