@@ -45,7 +45,7 @@ def test_a_failure_on_a_worker_shows_the_ends_of_its_logs(folder: Path) -> None:
         (1, "pass", 0, "NEEDED A SECOND TRY, and passed alone:\n  {}\n      E   assert 0\n"),
         (
             1,
-            "assert 1 > 2",
+            "1 / 0",
             1,
             "NEEDED A SECOND TRY, and FAILED AGAIN:\n  {}\n      E   assert 0\n",
         ),
