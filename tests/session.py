@@ -102,7 +102,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 def _cause(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith("E ")]
+    told = [line[1:].strip() for line in lines if line.startswith("E ")]
     return (told or lines[-1:] or ["no output"])[0]
 
 

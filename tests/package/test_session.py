@@ -42,12 +42,12 @@ def test_a_failure_on_a_worker_shows_the_ends_of_its_logs(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("count", "second", "code", "end"),
     [
-        (1, "pass", 0, "NEEDED A SECOND TRY, and passed alone:\n  {}\n      E   assert 0\n"),
+        (1, "pass", 0, "NEEDED A SECOND TRY, and passed alone:\n  {}\n      assert 0\n"),
         (
             1,
             "1 / 0",
             1,
-            "NEEDED A SECOND TRY, and FAILED AGAIN:\n  {}\n      E   assert 0\n",
+            "NEEDED A SECOND TRY, and FAILED AGAIN:\n  {}\n      assert 0\n",
         ),
         (6, "pass", 1, "6 tests failed; at most 5 are run once more, alone\n"),
     ],
