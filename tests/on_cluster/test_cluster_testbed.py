@@ -1,4 +1,4 @@
-"""The virtual cluster itself: separate runs, nodes that are nodes, faults that are faults."""
+"""The virtual cluster itself: runs are separate, and each leaves nothing."""
 
 import os
 import subprocess
