@@ -61,22 +61,8 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
     idle = login.run("sweep", "toy")
     assert (idle.returncode, "no node was asked" in idle.stderr) == (0, True), idle.stderr
     assert "is submitted" not in idle.stderr
-    again = login.cluster.run(
-        *(
-            "salloc",
-            "-N2",
-            "--exclusive",
-            "-p",
-            PREEMPTING,
-            *PROGRAM,
-            "sweep",
-            "toy",
-            "--repeats",
-            "2",
-        ),
-        cwd=login.folder,
-        env=login.env,
-    )
+    words = ("salloc", "-N2", "--exclusive", "-p", PREEMPTING, *PROGRAM, "sweep", "toy")
+    again = login.cluster.run(*words, "--repeats", "2", cwd=login.folder, env=login.env)
     assert again.returncode == 0, again.stderr
     assert "goes on" in again.stderr
     login.whole(4)
