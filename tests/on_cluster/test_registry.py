@@ -122,6 +122,10 @@ def test_an_image_goes_through_the_registry_and_the_secret_nowhere(
     said = json.loads(done.stdout)
     assert [(action["kind"], action["node"]) for action in said["actions"]] == [("carry", "vs004")]
     assert f"vs004: pull {PLACE}/dlperf/" in done.stderr
+    log = (desk.state / "debug.log").read_text()
+    for words in ("docker system dial-stdio", "vs004"):  # the commands that -v shows
+        assert words in done.stderr
+        assert words in log
     assert said["site"]["images"]["ngc-pytorch-20.03"]["tag"] == tag
     assert (guarded / "registry/docker/registry/v2/repositories/dlperf").exists()
     assert len(seen) > 10
