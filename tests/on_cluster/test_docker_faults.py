@@ -1,6 +1,5 @@
 """Docker dies, hangs or is another on one node of the virtual cluster, at all times of a sweep."""
 
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,22 +84,3 @@ def test_an_engine_that_goes_in_the_middle_is_told_within_15_s(
     desk.again()
     assert desk.states()[-1] == ("valid", "")
     assert not desk.left()
-
-
-@pytest.mark.long
-def test_a_lost_sweep_is_ended_although_an_engine_is_down(desk: Desk) -> None:
-    """By its marks; the container, in which nothing runs, goes once the engine is back."""
-    process, node = desk.begun(iteration_s=5), desk.cluster.node(1)
-    sweep, containers = desk.sweeps()[-1].name, [desk.container(0), desk.container(1)]
-    process.kill()
-    process.communicate()
-    words = ("stop", sweep, "--on", str(desk.cluster.inventory))
-    with faulty(node, "KILL", "dockerd"):
-        kept = desk.json("clean", *desk.on(), code=7)["kept"]
-        assert kept["vs002"]["tasks"] == containers[1:]
-        shutil.rmtree(desk.sweeps()[-1])
-        assert desk.json(*words)["ended"] == containers
-        assert not node.sh(OURS).stdout
-    assert desk.json(*words)["ended"] == containers[1:]
-    assert desk.json(*words)["ended"] == []
-    desk.again()

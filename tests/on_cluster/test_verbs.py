@@ -14,8 +14,6 @@ from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.cluster
 
-LABELLED = "docker ps -aq --filter label=dlperf.sweep"
-
 
 def image(node: Node) -> str:
     """The name of the image that provisioning put on a node."""
