@@ -62,12 +62,14 @@ def test_stop_ends_what_is_ours_and_nothing_else(desk: Desk) -> None:
 
     Beside another's gang nothing is measured: OTHER-GANG until that has ended.
     """
-    process, node = desk.begun(), desk.cluster.node(1)
+    process, node = desk.begun(iteration_s=1.0), desk.cluster.node(1)
     asleep = f"docker run -d --network none {image(node)} sleep 600"
-    plain = node.must(asleep).strip()
     label = "--label dlperf.sweep=theirs --name dlp-theirs-1n1g-x-a1-r0"
-    theirs = node.must(asleep.replace("-d", f"-d {label}", 1)).strip()
-    pid = node.must("python3 -c 'import time; time.sleep(600)' >/dev/null 2>&1 & echo $!").strip()
+    other = "python3 -c 'import time; time.sleep(600)' >/dev/null 2>&1 & echo $!"
+    with desk.held():
+        plain = node.must(asleep).strip()
+        theirs = node.must(asleep.replace("-d", f"-d {label}", 1)).strip()
+        pid = node.must(other).strip()
     try:
         said = desk.json("stop")
         _, words = process.communicate(timeout=PATIENCE_S)
