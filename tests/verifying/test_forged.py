@@ -173,14 +173,6 @@ def outcome(sweep: Sweep, name: str = ONE) -> Path:
     return sweep.folder / f"logs/{name}.json"
 
 
-@found_in(f"logs/{ONE}.log")
-def swapped_logs(sweep: Sweep) -> None:
-    one, other = (both_logs(sweep, name)[0] for name in (ONE, THREE))
-    content = one.read_bytes()
-    one.write_bytes(other.read_bytes())
-    other.write_bytes(content)
-
-
 @found_in(f"logs/{ONE}.json")
 def swapped_logs_with_raw_logs_and_hashes(sweep: Sweep) -> None:
     texts = [both_logs(sweep, name)[0].read_bytes() for name in (ONE, THREE)]
@@ -206,11 +198,6 @@ def an_outcome_that_seals_no_attempt(sweep: Sweep) -> None:
     before = sha256(outcome(sweep))
     edit(outcome(sweep), lambda it: it.update(attempt_sha256=""))
     replace_in(sweep.folder / "events.jsonl", before, sha256(outcome(sweep)))
-
-
-@found_in(f"logs/{ONE}.json")
-def an_outcome_alone(sweep: Sweep) -> None:
-    edit(outcome(sweep), lambda it: it.update(throughput=6500.0))
 
 
 @found_in(f"logs/{ONE}.log")
@@ -320,16 +307,6 @@ def a_median_by_another_version(sweep: Sweep) -> None:
     """Reports of other code are made again all the same."""
     edit(sweep.folder / RESULTS, lambda it: it["written"].update(code="0" * 64))
     edit(sweep.folder / RESULTS, lambda it: it["cases"][2].update(median=6254.66))
-
-
-@found_in(RESULTS)
-def a_median_everywhere(sweep: Sweep) -> None:
-    """In results.json, results.csv, report.md and _result.json alike."""
-    old = json.loads((sweep.folder / RESULTS).read_text())["cases"][2]["median"]
-    for name in (RESULTS, "results.csv"):
-        replace_in(sweep.folder / name, repr(old), repr(old + 30))
-    for name in ("report.md", "_result.json"):
-        replace_in(sweep.folder / name, f"{old:.2f}", f"{old + 30:.2f}")
 
 
 @pytest.mark.parametrize("name", FORGERIES)
