@@ -501,3 +501,10 @@ def test_a_folder_that_is_forged_throughout_agrees_with_itself(pytorch: Sweep) -
     reseal(pytorch, ONE)
     report_files.reports(pytorch.folder, measured(pytorch), "en")
     assert found(pytorch) == set()
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", f"logs/{ONE}.json"])
+def test_a_number_that_json_lacks_is_a_difference(pytorch: Sweep, name: str) -> None:
+    replace_in(pytorch.folder / name, '"port": 22333', '"port": NaN')
+    written = [it.written for it in check_sweep(pytorch).differences if it.file == name]
+    assert any(it.startswith("no JSON: ") for it in written), written
