@@ -215,7 +215,7 @@ def _fail(sweep: Sweep, attempt: Attempt, trial: Trial, state: str, recorded: Re
     if state == "lost":
         sweep.append(ended)
         return
-    problem = Problem("EXIT", "vs1: rank 0 exited with 1")
+    problem = Problem("EXIT", "vs1: rank 0 exited with 1: d\u00e9j\u00e0 vu")
     outcome = Outcome(
         trial=trial.name,
         attempt=attempt.number,
