@@ -34,8 +34,9 @@ quick: venv ## tests that start no gangs of processes, with coverage
 
 gangs: venv ## tests that train for real; as root on Debian also on a virtual cluster
 	sh tests/cluster/install.sh
-	$(PYTEST) -n $(WORKERS) -m "cluster and not long" --cache-clear || \
-	    { [ $$? -eq 1 ] && $(BIN)/python -m tests.once_more; }
+	COVERAGE_FILE=.coverage-gangs $(PYTEST) -n $(WORKERS) -m "cluster and not long" --cache-clear \
+	    --cov --cov-report= --cov-fail-under=0; code=$$?; $(BIN)/python -m tests.session rooms; \
+	    case $$code in 1) $(BIN)/python -m tests.session once-more ;; *) exit $$code ;; esac
 
 # What takes minutes, or proves once more what a quicker test proves.
 long: venv ## tests that take minutes each

@@ -24,7 +24,9 @@ from tests.cluster import Cluster, cluster
 from tests.cluster.life import lacking
 from tests.dockerd import Dockerd, running
 from tests.events import events
-from tests.evidence import pytest_runtest_makereport as pytest_runtest_makereport
+from tests.session import pytest_runtest_makereport as pytest_runtest_makereport
+from tests.session import pytest_terminal_summary as pytest_terminal_summary
+from tests.session import schedule
 from tests.virtual import Desk
 from tests.waiting import PATIENCE_S
 
@@ -61,10 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Workers take whole files, and no more than three of them those of the virtual cluster."""
-    from tests.side_by_side import ByFile  # xdist is not there for the lowest versions
-
-    return ByFile(config, log)
+    return schedule(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

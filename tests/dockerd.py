@@ -28,23 +28,9 @@ from tests.waiting import PATIENCE_S, wait_for
 IMAGE = "tiny:1"
 # What the supervisor needs, and what tests run; the image is made of this machine's own.
 PROGRAMS = (
-    *(
-        "cat",
-        "cut",
-        "date",
-        "dd",
-        "echo",
-        "env",
-        "false",
-        "grep",
-        "head",
-        "id",
-        "ln",
-        "ls",
-        "mkdir",
-    ),
-    *("mkfifo", "mv", "printf", "rm", "sed", "seq", "setsid", "sha256sum", "sleep", "stat"),
-    *("sync", "tail", "touch", "tr", "true", "wc"),
+    *("cat", "cut", "date", "dd", "echo", "env", "false", "grep", "head", "id", "ln", "ls"),
+    *("mkdir", "mkfifo", "mv", "printf", "rm", "sed", "seq", "setsid", "sha256sum", "sleep"),
+    *("stat", "sync", "tail", "touch", "tr", "true", "wc"),
 )
 QUICK = Patience(answer_s=10.0, stall_s=5.0, work_s=60.0, pause_s=0.1)
 CONTAINERD = 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'
@@ -81,17 +67,11 @@ class Dockerd:
         """Start dockerd and wait until it answers."""
         folder = self.folder
         self._dockerd = self._inside(
-            *(
-                "dockerd",
-                "--config-file",
-                f"{folder}/daemon.json",
-                "--host",
-                f"unix://{self.socket}",
-            ),
+            *("dockerd", "--config-file", f"{folder}/daemon.json"),
+            *("--host", f"unix://{self.socket}", "--pidfile", f"{folder}/docker.pid"),
             *("--data-root", f"{folder}/disk/docker", "--exec-root", f"{folder}/exec"),
-            *("--pidfile", f"{folder}/docker.pid", "--containerd", f"{folder}/containerd.sock"),
-            *("--bridge=none", "--iptables=false", "--ip-forward=false"),
-            "--max-download-attempts=1",
+            *("--containerd", f"{folder}/containerd.sock", "--bridge=none", "--iptables=false"),
+            *("--ip-forward=false", "--max-download-attempts=1"),
         )
         wait_for(self._answers, "dockerd's answer")
 

@@ -1,7 +1,7 @@
 """Which Docker and which Slurm the tests start: the machine's own, or what the environment names.
 
-``OTHER_BIN`` is a folder, or several with colons between, whose programs come before the machine's
-own. ``DOCKER_IMAGE_STORE=containerd`` has Docker keep images in containerd, and ``mixed`` on every
+``OTHER_BIN`` names folders, with colons between, whose programs come before the machine's own.
+``DOCKER_IMAGE_STORE=containerd`` has Docker keep images in containerd, and ``mixed`` on every
 second node only. ``make engines`` and ``make slurm`` set them.
 """
 

@@ -77,13 +77,8 @@ class Sshd:
         os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
         self.process = subprocess.Popen(
             (
-                *self.within,
-                SSHD,
-                "-D",
-                "-f",
-                str(self.folder / "config"),
-                "-E",
-                str(self.folder / "log"),
+                *(*self.within, SSHD, "-D"),
+                *("-f", str(self.folder / "config"), "-E", str(self.folder / "log")),
             ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests import commands
+from tests import TESTS, commands
 from tests.cluster import Cluster, Node, overlay
 from tests.events import events
 from tests.waiting import PATIENCE_S
 
-TESTS = Path(__file__).parent
-PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
+PROGRAM = (sys.executable, "-m", "orchestrator")
 COMMAND_S = 600.0
 TRIAL = "2n1g-r50_b256_amp_1"  # the first one of a quick playbook
 QUICK = """\

@@ -24,7 +24,7 @@ def of_median(values: Sequence[float]) -> dict[str, object]:
 
 
 def _covered(count: int, k: int) -> float:
-    """With what probability the median lies between the values k from either end."""
+    """Return the probability that the median lies between the values k from either end."""
     outside = sum(comb(count, below) for below in range(k + 1))
     return float(1 - 2 * outside / 2**count)
 
@@ -69,7 +69,7 @@ def student(freedom: int) -> float:
 
 
 def _integral(end: float, freedom: int) -> float:
-    """Return that of cos(angle) ** (freedom - 1) from 0, by Simpson's rule."""
+    """Return the integral of cos(angle) ** (freedom - 1) from 0, by Simpson's rule."""
     step = end / PIECES
     heights = [cos(step * place) ** (freedom - 1) for place in range(PIECES + 1)]
     return (

@@ -1,8 +1,5 @@
 """Docker dies, hangs or is another on one node of the virtual cluster, at all times of a sweep."""
 
-import re
-import shlex
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,15 +54,6 @@ def heard(process: "Popen[str]") -> Iterator[list[str]]:
         hearing.join()
 
 
-def test_the_way_around_a_node_goes_on_with_what_new_began(desk: Desk) -> None:
-    """With ``--new`` in it, what was measured before the engine went would be left behind."""
-    process = desk.begun("--new", iteration_s=1.0)
-    with faulty(desk.cluster.node(1), "KILL", "dockerd"):
-        said = process.communicate(timeout=PATIENCE_S)[1]
-    (command,) = re.findall(r"or leave it out: `dlperf-orch ([^`]+)`", said)
-    assert shlex.split(command) == ["sweep", "quick", *desk.on(), "--nodes", "!vs002"]
-
-
 @pytest.mark.parametrize(
     ("word", "daemons", "code"),
     [
@@ -91,41 +79,8 @@ def test_an_engine_that_goes_in_the_middle_is_told_within_15_s(
         assert f"ERROR {code} node=vs002" in said
         assert "UNREACHABLE" not in said
         assert not node.sh(OURS).stdout
+        assert f"ERROR {code} node=vs002" in desk.again(code=5).stderr  # nothing is started
     assert {outcome["code"] for outcome in desk.said("outcome")} == {code}
     desk.again()
     assert desk.states()[-1] == ("valid", "")
     assert not desk.left()
-
-
-@pytest.mark.parametrize(("word", "code"), [("KILL", "DOCKER-DOWN"), ("STOP", "DOCKER-HUNG")])
-def test_an_engine_that_is_gone_before_a_sweep_starts_nothing(
-    desk: Desk, word: str, code: str
-) -> None:
-    """Exit 5 with what to do; a hung one is waited for 5 s."""
-    with faulty(desk.cluster.node(1), word, "dockerd"):
-        said = desk.again(code=5).stderr
-    assert f"ERROR {code} node=vs002" in said
-    assert ("does not answer within 5 s; the node does" in said) == (word == "STOP")
-    assert "systemctl" in said
-    assert not desk.sweeps()
-    desk.again()
-    assert desk.states() == [("valid", "")]
-
-
-@pytest.mark.long
-def test_a_lost_sweep_is_ended_although_an_engine_is_down(desk: Desk) -> None:
-    """By its marks; the container, in which nothing runs, goes once the engine is back."""
-    process, node = desk.begun(iteration_s=5), desk.cluster.node(1)
-    sweep, containers = desk.sweeps()[-1].name, [desk.container(0), desk.container(1)]
-    process.kill()
-    process.communicate()
-    words = ("stop", sweep, "--on", str(desk.cluster.inventory))
-    with faulty(node, "KILL", "dockerd"):
-        kept = desk.json("clean", *desk.on(), code=7)["kept"]
-        assert kept["vs002"]["tasks"] == containers[1:]
-        shutil.rmtree(desk.sweeps()[-1])
-        assert desk.json(*words)["ended"] == containers
-        assert not node.sh(OURS).stdout
-    assert desk.json(*words)["ended"] == containers[1:]
-    assert desk.json(*words)["ended"] == []
-    desk.again()

@@ -6,14 +6,10 @@ import time
 import pytest
 
 from tests.commands import ended, told
-from tests.virtual import TRIAL, Desk, rule
+from tests.virtual import TRIAL, Desk
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
-
-FREE = "flock -n /var/tmp/dlperf.lock true"
-SSHD_SESSIONS = "ps -o pid= --ppid $(cat /run/testbed/sshd.pid)"
-PROGRAM = "docker top {} -o pid,args | awk '$2 ~ /^python/ && /multiproc/ {{print $1}}'"
 
 
 def has_ended(desk: Desk, node_rank: int) -> bool:
@@ -32,18 +28,6 @@ def test_a_rank_that_dies_ends_the_gang_and_is_shown(desk: Desk) -> None:
     assert "node vs002, node_rank 1: exit status 1; its last lines:" in problem["message"]
     assert "NCCL INFO NET/IB" in problem["message"]
     assert {end["node"]: end["why"] for end in outcome["tasks"]}["vs001"] == "stopped"
-    assert not desk.left()
-
-
-def test_a_program_killed_from_outside_is_tried_again(desk: Desk) -> None:
-    """Nobody blames a program that got SIGKILL: the gang ends within 15 s, attempt 2 counts."""
-    process = desk.begun()
-    node, name = desk.cluster.node(1), desk.container(1)
-    node.must(f"kill -KILL $({PROGRAM.format(name)})")
-    wait_for(lambda: has_ended(desk, 0), "the gang has ended on the other node", 15)
-    told(process)
-    assert desk.states() == [("infra-lost", "KILLED"), ("valid", "")]
-    assert "node vs002, node_rank 1: exit status 137" in desk.said("outcome")[0]["message"]
     assert not desk.left()
 
 
@@ -109,19 +93,6 @@ def test_one_interrupt_ends_in_good_order(desk: Desk) -> None:
     assert desk.states()[-1] == ("valid", "")
 
 
-def test_two_interrupts_leave_at_once_and_say_what_runs(desk: Desk) -> None:
-    """Exit 7 names each container with its node; the next command deals with them."""
-    process = desk.begun()
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    said = told(process, 7, limit_s=10)
-    assert all(f"{desk.container(rank)} on vs00{rank + 1}" in said for rank in (0, 1))
-    desk.again()
-    assert desk.states()[-1] == ("valid", "")
-    assert not desk.left()
-
-
 def test_a_node_that_reboots_is_not_the_programs_fault(desk: Desk) -> None:
     """A new boot id tells it; the trial is run again by the same command."""
     process = desk.begun()
@@ -134,48 +105,9 @@ def test_a_node_that_reboots_is_not_the_programs_fault(desk: Desk) -> None:
     assert not desk.left()
 
 
-def test_a_docker_that_restarts_is_not_the_programs_fault(desk: Desk) -> None:
-    """An engine killed and started anew takes its containers along; the trial is run again."""
-    process = desk.begun()
-    node = desk.cluster.node(1)
-    node.signal("dockerd", "KILL")
-    node.revive("dockerd")
-    told(process)
-    assert desk.states() == [("infra-lost", "DOCKER-RESTARTED"), ("valid", "")]
-    assert "node vs002, node_rank 1" in desk.said("outcome")[0]["message"]
-    assert not desk.left()
-
-
-def test_connections_that_are_reset_cost_nothing(desk: Desk) -> None:
-    """Resets by a firewall, and a killed sshd session: the trial goes on, and counts."""
-    process = desk.begun(iteration_s=0.15)
-    with rule(desk.cluster.node(1), "OUTPUT -p tcp --sport 22 -j REJECT --reject-with tcp-reset"):
-        time.sleep(1.5)
-    first = desk.cluster.node(0)
-    first.must(f"kill -KILL $({SSHD_SESSIONS})")
-    wait_for(lambda: first.sh(FREE).returncode, "the lock of the node is held again", 5)
-    told(process)
-    assert desk.states() == [("valid", "")]
-    assert not desk.left()
-
-
-@pytest.mark.parametrize(
-    ("transport", "code"), [("sockets", "TRANSPORT"), ("silent", "TRANSPORT-UNPROVEN")]
-)
-def test_a_number_without_infiniband_is_not_counted(desk: Desk, transport: str, code: str) -> None:
-    """The case asks for InfiniBand: sockets, or no word about it, make the trial invalid."""
-    desk.cluster.switch(transport=transport)
+def test_a_number_over_sockets_is_not_counted(desk: Desk) -> None:
+    """The case asks for InfiniBand."""
+    desk.cluster.switch(transport="sockets")
     desk.again(code=3)
-    assert desk.states() == [("invalid", code)]
-    assert not desk.left()
-
-
-def test_want_of_memory_is_told_as_such(desk: Desk) -> None:
-    """The kernel ends a rank of a container: OOM, by the engine's own word, and no retry."""
-    process = desk.begun()
-    node, name = desk.cluster.node(1), desk.container(1)
-    node.must(f"docker update --memory 96m --memory-swap 96m {name}")
-    node.sh(f"docker exec {name} python -c 'bytearray(300 << 20)'")
-    told(process, 3)
-    assert desk.states() == [("failed", "OOM")]
+    assert desk.states() == [("invalid", "TRANSPORT")]
     assert not desk.left()

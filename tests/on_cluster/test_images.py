@@ -10,37 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests import forms
 from tests.cluster import Cluster, Completed, Node, cluster, registry
+from tests.on_cluster import forms
 from tests.virtual import Desk, holds, own_id
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
 NAMES = ("ngc-tensorflow-20.03", "oneflow-0.1.9", "oneflow-gpt-0.3.5")
 GPT_BASE = f"docker.io/library/{registry.GPT}"
-IPS = "10.11.0.2,10.11.0.3"
-CODE = "/workspace/OneFlow-Benchmark"
-RN50 = (
-    f"python3 {CODE}/Classification/cnns/of_cnn_train_val.py --num_examples=30720 --num_nodes=2"
-    " --train_data_dir=/data/ofrecord/train --train_data_part_num=256 --gpu_num_per_node=2"
-    " --model_update=momentum --mom=0.875 --label-smoothing=0.1 --learning_rate=0.001"
-    " --loss_print_every_n_iter=20 --batch_size_per_device=128 --val_batch_size_per_device=125"
-    f" --num_epoch=1 --log_dir=./log --model=resnet50 --node_ips={IPS},10.11.0.9"
-)
-BERT = (
-    f"python3 {CODE}/LanguageModeling/BERT/run_pretraining.py --gpu_num_per_node=2 --num_nodes=2"
-    f" --node_ips={IPS} --learning_rate=1e-4 --batch_size_per_device=24 --iter_num=40"
-    " --loss_print_every_n_iter=20 --seq_length=128 --data_dir=/data/wiki --data_part_num=32"
-    " --save_last_snapshot= --model_save_dir=./snapshots"
-)
-GPT = (
-    "python3 -m oneflow_gpt.training --num-layers {layers} --hidden-size 1536"
-    " --num-attention-heads 16 --micro-batch-size 2 --global-batch-size 8 --num-gpus-per-node 2"
-    " --tensor-model-parallel-size 2 --num-nodes 2 --ctrl-port {port} --train-iters 20"
-    f" --node-ips {IPS} --dataset /data/gpt/gpt_sample_dataset_text_document --seq-length 2048"
-    " --log-interval 10 --lr-decay-iters 320000 --lr-warmup-fraction 0.01 --vocab-size 50257"
-    " --load {folder} --save {folder} --fp16 --use-rdma"
-)
 
 
 @pytest.fixture(scope="module")
@@ -175,69 +152,6 @@ def test_bundle_of_a_loaded_base_holds_the_image_alone(here: Desk) -> None:
     shutil.rmtree(here.state)
     done = here.must("provision", str(inventory), "--bundle", str(folder), *asked(NAMES[2:]))
     assert "Nothing to do" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("image", "command", "line", "count"),
-    [
-        (NAMES[1], RN50, "train: epoch 0, iter ", 3),
-        (NAMES[1], BERT, "step: ", 2),
-        (NAMES[2], GPT.format(layers=16, port=50051, folder="/root/whole"), "| ", 4),
-    ],
-)
-def test_gang_of_oneflow_meets_by_addresses(
-    here: Desk, image: str, command: str, line: str, count: int
-) -> None:
-    """The same words on both nodes: each finds its place, and the first alone prints."""
-    leader, other = on_both(here, image, command)
-    assert (leader.returncode, other.returncode) == (0, 0), leader.stderr + other.stderr
-    assert sum(text.startswith(line) for text in leader.stdout.splitlines()) == count
-    assert line not in other.stdout
-
-
-def test_gang_of_oneflow_ends_when_a_rank_is_lost(here: Desk) -> None:
-    """On both nodes, and with a failure on both."""
-    here.cluster.switch(die={"rank": 3, "iteration": 30})
-    answers = on_both(here, NAMES[1], RN50)
-    assert [answer.returncode for answer in answers] == [1, 1]
-    assert all("a peer is lost" in answer.stderr for answer in answers)
-    assert ", iter 20," in answers[0].stdout
-
-
-def test_gang_of_oneflow_does_not_start_behind_a_proxy(here: Desk) -> None:
-    """The control channel would go to the proxy, as users of DLPerf found out."""
-    answers = on_both(here, NAMES[1], RN50, "-e https_proxy=http://10.9.9.9:3128")
-    assert [answer.returncode for answer in answers] == [1, 1]
-    assert all("['https_proxy'] set" in answer.stderr for answer in answers)
-
-
-def test_gpt_refuses_the_checkpoint_of_another_model(here: Desk) -> None:
-    """Upstream would go on from it; here a folder that was left from another case shows."""
-    whole = GPT.format(layers=16, port=50061, folder="/root/left")
-    assert [answer.returncode for answer in on_both(here, NAMES[2], whole)] == [0, 0]
-    other = GPT.format(layers=32, port=50062, folder="/root/left")
-    answers = on_both(here, NAMES[2], other)
-    assert [answer.returncode for answer in answers] == [1, 1]
-    assert all("/root/left is of num_layers 16, not 32" in answer.stderr for answer in answers)
-
-
-def test_tensorflow_is_a_program_of_mpi(here: Desk) -> None:
-    """Two ranks of a node meet, and rank 0 prints; an index that is missing is refused."""
-    program = (
-        "mpiexec --allow-run-as-root --bind-to socket -np 2 python3 /workspace/rn50v15_tf/main.py"
-        " --mode=train --iter_unit=batch --num_iter=30 --batch_size=128 --display_every=1"
-        " --data_dir=/data/tfrecords --use_dali --results_dir=/tmp/results --data_idx_dir="
-    )
-    for answer in on_both(here, NAMES[0], f"{program}/data/dali_idx"):
-        assert answer.returncode == 0, answer.stderr
-        lines = answer.stdout.splitlines()
-        steps = [line.split(" - ")[1].split(" imgs")[0] for line in lines if "imgs_per_sec" in line]
-        assert steps == [f"(0, {step})" for step in range(21, 31)]
-        assert lines.count("Num GPUs 2") == 1
-        assert lines.count("Using step learning rate schedule") == 2
-    for answer in on_both(here, NAMES[0], f"{program}/data/gpt"):
-        assert answer.returncode != 0
-        assert "0 indices in /data/gpt of 2 shards" in answer.stderr
 
 
 @pytest.mark.parametrize(

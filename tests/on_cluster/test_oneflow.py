@@ -55,18 +55,27 @@ def test_oneflow_is_measured_over_four_nodes(
     assert found["1x1"]["speedup"] == 1.0
 
 
-@pytest.mark.long
-def test_gpt_runs_all_layouts_of_the_report_by_their_names(prepared: Desk) -> None:
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("2D_PP_2x4x4_512_2304x24", ("2D_PP_2x4x4_512_2304x24",)),
+        pytest.param("*", ("DP_8x1x1_16_1536x16", "2D_8x1x1_16_1536x16"), marks=pytest.mark.long),
+    ],
+    ids=["one", "all"],
+)
+def test_gpt_runs_the_layouts_of_the_report_by_their_names(
+    prepared: Desk, pattern: str, names: tuple[str, ...]
+) -> None:
     """18 cases, each with latency, memory and throughput; equal shapes keep logs of their own."""
-    said = swept(prepared, "oneflow-gpt")
-    assert len(said["cases"]) == 18
-    for case in said["cases"]:
+    said = swept(prepared, "oneflow-gpt", "--case", pattern)
+    cases = [case for case in said["cases"] if case["median"]]
+    assert len(cases) == (18 if pattern == "*" else 1)
+    for case in cases:
         assert case["median"] == pytest.approx(
             case["case"]["global_batch_size"] / case["latency_s"], rel=1e-9
         )
         assert case["memory_mib"] > 0
     folder = prepared.state / "sweeps" / said["sweep"]
     report = (folder / "report.md").read_text().replace("\\", "")
-    for name in ("DP_8x1x1_16_1536x16", "2D_8x1x1_16_1536x16", "2D_PP_2x4x4_512_2304x24"):
-        assert name in report
-    assert len(list((folder / "logs").rglob("*.log"))) == 18
+    assert all(name in report for name in names)
+    assert len(list((folder / "logs").rglob("*.log"))) == len(cases)

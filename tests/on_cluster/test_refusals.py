@@ -7,26 +7,11 @@ import pytest
 
 from tests.cluster import Node
 from tests.commands import told
-from tests.virtual import TRIAL, Desk, rule
+from tests.virtual import Desk, rule
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 OFED = "/run/testbed/stubs/ofed_info"
-
-
-def test_nodes_that_do_not_answer_are_named_all_at_once(desk: Desk) -> None:
-    """Two nodes in the dark: exit 4 names both, and nothing starts."""
-    dark = desk.cluster.nodes[1:3]
-    for node in dark:
-        node.cut()
-    try:
-        said = desk.run("provision", str(desk.cluster.inventory))
-    finally:
-        for node in dark:
-            node.heal()
-    assert said.returncode == 4, said.stderr
-    assert said.stderr.count("ERROR ") == 1  # what is the same of several is said once
-    assert "ERROR SSH-UNREACHABLE node=vs[002-003] address=10.11.0.[3-4]: port 22" in said.stderr
 
 
 def test_engines_that_are_down_or_hang_are_told_apart(desk: Desk) -> None:
@@ -45,9 +30,15 @@ def test_engines_that_are_down_or_hang_are_told_apart(desk: Desk) -> None:
     assert list(said["site"]["nodes"]) == ["vs001", "vs002", "vs003", "vs004"]
 
 
+def list_everything(node: Node) -> set[str]:
+    """Return all images and containers that a node's engine has."""
+    listed = "docker images -a --no-trunc --format '{{.ID}} {{.Repository}}:{{.Tag}}'"
+    return set(node.must(f"{listed}; docker ps -aq --no-trunc").splitlines())
+
+
 def test_an_image_that_is_gone_from_a_node_starts_nothing(desk: Desk) -> None:
-    """IMAGE-MISSING names the node and no container is made; provision carries it there again."""
-    node = desk.cluster.node(2)
+    """IMAGE-MISSING names the node; a dry run of provision changes nothing, provision carries."""
+    node, inventory = desk.cluster.node(2), str(desk.cluster.inventory)
     tag = node.must(
         "docker images --format '{{.Repository}}:{{.Tag}}' 'dlperf/ngc-pytorch*'"
     ).strip()
@@ -57,62 +48,13 @@ def test_an_image_that_is_gone_from_a_node_starts_nothing(desk: Desk) -> None:
         assert "ERROR IMAGE-MISSING node=vs003" in said
         assert not desk.sweeps()
         assert not desk.left()
+        before = [list_everything(node) for node in desk.cluster.nodes]
+        planned = desk.json("provision", inventory, "--dry-run")["actions"]
+        assert [list_everything(node) for node in desk.cluster.nodes] == before
     finally:
-        done = desk.json("provision", str(desk.cluster.inventory))
-    assert [(action["kind"], action["node"]) for action in done["actions"]] == [("carry", "vs003")]
-
-
-def test_a_name_that_is_taken_is_nobodys_to_remove(desk: Desk) -> None:
-    """A foreign container with the name of ours: exit 5 NAME-TAKEN, and it runs on."""
-    desk.again()
-    node, name = desk.cluster.node(1), desk.container(1, TRIAL.replace("amp_1", "amp_2"))
-    image = node.must("docker images -q 'dlperf/ngc-pytorch*'").split()[0]
-    foreign = node.must(f"docker run -d --network none --name {name} {image} sleep 600").strip()
-    try:
-        said = desk.must("sweep", "quick", *desk.on(), "--repeats", "2", code=5)
-        assert "ERROR NAME-TAKEN node=vs002" in said.stderr
-        running = node.must(f"docker inspect -f '{{{{.State.Running}}}}' {foreign}")
-        assert running == "true\n"
-    finally:
-        node.must(f"docker rm -f {foreign}")
-    assert desk.states()[-1] == ("infra-lost", "NAME-TAKEN")
-    assert not desk.left()
-
-
-def test_a_port_that_is_blocked_between_two_nodes_is_found(desk: Desk) -> None:
-    """SSH is fine and ranks could not meet: exit 5 NET-BLOCKED names who cannot reach whom."""
-    block = "INPUT -p tcp --dport 22333 -s 10.11.0.4 -j DROP"
-    with rule(desk.cluster.node(0), block):
-        said = desk.json("provision", str(desk.cluster.inventory), code=5)
-    (found,) = [finding for finding in said["site"]["findings"] if finding["severity"] == "error"]
-    assert found["code"] == "NET-BLOCKED"
-    assert "vs003" in found["node"] + found["seen"]
-    assert "vs001" in found["node"] + found["seen"]
-    # A sweep does not look there itself: what provisioning found stops it until it looks again.
-    inventory = ("--inventory", str(desk.cluster.inventory))
-    refused = desk.must("sweep", "rn50-amp", "--case", "4x8", *inventory, code=5)
-    assert "ERROR NET-BLOCKED" in refused.stderr
-    assert "provision again" in refused.stderr
-    desk.json("provision", str(desk.cluster.inventory))
-    desk.must("sweep", "rn50-amp", "--case", "1x1", "--repeats", "1", *inventory)
-
-
-def test_a_data_set_that_was_mended_is_counted_anew(desk: Desk) -> None:
-    """A file cut in place is found by --recount; mended in place, it is found without."""
-    node, picture = desk.cluster.node(1), "/data/image/train/n01440764/n01440764_0.JPEG"
-    provision = ("provision", str(desk.cluster.inventory))
-    node.must(f"cp -p {picture} /tmp/whole && : > {picture}")
-    try:
-        said = desk.json(*provision, "--recount", code=5)
-        wrong = {
-            finding["code"]
-            for finding in said["site"]["findings"]
-            if finding["severity"] == "error"
-        }
-        assert wrong == {"DATA-DIFF"}
-    finally:
-        node.must(f"cat /tmp/whole > {picture}")
-    desk.json(*provision)
+        done = desk.json("provision", inventory)["actions"]
+    for actions in (planned, done):
+        assert [(action["kind"], action["node"]) for action in actions] == [("carry", "vs003")]
 
 
 def test_a_provisioning_that_is_ended_leaves_no_container(desk: Desk) -> None:
@@ -158,13 +100,16 @@ def test_what_containers_found_is_kept_when_a_node_dies_afterwards(desk: Desk) -
     assert ("OFED-SKEW", "vs001") in found
 
 
-def test_what_differs_between_nodes_is_found(desk: Desk) -> None:
-    """One data set, one GPU and one InfiniBand port: each is an error that names its node."""
-    nodes = desk.cluster.nodes
+def test_what_is_wrong_with_nodes_is_found_and_keeps_sweeps_out(desk: Desk) -> None:
+    """A cut picture, a GPU, an InfiniBand port and a blocked port: each error names its node.
+
+    A picture that is cut in place is found by --recount; one that is mended, also without.
+    """
+    nodes, inventory = desk.cluster.nodes, str(desk.cluster.inventory)
     picture = "/data/image/train/n01440764/n01440764_0.JPEG"
     stubs = "/run/testbed/stubs"
     xml, port = f"{stubs}/nvidia-smi.xml", f"{stubs}/ibstat.txt"
-    nodes[1].must(f"mv {picture} /tmp/kept")
+    nodes[1].must(f"cp -p {picture} /tmp/whole && : > {picture}")
     nodes[2].must(
         f"sed '/<gpu id=\"00000000:B2/,/<.gpu>/d' {xml} >/tmp/7 && mount --bind /tmp/7 {xml}"
     )
@@ -172,35 +117,28 @@ def test_what_differs_between_nodes_is_found(desk: Desk) -> None:
         f"sed 's/State: Active/State: Down/' {port} >/tmp/d && mount --bind /tmp/d {port}"
     )
     try:
-        said = desk.json("provision", str(desk.cluster.inventory), code=5)
+        with rule(nodes[0], "INPUT -p tcp --dport 22333 -s 10.11.0.4 -j DROP"):
+            said = desk.json("provision", inventory, "--recount", code=5)
     finally:
-        nodes[1].must(f"mv /tmp/kept {picture}")
+        nodes[1].must(f"cat /tmp/whole > {picture}")
         nodes[2].must(f"umount {xml}")
         nodes[3].must(f"umount {port}")
-    errors = [finding for finding in said["site"]["findings"] if finding["severity"] == "error"]
-    found = {(error["code"], error["node"]) for error in errors}
-    assert {("GPU-COUNT", "vs003"), ("IB-PORT", "vs004")} <= found
-    (data,) = [error for error in errors if error["code"] == "DATA-DIFF"]
-    assert "vs002" in data["node"] + data["seen"]
-
-
-def test_two_controllers_do_not_measure_at_once(
-    desk: Desk, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """A second one, from a state folder of its own, is refused and told who is there."""
-    process = desk.begun()
-    other = Desk.made(desk.cluster, tmp_path_factory.mktemp("other"))
-    other.adopt(desk)
-    # GPUs are the machine's: another folder on the nodes is no other place to measure.
-    elsewhere = other.inventory(**{"  user: root\n": "  user: root\n  folder: /var/tmp/else\n"})
-    with desk.held():
-        said = other.again(code=6).stderr
-        refused = other.run("provision", str(elsewhere))
-    assert "ERROR LOCKED node=vs[001-004]: in use by" in said
-    assert f"pid {process.pid} of root on " in said
-    assert "ERROR LOCKED node=vs[001-004]: in use by" in refused.stderr
-    told(process)
-    assert desk.states() == [("valid", "")]
+    errors = {
+        finding["code"]: finding["node"] + finding["seen"]
+        for finding in said["site"]["findings"]
+        if finding["severity"] == "error"
+    }
+    wrong = {"DATA-DIFF": "vs002", "GPU-COUNT": "vs003", "IB-PORT": "vs004", "NET-BLOCKED": "vs003"}
+    assert {code: node in errors.get(code, "") for code, node in wrong.items()} == dict.fromkeys(
+        wrong, True
+    )
+    assert "vs001" in errors["NET-BLOCKED"]
+    # A sweep does not look there itself: what provisioning found stops it until it looks again.
+    refused = desk.must("sweep", "rn50-amp", "--case", "4x8", *desk.on(), code=5)
+    assert "ERROR NET-BLOCKED" in refused.stderr
+    assert "provision again" in refused.stderr
+    desk.json("provision", inventory)
+    desk.must("sweep", "rn50-amp", "--case", "1x1", "--repeats", "1", *desk.on())
 
 
 def test_without_a_lock_the_table_says_what_is_missing(desk: Desk) -> None:

@@ -86,31 +86,25 @@ def holding(*folders: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("guarded")
-def test_a_wrong_secret_is_refused_by_the_registry(desk: Desk) -> None:
-    """Exit 5 REG-AUTH, at once, and what was tried is nowhere in the answer."""
-    inventory = str(desk.inventory(**{MIRROR: LOGIN + "}"}))
-    done = desk.must(
-        "provision", inventory, "--lock", DLPERF_REGISTRY_SECRET="wrong-canary", code=5
-    )
-    assert "ERROR REG-AUTH node=vs001" in done.stderr
-    assert "wrong-canary" not in done.stdout + done.stderr
-    desk.must("provision", inventory, "--lock", code=2)
-
-
-@pytest.mark.usefixtures("guarded")
-def test_a_secret_comes_from_a_file_that_is_the_users_alone(
+def test_a_registry_opens_to_the_right_secret_alone(
     desk: Desk, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A file that others may read is refused; with mode 0600 its secret opens the registry."""
+    """A wrong one is REG-AUTH at once, and shown nowhere; a file must be its user's alone."""
+    inventory = str(desk.inventory(**{MIRROR: LOGIN + "}"}))
+    words = ("provision", inventory, "--lock")
+    done = desk.must(*words, DLPERF_REGISTRY_SECRET="wrong-canary", code=5)
+    assert "ERROR REG-AUTH node=vs001" in done.stderr
+    assert "wrong-canary" not in done.stdout + done.stderr
+    desk.must(*words, code=2)
     secret = tmp_path_factory.mktemp("secret") / "secret"
     secret.write_text(f"{SECRET}\n")
     secret.chmod(0o644)
-    inventory = str(desk.inventory(**{MIRROR: f"{LOGIN}, secret_file: {secret}}}"}))
-    done = desk.must("provision", inventory, "--lock", code=6)
+    desk.inventory(**{MIRROR: f"{LOGIN}, secret_file: {secret}}}"})
+    done = desk.must(*words, code=6)
     assert "ERROR REG-SECRET" in done.stderr
     assert f"chmod 600 {secret}" in done.stderr
     secret.chmod(0o600)
-    desk.must("provision", inventory, "--lock")
+    desk.must(*words)
     assert holding(desk.folder, secret.parent) == [str(secret)]
 
 
@@ -128,6 +122,10 @@ def test_an_image_goes_through_the_registry_and_the_secret_nowhere(
     said = json.loads(done.stdout)
     assert [(action["kind"], action["node"]) for action in said["actions"]] == [("carry", "vs004")]
     assert f"vs004: pull {PLACE}/dlperf/" in done.stderr
+    log = (desk.state / "debug.log").read_text()
+    for words in ("docker system dial-stdio", "vs004"):  # the commands that -v shows
+        assert words in done.stderr
+        assert words in log
     assert said["site"]["images"]["ngc-pytorch-20.03"]["tag"] == tag
     assert (guarded / "registry/docker/registry/v2/repositories/dlperf").exists()
     assert len(seen) > 10

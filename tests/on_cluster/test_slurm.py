@@ -17,13 +17,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.submitting import follow
 from tests.cluster.place import STUBS
 from tests.cluster.slurm import PREEMPTING, call
 from tests.commands import ended, told
 from tests.docs import state_files
 from tests.login import PROGRAM, SLOW, Login
-from tests.spans import side_by_side, spans
+from tests.on_cluster.spans import side_by_side, spans
 from tests.waiting import PATIENCE_S, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
@@ -46,7 +45,6 @@ shown = json.loads(subprocess.run(words, capture_output=True, check=True).stdout
 steps = [subprocess.Popen(["sh", "-c", line]) for line in gang]
 sys.exit(any([step.wait() for step in steps]))
 """
-DEAD = "setsid -f env DLPERF_JOB=4000 DLPERF_TASK=dlp-dead-a1-r0 sleep 600 >/dev/null 2>&1"
 
 
 def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Login) -> None:
@@ -63,22 +61,8 @@ def test_three_commands_run_on_a_login_node_and_inside_an_allocation(login: Logi
     idle = login.run("sweep", "toy")
     assert (idle.returncode, "no node was asked" in idle.stderr) == (0, True), idle.stderr
     assert "is submitted" not in idle.stderr
-    again = login.cluster.run(
-        *(
-            "salloc",
-            "-N2",
-            "--exclusive",
-            "-p",
-            PREEMPTING,
-            *PROGRAM,
-            "sweep",
-            "toy",
-            "--repeats",
-            "2",
-        ),
-        cwd=login.folder,
-        env=login.env,
-    )
+    words = ("salloc", "-N2", "--exclusive", "-p", PREEMPTING, *PROGRAM, "sweep", "toy")
+    again = login.cluster.run(*words, "--repeats", "2", cwd=login.folder, env=login.env)
     assert again.returncode == 0, again.stderr
     assert "goes on" in again.stderr
     login.whole(4)
@@ -186,19 +170,6 @@ def test_init_uses_what_slurm_knows(login: Login, drained: str) -> None:
     assert "QUEUE-NEVER: slurm.time is 00:30:01; partition main allows 00:30:00" in refused
 
 
-def test_a_job_has_all_memory_of_its_nodes(login: Login) -> None:
-    """Also where a site's default is a part for each CPU; a limit that the user asks for counts."""
-    words = ("scontrol", "update", "PartitionName=main")
-    login.slurm.ask(*words, "DefMemPerCPU=10")
-    try:
-        login.must("sweep", "toy", "--detach")
-        job = max(login.slurm.jobs(), key=int)
-        shown = login.slurm.ask("scontrol", "-o", "show", "job", job)
-    finally:
-        login.slurm.ask(*words, "DefMemPerCPU=0")
-    assert ",mem=125G,node=2," in shown, shown
-
-
 def test_a_job_has_the_gpus_of_its_nodes(login: Login) -> None:
     """Where Slurm gives them and the inventory has them; steps see none that were not asked for."""
     path = login.folder / "inventory" / "queue.yaml"
@@ -251,31 +222,14 @@ def without_batch_host(login: Login) -> Iterator[tuple[str, str]]:
         yield job, host
 
 
-@pytest.mark.long
-def test_a_job_whose_batch_host_dies_is_cancelled(login: Login) -> None:
-    """Its follower says so within a few looks; the same command goes on on nodes that are up."""
-    running = login.sweeping("toy")
-    with without_batch_host(login) as (job, host):
-        begin = time.monotonic()
-        code, said = ended(running)
-        assert time.monotonic() - begin < 4 * follow.QUEUE_EVERY_S
-        assert (code, f"ERROR NODE-DOWN node={host}: Slurm gave up the node" in said) == (4, True)
-        wait_for(lambda: login.slurm.jobs()[job] == "CANCELLED", "a job that is cancelled")
-        login.must("sweep", "toy")
-        login.whole(1)
-    assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
-    login.nothing_left()
-
-
-@pytest.mark.parametrize("words", [("stop",), ("provision", "queue")])
-def test_a_job_without_its_batch_host_holds_nobody_up(login: Login, words: tuple[str, ...]) -> None:
+def test_a_job_without_its_batch_host_holds_nobody_up(login: Login) -> None:
     """Where nobody follows it: status tells it from a job that runs, and other commands end it."""
     login.sweeping("toy").kill()
     with without_batch_host(login) as (job, host):
         shown = f"job {job} is running on vs002, without {host}, which ran its script"
         assert shown in login.must("status").stdout
         begin = time.monotonic()
-        done = login.must(*words)
+        done = login.must("stop")
         assert time.monotonic() - begin < 30
         assert f"{shown}; it is cancelled" in done.stderr
         wait_for(lambda: login.slurm.jobs()[job] == "CANCELLED", "a job that is cancelled")
@@ -378,13 +332,6 @@ def apart(login: Login) -> None:
 
 
 @pytest.mark.long
-def test_trials_run_side_by_side_in_one_job(login: Login) -> None:
-    """With `pack: disjoint`, as steps that Slurm shows at once."""
-    told(packed(login))
-    apart(login)
-
-
-@pytest.mark.long
 def test_a_controller_killed_among_several_gangs_loses_no_trial(login: Login) -> None:
     """All of them end with its job, and are measured anew in the next one."""
     running = packed(login)
@@ -409,16 +356,6 @@ def test_a_limit_of_memory_is_told_from_a_fault_of_the_program(login: Login) -> 
     assert [problem["code"] for problem in outcome["problems"]] == ["OOM"], done.stderr
     assert outcome["problems"][0]["message"].startswith("node vs002, node_rank 1:")
     login.nothing_left()
-
-
-def test_what_can_never_start_is_said(login: Login) -> None:
-    """A partition that is not there, and more nodes than it has."""
-    login.inventory(partition="nowhere")
-    done = login.run("sweep", "toy")
-    assert (done.returncode, "NO-PARTITION" in done.stderr) == (5, True), done.stderr
-    login.inventory(nodes=9)
-    done = login.run("sweep", "toy")
-    assert (done.returncode, "QUEUE-NEVER" in done.stderr) == (5, True), done.stderr
 
 
 def repeats(login: Login, count: int) -> None:
@@ -482,19 +419,3 @@ def test_a_port_that_is_taken_while_a_gang_runs_is_not_given_to_the_next(login: 
     assert code == 0, said
     assert [event["port"] - first["port"] for event in login.events("intent")] == [0, 2]
     login.whole(2)
-
-
-@pytest.mark.long
-def test_what_a_dead_job_left_is_ended_before_the_next_gang(login: Login) -> None:
-    """The gang's step sees it and does not say that its node is clean, so a step ends it."""
-    repeats(login, 2)
-    running = login.start(*PROGRAM, "sweep", "toy")
-    wait_for(login.steps, "iterations")
-    second = login.cluster.node(1)
-    second.must(DEAD)
-    wait_for(lambda: len(login.events("intent")) == 2, "the second trial")
-    assert not second.sh("pgrep -f '[s]leep 600'").stdout
-    told(running)
-    assert started(login) > BEFORE + 2
-    login.whole(2)
-    login.nothing_left()

@@ -9,16 +9,15 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.state import records
 from tests.cluster import Cluster, overlay
 from tests.cluster.place import STUBS
-from tests.commands import ended, told
+from tests.commands import told
 from tests.login import PROGRAM, Login
 from tests.virtual import holds
 from tests.waiting import wait_for
@@ -159,50 +158,6 @@ def test_a_cancelled_step_leaves_no_container_though_nobody_looks(login: Login) 
     states = [(event["state"], event["code"]) for event in login.events("outcome")]
     assert states == [("infra-lost", "LOST"), ("valid", "")]
     login.nothing_left()
-    assert not containers(login)
-
-
-@pytest.mark.long
-def test_status_calls_a_task_lost_whose_container_was_refused(login: Login) -> None:
-    """The engine has another of its name; the controller died before it wrote the outcome."""
-    login.must("sweep", "quick", "--new", "--case", "2x2")
-    (path,) = login.sweep().glob("attempts/*/a1/attempt.json")
-    first = records.attempt(path.read_bytes())
-    second = replace(first, trial=first.trial.removesuffix("_1") + "_2")
-    name, node = second.token(second.tasks[1]), login.cluster.node(1)
-    image = first.images.get(node.name, first.image)
-    node.must(f"docker create --name {name} {image} true")
-    try:
-        refused = login.run("sweep", "quick", "--case", "2x2", "--repeats", "2")
-        assert "is already in use by container" in refused.stderr
-    finally:
-        node.sh(f"docker rm {name}")
-    events = login.sweep() / "events.jsonl"
-    *before, outcome = events.read_bytes().splitlines(keepends=True)
-    assert second.trial.encode() in outcome
-    events.write_bytes(b"".join(before))
-    said = login.json("status", code=5)
-    assert [task["phase"] for task in said["tasks"]] == ["ended", "lost"]
-    assert [(error["code"], error["node"]) for error in said["errors"]] == [
-        ("DOCKER-REFUSED", "vs002")
-    ]
-    assert said["trials"][second.trial] == "open"
-
-
-@pytest.mark.long
-def test_a_controller_that_is_killed_leaves_no_container(login: Login) -> None:
-    """Its job ends with it; the same command measures the trial anew."""
-    login.cluster.switch(iteration_s=SLOW_S)
-    running = login.sweeping("quick", "--new", "--case", "2x2")
-    login.cluster.node(0).must("kill -KILL $(pgrep -f '[o]rchestrator sweep quick')")
-    code, said = ended(running)
-    assert code != 0, said
-    wait_for(lambda: not containers(login), "the end of the containers")
-    login.nothing_left()
-    login.cluster.switch()
-    login.must("sweep", "quick", "--case", "2x2")
-    login.whole(1, BATCH, WINDOW)
-    assert [event["state"] for event in login.events("outcome")] == ["infra-lost", "valid"]
     assert not containers(login)
 
 

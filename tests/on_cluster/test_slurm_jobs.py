@@ -117,27 +117,6 @@ def test_tasks_of_an_array_sweep_their_own_nodes(login: Login) -> None:
     login.nothing_left()
 
 
-def test_a_node_that_goes_down_costs_one_attempt(login: Login) -> None:
-    """Slurm gives it up in the middle of a trial; the sweep goes on with the others."""
-    login.inventory(nodes=3)
-    running = login.sweeping("toy")
-    attempts = login.events("intent")
-    record = json.loads(
-        next(login.sweep().glob(f"attempts/{attempts[0]['trial']}/a1/attempt.json")).read_text()
-    )
-    last = record["tasks"][-1]["node"]
-    login.slurm.ask("scontrol", "update", f"NodeName={last}", "State=DOWN", "Reason=test")
-    try:
-        said = told(running)
-        login.whole(1)
-        states = [(event["state"], event["code"]) for event in login.events("outcome")]
-        assert states[0] == ("infra-lost", "NODE-DOWN"), (states, said)
-        assert states[-1][0] == "valid"
-    finally:
-        call(login.cluster.place, "scontrol", "update", f"NodeName={last}", "State=RESUME")
-    login.nothing_left()
-
-
 def test_a_node_that_crashes_costs_one_attempt(login: Login) -> None:
     """Its peer fails long before Slurm notices; the trial names the node, and runs on others."""
     login.inventory(nodes=3)
@@ -192,18 +171,6 @@ def test_what_fits_on_the_nodes_that_are_left_is_measured(login: Login) -> None:
     assert valid == ["2n1g", "1n1g"]
     login.must("sweep", "toy")
     login.whole(3)
-    login.nothing_left()
-
-
-def test_a_requeued_job_goes_on(login: Login) -> None:
-    """Slurm starts it again after a while; its follower waits for that."""
-    running = login.sweeping("toy", "--requeue")
-    job = login.running_job()
-    login.slurm.ask("scontrol", "requeue", job)
-    login.begin_again(job)
-    said = told(running)
-    assert f"job {job} begins again" in said
-    login.whole(1)
     login.nothing_left()
 
 

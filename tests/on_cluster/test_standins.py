@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import TESTS, forms
+from tests import TESTS
 from tests.cluster import downloads, stubs, wheels
+from tests.on_cluster import forms
 from tests.sshd import free_port
 
 STANDIN = TESTS / "cluster" / "standin"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.commands import ended
 from tests.first_lines import first_lines
-from tests.virtual import TRIAL, Desk
+from tests.virtual import Desk
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
@@ -100,22 +100,10 @@ def test_heat_aliens_and_load_are_marked_by_the_name_of_their_node(desk: Desk) -
         "node vs001: programs outside of the trial used" in message
         for message in found["CPU-LOADED"]
     )
-    machines = {state["node"]: state for state in case["trials"][0]["machines"]}
-    assert machines["vs001"]["span"] == "window"
-    assert (machines["vs001"]["sm_mhz"], machines["vs002"]["sm_mhz"]) == (1530, 1200)
-    assert (machines["vs001"]["limits"], machines["vs002"]["limits"]) == (
-        ["sw_power_cap"],
-        ["sw_thermal_slowdown"],
-    )
-    assert case["energy_source"] == "power"
-    assert case["trials"][0]["energy_j"] == pytest.approx(2 * 287.4 * machines["vs001"]["seconds"])
-    report = (desk.sweeps()[-1] / "report.md").read_text()
-    assert "## State of the machines" in report
+    first_state, second_state = case["trials"][0]["machines"]
+    assert (first_state["sm_mhz"], second_state["sm_mhz"]) == (1530, 1200)
+    assert case["trials"][0]["energy_j"] == pytest.approx(2 * 287.4 * first_state["seconds"])
     strict = desk.json("collect", "--strict", code=3)
     assert strict["cases"][0]["trials"][0]["state"] == "invalid"
     assert strict["cases"][0]["median"] is None
     assert [node.sh(OBSERVERS).stdout for node in desk.cluster.nodes] == [""] * 4
-    state = desk.sweeps()[-1] / "attempts" / TRIAL / "a1" / "r1.state"
-    state.write_bytes(state.read_bytes().replace(b"host", b"hosts", 1))
-    (case,) = desk.json("collect")["cases"]
-    assert "r1.state" in marks(case)["STATE-CHANGED"][0]

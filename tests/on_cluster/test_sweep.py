@@ -1,16 +1,12 @@
 """The three commands on the virtual cluster: provision, sweep, collect, as a person types them."""
 
 import json
-import shlex
 import subprocess
 from typing import Any
 
 import pytest
 
-from tests.cluster import Node
-from tests.commands import told
-from tests.virtual import QUICK, TRIAL, Desk, holds
-from tests.waiting import wait_for
+from tests.virtual import Desk, holds
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
@@ -98,44 +94,3 @@ def test_pytorch_trains_over_four_nodes(desk: Desk) -> None:
     assert list(rows) == ["1x1", "4x1"]
     assert all(row["median"] > 0 for row in rows.values())
     assert not desk.left()
-
-
-def test_a_pasted_line_makes_the_container_that_a_sweep_makes(desk: Desk) -> None:
-    """As the engine itself shows both; around the program a sweep has its supervisor alone."""
-    desk.cluster.switch(iteration_s=0.25)
-    words = ("sweep", desk.playbook("quick", QUICK), *desk.on(), "--dry-run")
-    line = desk.json(*words)["lines"][TRIAL]["vs001"]
-    node = desk.cluster.node(0)
-    before = set(node.must("docker ps -q").split())
-    node.must(f"setsid -f sh -c {shlex.quote(line)} >/dev/null 2>&1 </dev/null")
-    wait_for(lambda: set(node.must("docker ps -q").split()) - before, "a container")
-    (pasted,) = set(node.must("docker ps -q").split()) - before
-    theirs = inspected(node, pasted)
-    node.must(f"docker rm -f {pasted}")
-    running = desk.begun()
-    ours = inspected(node, desk.container())
-    told(running)
-    program = theirs.pop("program")
-    assert ours.pop("program")[-len(program) :] == program
-    for part, content in theirs.items():
-        assert ours[part] == content, part
-    assert not desk.left()
-
-
-def inspected(node: Node, name: str) -> Any:
-    """Return what a container was made of, its folder and what a sweep adds left out."""
-    said = node.must(f"docker inspect {name}")
-    folder = json.loads(said)[0]["Config"]["WorkingDir"]
-    # The docker command writes a capability with CAP_, which old engines refuse from the API.
-    (found,) = json.loads(said.replace(folder, "FOLDER").replace('"CAP_', '"'))
-    config, host = found["Config"], found["HostConfig"]
-    granted = ("CapAdd", "CapDrop", "DeviceRequests", "Devices", "Mounts", "NetworkMode", "Runtime")
-    more = ("LogConfig", "Privileged", "SecurityOpt", "ShmSize", "Ulimits")
-    return {
-        "program": [found["Path"], *found["Args"]],
-        # By its mark a task is ended where the engine is silent; the program does not read it.
-        "env": sorted(it for it in config["Env"] if not it.startswith("DLPERF_SUPERVISOR=")),
-        "config": {key: config[key] for key in ("Image", "User", "WorkingDir")},
-        "host": {key: host[key] or None for key in (*granted, *more)},
-        "mounts": sorted(found["Mounts"], key=lambda mount: str(mount["Destination"])),
-    }

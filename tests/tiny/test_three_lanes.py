@@ -1,11 +1,8 @@
 """Three lanes on seven nodes: what becomes of one trial is no matter of the others beside it."""
 
 import json
-import os
-import pty
 import random
 import signal
-import subprocess
 import time
 from collections import Counter
 from functools import partial
@@ -204,42 +201,6 @@ def test_what_cannot_be_ended_keeps_its_nodes_and_the_others_their_results(lanes
     is_sound(lanes)
 
 
-def test_a_trial_that_stalls_holds_up_no_other(lanes: Place) -> None:
-    """The others go on meanwhile and end before it does."""
-    rewrite(lanes, repeats=8, placements="1x1", stall_s=5)
-    misbehave(lanes, '"fp32_1-a1-" in task', "time.sleep(3600)")
-    lanes.must("sweep", "toy", "--json")
-    ended = [(event["trial"][-1], event["code"]) for event in lanes.events("outcome")]
-    stalled = ended.index(("1", "STALLED"))
-    assert stalled >= 2
-    assert outcomes(lanes)["1n1g-toy_b4_fp32_1"]["attempt"] == 2
-    assert len([state for state in ended if not state[1]]) == 8
-    is_sound(lanes)
-
-
-@pytest.mark.long
-def test_status_and_logs_show_all_that_runs(lanes: Place) -> None:
-    """Three trials with their tasks and how far they are; any of their logs can be read."""
-    rewrite(lanes, repeats=3, placements="2x1", stall_s=600)
-    lanes.rewrite(params="params: {behaviour: hangs}")  # after its fourth iteration
-    process = lanes.start("sweep", "toy")
-    wait_for(lambda: len(opened_trials(lanes)) == 3, "three trials run")
-    names = sorted(opened_trials(lanes))
-    shown = json.loads(lanes.run("status", "--json").stdout)
-    assert sorted({task["trial"] for task in shown["tasks"]}) == names
-    assert [task["phase"] for task in shown["tasks"]] == ["running"] * 6
-    assert len({task["node"] for task in shown["tasks"]}) == 6
-    wait_for(
-        lambda: all("Iteration: 4" in lanes.run("logs", name).stdout for name in names),
-        "logs of all",
-    )
-    going = json.loads(lanes.run("status", "--json").stdout)["running"]
-    assert sorted(progress["trial"] for progress in going) == names
-    lanes.must("stop", "--json")
-    assert process.wait(60) == 143
-    is_sound(lanes)
-
-
 def test_stop_ends_what_three_lanes_of_a_killed_sweep_left(lanes: Place) -> None:
     """All three attempts, by their names; the nodes are free again."""
     rewrite(lanes, repeats=3, placements="2x1")
@@ -272,62 +233,6 @@ def test_one_ctrl_c_ends_all_lanes_in_good_order(lanes: Place) -> None:
     assert {outcome["state"] for outcome in outcomes(lanes).values()} == {"valid"}
     assert len(outcomes(lanes)) == 10
     is_sound(lanes)
-
-
-def test_a_second_ctrl_c_leaves_at_once_and_names_what_may_run(lanes: Place) -> None:
-    """Of all lanes; the same command then deals with all of it."""
-    rewrite(lanes, repeats=4, placements="2x1")
-    lanes.rewrite(params="params: {behaviour: deaf}")
-    process = lanes.start("sweep", "toy")
-    wait_for(lambda: lanes.stepping() == 3, "three trials' ranks do not hear SIGTERM any more")
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 7
-    assert process.stderr is not None
-    said = process.stderr.read()
-    assert "ERROR LEFTOVER" in said
-    for repeat in (1, 2, 3):
-        assert f"-2n1g-toy_b4_fp32_{repeat}-a1-r0 on n" in said
-        assert f"-2n1g-toy_b4_fp32_{repeat}-a1-r1 on n" in said
-    assert len(lanes.pids()) > 6
-    lanes.must("stop")
-    is_sound(lanes)
-
-
-@pytest.mark.long
-def test_plain_lines_and_the_live_view_name_each_trial(lanes: Place) -> None:
-    """Each line begins with the number of its trial; on a terminal three rows stand at once."""
-    rewrite(lanes, repeats=6, placements="1x1")
-    done = lanes.must("sweep", "toy")
-    for repeat in range(1, 7):
-        (line,) = (line for line in done.stderr.splitlines() if f"fp32_{repeat} a1: valid" in line)
-        assert line.startswith("[")
-    numbers = [line.split("/")[0] for line in done.stderr.splitlines() if "a1: valid" in line]
-    assert len(set(numbers)) == len(numbers)
-    text = on_terminal(lanes, "sweep", "toy", "--new")
-    rows = [frame.count("fp32_") for frame in text.split("of 6 trials")]
-    assert max(rows) >= 3
-
-
-def on_terminal(place: Place, *words: str) -> str:
-    """What a command shows on a terminal."""
-    leader, follower = pty.openpty()
-    env = {**place.env(), "TERM": "xterm", "COLUMNS": "120", "LINES": "30"}
-    process = subprocess.Popen(
-        [*place.program, *words], cwd=place.folder, env=env, stderr=follower, stdout=follower
-    )
-    os.close(follower)
-    seen = b""
-    while True:
-        try:
-            piece = os.read(leader, 65536)
-        except OSError:
-            break
-        seen += piece
-    os.close(leader)
-    assert process.wait(60) == 0
-    return seen.decode(errors="replace")
 
 
 def bound_so_far(place: Place) -> int:

@@ -1,8 +1,8 @@
-"""How sweeps are forged with care: what hashes something is made to fit again."""
+"""Forge sweeps with care: make every hash fit that a forger could make fit."""
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,32 +11,38 @@ from orchestrator.state.files import dumps
 from orchestrator.state.sweep import Sweep
 from orchestrator.verbs.verify import check_sweep
 
-ONE = "1n8g/r50_b256_amp_2"
 RESULTS = "results.json"
-Forgery = Callable[[Sweep], None]
 
 
-class Forgeries(dict[str, tuple[Forgery, str]]):
-    """By what was forged: how, and the file in which it is found."""
-
-    def found_in(self, file: str) -> Callable[[Forgery], Forgery]:
-        """Register one."""
-
-        def register(forge: Forgery) -> Forgery:
-            self[forge.__name__] = (forge, file)
-            return forge
-
-        return register
-
-
-def found(sweep: Sweep, forge: Forgery) -> set[str]:
-    """Files in which a difference is found after it; all checksums fit the forged ones."""
-    forge(sweep)
+def found(sweep: Sweep) -> set[str]:
+    """Renew SHA256SUMS and return the files in which verification finds a difference."""
     contents.keep_sums(sweep)
     return {difference.file for difference in check_sweep(sweep).differences}
 
 
-def edit(path: Path, change: Callable[[Any], None]) -> None:
+def leaves(document: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield the place of each value that is no object or list, its holder, and its key there."""
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in [*items]:
+        inner = f"{place}[{key}]" if isinstance(document, list) else f"{place}.{key}".lstrip(".")
+        if isinstance(value, dict | list):
+            yield from leaves(value, inner)
+        else:
+            yield inner, document, key
+
+
+def change_leaf(holder: Any, key: Any) -> None:
+    """Put another value of the same type into a document."""
+    value = holder[key]
+    if isinstance(value, bool):
+        holder[key] = not value
+    elif isinstance(value, int | float):
+        holder[key] = value * 3 + 1
+    else:
+        holder[key] = "1" if value is None else f"{value}1"
+
+
+def edit(path: Path, change: Callable[[Any], object]) -> None:
     """Change a document and write it as our program does, sealed where it was."""
     document = json.loads(path.read_text())
     change(document)
@@ -52,7 +58,7 @@ def sha256(path: Path) -> str:
 
 
 def reseal(sweep: Sweep, name: str, **fields: Any) -> None:
-    """Change an outcome, and its event with it; hashes of its logs are made anew."""
+    """Change an outcome; renew the hashes of its logs, and its event."""
     path = sweep.folder / f"logs/{name}.json"
 
     def change(outcome: dict[str, Any]) -> None:
@@ -66,11 +72,16 @@ def reseal(sweep: Sweep, name: str, **fields: Any) -> None:
             outcome["observed"][name] = sha256(folder / name)
 
     edit(path, change)
+    reseal_event(sweep, path)
+
+
+def reseal_event(sweep: Sweep, path: Path, trial: str = "") -> None:
+    """Make the event of an outcome agree with it."""
     outcome = json.loads(path.read_text())
     events = sweep.folder / "events.jsonl"
     lines = [json.loads(line) for line in events.read_text().splitlines()]
     for event in lines:
-        if event["event"] == "outcome" and event["trial"] == outcome["trial"]:
+        if event["event"] == "outcome" and event["trial"] == (trial or outcome["trial"]):
             problem = (outcome["problems"] or [{"code": "", "message": ""}])[0]
             event.update(problem, state=outcome["state"], sha256=outcome["sha256"])
             event["outcome"] = sha256(path)
@@ -78,16 +89,12 @@ def reseal(sweep: Sweep, name: str, **fields: Any) -> None:
 
 
 def both_logs(sweep: Sweep, name: str) -> tuple[Path, Path]:
-    """The log that counts, and the raw log that it is a copy of."""
+    """Return the log that counts, and the raw log that it is a copy of."""
     place, _, stem = name.partition("/")
     return sweep.folder / f"logs/{name}.log", sweep.attempt_folder(f"{place}-{stem}", 1) / "r0.log"
 
 
-def of_case(document: Any, number: int) -> Any:
-    return document["cases"][number]
-
-
-def replaced(path: Path, old: str, new: str) -> None:
+def replace_in(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text, old
     path.write_text(text.replace(old, new))

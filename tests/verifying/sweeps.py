@@ -215,7 +215,7 @@ def _fail(sweep: Sweep, attempt: Attempt, trial: Trial, state: str, recorded: Re
     if state == "lost":
         sweep.append(ended)
         return
-    problem = Problem("EXIT", "vs1: rank 0 exited with 1")
+    problem = Problem("EXIT", "vs1: rank 0 exited with 1: d\u00e9j\u00e0 vu")
     outcome = Outcome(
         trial=trial.name,
         attempt=attempt.number,
@@ -382,6 +382,16 @@ def on_cpus() -> Recorded:
     return Recorded("ngc_pytorch_rn50", method, found, seen=seen)
 
 
+def gang() -> Recorded:
+    """Two trials of one gang over InfiniBand, beside one another; one saw heat."""
+    it, names = case("2n8g", 256), [f"2n8g-r50_b256_amp_{repeat}" for repeat in (1, 2)]
+    texts = [NCCL + run_of("2n8g", repeat, 12000.0 + repeat).log() for repeat in (1, 2)]
+    seen = {name: _seen("2n8g", repeat) for repeat, name in enumerate(names, 1)}
+    beside = dict(zip(names, ([name] for name in reversed(names)), strict=True))
+    method = Method(repeats=2, iterations=151, window=(25, 125))
+    return Recorded("ngc_pytorch_rn50", method, {it: texts}, "=mlx5_0", seen=seen, beside=beside)
+
+
 def failed() -> Recorded:
     """A sweep of which no trial has a log that counts, nor one to look at."""
     it = case("1n1g", 256)
@@ -407,4 +417,5 @@ ALL = {
     **{"pytorch": pytorch, "oneflow": oneflow, "bert": bert, "gpt": gpt, "tensorflow": tensorflow},
     "marked": marked,
     "on_cpus": on_cpus,
+    "gang": gang,
 }

@@ -1,9 +1,10 @@
 """The form of a program's log: its lines with numbers, paths and repetitions left out."""
 
 import re
-from pathlib import Path
 
-SAMPLES = Path(__file__).parent / "samples" / "real-upstream"
+from tests import SAMPLES
+
+RECORDED = SAMPLES / "real-upstream"
 _MASKS = (
     (re.compile(r"0x[0-9a-f]+"), "N"),
     (re.compile(r"(?<![\w.])\.{0,2}/[\w./:-]+"), "PATH"),
@@ -25,7 +26,7 @@ def of(text: str) -> list[str]:
 
 def text_of(name: str) -> str:
     """A recorded log of a real program."""
-    return (SAMPLES / name).read_text()
+    return (RECORDED / name).read_text()
 
 
 def recorded(name: str) -> list[str]:
