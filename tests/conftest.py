@@ -19,16 +19,15 @@ import hypothesis
 import pytest
 
 from orchestrator.runtimes.engine import Engine
-from tests import TESTS, commands, proc
+from tests import TESTS, commands, processes
 from tests.cluster import Cluster, cluster
 from tests.cluster.life import lacking
 from tests.dockerd import Dockerd, running
-from tests.events import events
+from tests.people import Desk, events
+from tests.processes import PATIENCE_S
 from tests.session import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.session import pytest_terminal_summary as pytest_terminal_summary
 from tests.session import schedule
-from tests.virtual import Desk
-from tests.waiting import PATIENCE_S
 
 PROGRAM = (sys.executable, "-c", "from orchestrator.__main__ import main; main()")
 
@@ -181,7 +180,7 @@ class Place:
             for sweep_id in ids
             for kind in ("TASK", "SUPERVISOR")
         ]
-        return proc.carrying(*marks)
+        return processes.carrying(*marks)
 
     def end(self) -> None:
         """End whatever runs of it."""

@@ -22,8 +22,8 @@ from pathlib import Path
 from orchestrator.deadlines import Patience
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
-from tests import other_programs, proc
-from tests.waiting import PATIENCE_S, wait_for
+from tests import commands, processes
+from tests.processes import PATIENCE_S, wait_for
 
 IMAGE = "tiny:1"
 # What the supervisor needs, and what tests run; the image is made of this machine's own.
@@ -46,7 +46,7 @@ class Dockerd:
         self._opened: list[tuple[Engine, LocalTransport]] = []
         self._log = (folder / "daemons.log").open("ab")
         (folder / "containerd.toml").write_text(CONTAINERD)
-        settings = {"live-restore": live_restore, **other_programs.image_store(0)}
+        settings = {"live-restore": live_restore, **commands.image_store(0)}
         (folder / "daemon.json").write_text(json.dumps(settings))
         disk = f"mkdir {folder}/disk"
         if disk_mib:
@@ -100,7 +100,7 @@ class Dockerd:
     def shims(self, container: str = "") -> tuple[int, ...]:
         """The processes between containerd and a container, given by id, or all of them."""
         found = []
-        for path in proc.files("cmdline"):
+        for path in processes.files("cmdline"):
             with contextlib.suppress(OSError):
                 words = path.read_text()
                 if f"{self.folder}/containerd.sock" in words and container in words:

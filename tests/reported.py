@@ -2,8 +2,10 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from orchestrator import report
 from orchestrator.measuring import medians
@@ -13,7 +15,16 @@ from orchestrator.model.log import Fabric, Moment, Rate, TrainingLog
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import LoneLog, PublishedResult, Report
 from orchestrator.model.result import Measurement, Result
-from tests.seeds import RN50_AMP
+
+RN50_AMP = {
+    "1x1": (803.69, 793.9, 803.66, 802.4, 802.9),
+    "1x4": (3129.63, 3119.23, 3137.44, 3137.67, 3144.55),
+    "1x8": (6135.08, 6130.69, 6154.66, 6173.05, 6160.56),
+    "2x8": (12046.71, 11896.95, 11991.94, 11999.35, 11964.81),
+    "4x8": (22364.13, 22551.16, 22978.13, 23049.75, 22053.98),
+}
+"""Seed 003, section 3: samples/s of each log, by placement and in the order of the logs' numbers,
+as extract_pytorch_logs_time.py printed them for AMP with dynamic loss scale, batch 256."""
 
 SHA256 = "0123456789abcdef" * 4
 SEED_AMP = {placement: RN50_AMP[placement] for placement in ("1x1", "1x4", "4x8")}
@@ -154,3 +165,18 @@ def rows(text: str, heading: str) -> list[dict[str, str]]:
 def csv_rows(found: Report) -> list[dict[str, str]]:
     """The rows of results.csv by column, as any reader of CSV sees them."""
     return list(csv.DictReader(io.StringIO(report.csv_text(found))))
+
+
+def first_lines(sweep: Path, said: str) -> tuple[str, str, str]:
+    """The three beginnings, as words without tags.
+
+    Args:
+        said: standard output of `collect`.
+    """
+    text = (sweep / "report.md").read_text(encoding="utf-8").replace("\\", "").replace("**", "")
+    page = (sweep / "report.html").read_text(encoding="utf-8")
+    return (
+        said.partition(f"\n{sweep.name}")[0],
+        text.partition("\n| ")[0],
+        re.sub("<[^>]*>", "", page.partition("</style>")[2].partition("<table")[0]),
+    )

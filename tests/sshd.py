@@ -14,7 +14,7 @@ from pathlib import Path
 
 from orchestrator.model.node import Node
 from orchestrator.transports import known_hosts
-from tests.waiting import PATIENCE_S
+from tests.processes import PATIENCE_S
 
 SSHD = "/usr/sbin/sshd"
 

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.comparisons
 
 By simulation, with fixed seeds: it prints the same numbers whenever it runs, in about two minutes.
-The spreads of cases are those of DLPerf's own trials (tests/seeds.py), from 0.3 to 1.9 %.
+The spreads of cases are those of DLPerf's own trials (tests/reported.py), from 0.3 to 1.9 %.
 """
 
 import math
@@ -17,7 +17,7 @@ from orchestrator.comparing.verdicts import ComparedCase
 from orchestrator.measuring import intervals
 from orchestrator.model.result import Interval
 from tests.comparing.reports import case
-from tests.seeds import RN50_AMP
+from tests.reported import RN50_AMP
 
 RUNS = 200
 DRAWS = 1000

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.benchmarks.table import Row, lasting_s, must, spread
 from tests.cluster import Cluster, cluster, registry
 from tests.cluster.place import REGISTRY
-from tests.virtual import Desk
+from tests.people import Desk
 
 HERE = Path(__file__).parent
 NODES = 8

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from tests.events import events
+from tests.people import events
 
 
 @dataclass(frozen=True, slots=True)

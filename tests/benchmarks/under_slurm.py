@@ -10,7 +10,7 @@ from statistics import median
 
 from tests.benchmarks.table import Row, between_trials_s, must, spread
 from tests.cluster import cluster
-from tests.login import Login
+from tests.people import Login
 
 HERE = Path(__file__).parent
 SWEEPS, TRIALS = 3, 11

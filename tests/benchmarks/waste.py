@@ -24,8 +24,7 @@ from statistics import median
 from tests.benchmarks import peers, slow_origin, under_slurm
 from tests.benchmarks.table import Row, between_trials_s, lasting_s, must, show, spread
 from tests.cluster import Cluster, cluster
-from tests.events import events
-from tests.virtual import Desk
+from tests.people import Desk, events
 
 HERE = Path(__file__).parent
 ROUNDS = 5

@@ -13,8 +13,8 @@ from orchestrator.cli.command import COMMANDS, GROUPS
 from orchestrator.state.store import Store
 from tests import ROOT, commands
 from tests.cli.here import Here
+from tests.commands import TELL, loaded
 from tests.docs.commands import list_commands, parse, split
-from tests.loading import TELL, loaded
 
 PROGRAM = [sys.executable, "-m", "orchestrator"]
 ENV = commands.environment(PYTHONPATH=str(ROOT))

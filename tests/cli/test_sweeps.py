@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.commands import on_terminal
 from tests.conftest import PROGRAM, Place
-from tests.terminal import on_terminal
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 QUICK = ("sweep", "toy", "--case", "1x1", "--repeats", "1")
 

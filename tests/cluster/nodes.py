@@ -8,7 +8,7 @@ import socket
 import time
 from pathlib import Path
 
-from tests import other_programs
+from tests import commands
 from tests.cluster import processes
 from tests.cluster.place import (
     GATEWAY,
@@ -148,7 +148,7 @@ def _engine(place: Place, node: str) -> dict[str, object]:
         "exec-opts": ["native.cgroupdriver=cgroupfs"],
         "cgroup-parent": f"/{place.netns}/{node}",
         "runtimes": {"nvidia": {"path": f"{STUBS}/nvidia-container-runtime"}},
-        **other_programs.image_store(int(node[2:]) - 1),
+        **commands.image_store(int(node[2:]) - 1),
     }
 
 

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import other_programs
+from tests import commands
 
 GATEWAY = "10.11.0.1"
 REGISTRY = f"{GATEWAY}:5000"
 WEB = f"{GATEWAY}:8000"
 MOST_NODES = 32
 STUBS = "/run/testbed/stubs"
-STANDARD_PATH = other_programs.path("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+STANDARD_PATH = commands.on_path("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 
 
 class TestbedError(Exception):

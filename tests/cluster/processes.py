@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests import commands, proc
+from tests import commands, processes
 from tests.cluster.place import STANDARD_PATH, Place, TestbedError
 
 PATIENCE_S = 60.0
@@ -99,7 +99,7 @@ def _kill(pid: int) -> None:
 
 
 def _environments() -> Iterator[tuple[int, bytes]]:
-    for path in proc.files("environ"):
+    for path in processes.files("environ"):
         try:
             yield int(path.parent.name), path.read_bytes()
         except OSError:

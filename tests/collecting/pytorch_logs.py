@@ -16,7 +16,7 @@ from orchestrator.collecting.logs import Reading
 from orchestrator.model.log import Rule
 from orchestrator.state.files import dumps
 from tests import commands
-from tests.seeds import RN50_AMP
+from tests.reported import RN50_AMP
 
 PROGRAM = str(Path(sys.executable).with_name("dlperf-orch"))
 

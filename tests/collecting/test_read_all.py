@@ -11,7 +11,7 @@ import pytest
 from orchestrator import errors
 from orchestrator.collecting.logs import FEW, read_all
 from orchestrator.signals import REQUESTS, Signals, Stopped
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.console import terminal
 from tests import ROOT, commands
 from tests.collecting.oneflow_logs import SEED_000, rn50
-from tests.terminal import on_terminal
+from tests.commands import on_terminal
 
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
 ENV = commands.environment(PYTHONPATH=str(ROOT))

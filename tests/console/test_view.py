@@ -15,7 +15,7 @@ from orchestrator import console
 from orchestrator.console import view
 from orchestrator.console.view import View
 from tests import ROOT
-from tests.terminal import on_terminal
+from tests.commands import on_terminal
 
 ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
 

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.datasets import look
 from orchestrator.preparing_data.prepare import describe, find_problem, find_progress, script
 from tests import commands
-from tests.small_sets import CLASSES, class_tar, imagenet_tars, jpeg, parts, tar, valprep
+from tests.data_sets import CLASSES, class_tar, imagenet_tars, jpeg, parts, tar, valprep
 
 STEM = "train-[0-9]{5}-of-[0-9]{5}"
 TRAIN, VAL = "ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"

@@ -11,8 +11,8 @@ from orchestrator.datasets import DATASETS, Classes, Dataset, Need, Shards, Way,
 from orchestrator.datasets.contents import COUNTS, Contents
 from orchestrator.datasets.look import Observed
 from orchestrator.probes import Probe
+from tests.data_sets import CLASSES, jpeg, parts, tfrecords, valprep
 from tests.datasets.test_judge import known
-from tests.small_sets import CLASSES, jpeg, parts, tfrecords, valprep
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from tests import commands
+from tests.commands import on_terminal
 from tests.docs.pages import ROOT
 from tests.docs.recorded import lay
-from tests.terminal import on_terminal
 
 PICTURE = ROOT / "docs/collect.svg"
 COLUMNS = 100

@@ -14,7 +14,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.result import Interval, Measurement, Result
 from tests.benchmarks import comparisons
 from tests.measuring.trials import LOG, backed, case, results, seed_log, trial
-from tests.seeds import RN50_AMP
+from tests.reported import RN50_AMP
 
 ONE = (10.0, 10.1, 10.3, 10.6, 11.0)
 FIVE = (48.0, 50.0, 50.5, 51.0, 53.0)

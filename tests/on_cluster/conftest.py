@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster import Cluster, cluster
 from tests.cluster.slurm import lacking
-from tests.login import Login
+from tests.people import Login
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cluster import Node, cluster
-from tests.events import events
-from tests.virtual import QUICK, Desk, rule
+from tests.people import QUICK, Desk, events, rule
 
 PLAYBOOK = QUICK.replace("repeats: 1", "repeats: 2").replace("[2x1]", "[1x1, 2x1]")
 TRIALS, MOST_TRIES, STEP_S = 4, 12, 0.03

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import Node
-from tests.virtual import QUICK, Desk
+from tests.people import QUICK, Desk
 
 pytestmark = pytest.mark.cluster
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster import Node
 from tests.commands import told
-from tests.virtual import Desk
-from tests.waiting import wait_for
+from tests.people import Desk
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 

@@ -8,8 +8,8 @@ from subprocess import Popen
 import pytest
 
 from tests.cluster import Node
-from tests.virtual import Desk
-from tests.waiting import PATIENCE_S, wait_for
+from tests.people import Desk
+from tests.processes import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.cluster
 

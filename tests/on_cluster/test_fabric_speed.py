@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.virtual import Desk
+from tests.people import Desk
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.long]
 FABRIC = """\

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from tests.commands import ended, told
-from tests.virtual import TRIAL, Desk
-from tests.waiting import wait_for
+from tests.people import TRIAL, Desk
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster import Cluster, Completed, Node, cluster, registry
 from tests.on_cluster import forms
-from tests.virtual import Desk, holds, own_id
+from tests.people import Desk, holds, own_id
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.virtual import Desk, swept
+from tests.people import Desk, swept
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.inputs import user_files
 from tests.docs import running
 from tests.docs.pages import ROOT
-from tests.virtual import Desk
+from tests.people import Desk
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

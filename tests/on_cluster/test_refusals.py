@@ -7,8 +7,8 @@ import pytest
 
 from tests.cluster import Node
 from tests.commands import told
-from tests.virtual import Desk, rule
-from tests.waiting import wait_for
+from tests.people import Desk, rule
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 OFED = "/run/testbed/stubs/ofed_info"

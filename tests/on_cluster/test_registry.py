@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from orchestrator.provisioning import recipes
-from tests import commands, proc
+from tests import commands, processes
 from tests.cluster import Cluster, Node, registry
 from tests.docs.pages import ROOT, blocks
-from tests.virtual import Desk, holds, own_id
-from tests.waiting import wait_for
+from tests.people import Desk, holds, own_id
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -62,7 +62,7 @@ def command_lines() -> Iterator[set[bytes]]:
 
     def look() -> None:
         while not over.wait(0.01):
-            for path in proc.files("cmdline"):
+            for path in processes.files("cmdline"):
                 try:
                     seen.add(path.read_bytes())
                 except OSError:

@@ -21,9 +21,9 @@ from tests.cluster.place import STUBS
 from tests.cluster.slurm import PREEMPTING, call
 from tests.commands import ended, told
 from tests.docs import state_files
-from tests.login import PROGRAM, SLOW, Login
 from tests.on_cluster.spans import side_by_side, spans
-from tests.waiting import PATIENCE_S, wait_for
+from tests.people import PROGRAM, SLOW, Login
+from tests.processes import PATIENCE_S, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 OTHERS = "dlperf-queue-00000000"  # as of another state folder

@@ -18,9 +18,8 @@ import pytest
 from tests.cluster import Cluster, overlay
 from tests.cluster.place import STUBS
 from tests.commands import told
-from tests.login import PROGRAM, Login
-from tests.virtual import holds
-from tests.waiting import wait_for
+from tests.people import PROGRAM, Login, holds
+from tests.processes import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 IMAGE = "ngc-pytorch-20.03"

@@ -13,8 +13,8 @@ from tests.cluster.slurm import PREEMPTING, call
 from tests.commands import ended, told
 from tests.docs import running
 from tests.docs.pages import ROOT
-from tests.login import PROGRAM, Login
-from tests.waiting import wait_for
+from tests.people import PROGRAM, Login
+from tests.processes import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons, pytest.mark.long]
 

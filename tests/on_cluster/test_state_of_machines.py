@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.commands import ended
-from tests.first_lines import first_lines
-from tests.virtual import Desk
+from tests.people import Desk
+from tests.reported import first_lines
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

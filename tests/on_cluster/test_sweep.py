@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.virtual import Desk, holds
+from tests.people import Desk, holds
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

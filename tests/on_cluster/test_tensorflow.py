@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.virtual import Desk, outcomes, swept
+from tests.people import Desk, outcomes, swept
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

@@ -9,8 +9,8 @@ import pytest
 from tests import TESTS
 from tests.cluster import Node
 from tests.commands import told
-from tests.virtual import QUICK, TRIAL, Desk
-from tests.waiting import PATIENCE_S
+from tests.people import QUICK, TRIAL, Desk
+from tests.processes import PATIENCE_S
 
 pytestmark = pytest.mark.cluster
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import proc
+from tests import processes
 from tests.conftest import Place
 from tests.preparing_data.nodes import Nodes
 from tests.sshd import Sshd
@@ -23,7 +23,7 @@ def nodes(place: Place, tmp_path: Path) -> Iterator[Nodes]:
     for pid in made.pids():
         os.kill(pid, signal.SIGKILL)
     # The shell that watched a killed supervisor goes on, and would hold up every sweep here.
-    for path in proc.files("environ"):
+    for path in processes.files("environ"):
         with contextlib.suppress(OSError):
             content = path.read_bytes()
             if b"=dlp-data-" in content and f"{place.folder}/".encode() in content:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import proc
+from tests import processes
 from tests.conftest import Place
 
 
@@ -44,7 +44,7 @@ class Nodes:
     def pids(self) -> list[int]:
         """Processes of preparations of these nodes."""
         found = []
-        for path in proc.files("cmdline"):
+        for path in processes.files("cmdline"):
             try:
                 words = path.read_bytes()
             except OSError:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.data_sets import CLASSES, imagenet_tars, jpeg, parts, tfrecords
 from tests.preparing_data.nodes import Nodes, codes
-from tests.small_sets import CLASSES, imagenet_tars, jpeg, parts, tfrecords
+from tests.processes import wait_for
 from tests.sshd import Sshd
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 # Meanwhile no other test may sweep on this machine.

@@ -5,9 +5,8 @@ import time
 
 import pytest
 
-from tests.hung_mount import FUSE, hung
+from tests.data_sets import FUSE, hung, parts
 from tests.preparing_data.nodes import Nodes
-from tests.small_sets import parts
 from tests.sshd import Sshd
 
 pytestmark = pytest.mark.cluster

@@ -17,8 +17,8 @@ from orchestrator import errors
 from orchestrator.model.facts import Silent
 from orchestrator.probes import sections
 from orchestrator.probes.sections import Output, Section
-from tests import proc
-from tests.waiting import wait_for
+from tests import processes
+from tests.processes import wait_for
 
 NONCE = f"c0ffee{os.getpid()}"
 
@@ -83,7 +83,7 @@ def test_a_hanging_program_delays_no_other_answer() -> None:
 def running(script: str) -> list[Path]:
     """Return processes that are a shell with this script."""
     found = []
-    for path in proc.files("cmdline"):
+    for path in processes.files("cmdline"):
         with contextlib.suppress(OSError):
             if script.encode() in path.read_bytes().split(b"\0"):
                 found.append(path)

@@ -22,7 +22,7 @@ from orchestrator.provisioning.materials import Preparing
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
 from tests.dockerd import QUICK, Dockerd, running, unlike
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 IMAGE = "carried:1"

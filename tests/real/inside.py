@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster import Cluster, layers, registry
-from tests.login import PROGRAM, SLOW, STEP, Login
-from tests.waiting import wait_for
+from tests.people import PROGRAM, SLOW, STEP, Login
+from tests.processes import wait_for
 
 LOGS = "sweeps/*/attempts/*/a*/r0.log"
 MARK = "etc/only-in-the-image"

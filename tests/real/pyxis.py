@@ -10,8 +10,8 @@ from tests import commands
 from tests.cluster import Cluster
 from tests.cluster.place import STANDARD_PATH
 from tests.cluster.slurm import PARTITION, Slurm
+from tests.processes import wait_for
 from tests.real import sources
-from tests.waiting import wait_for
 
 ENROOT = sources.Source(
     "https://github.com/NVIDIA/enroot.git", "bd51f53b6fa954805ae3e1985c5dc7594ff66d05"

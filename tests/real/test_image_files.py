@@ -15,10 +15,10 @@ import pytest
 
 from tests.cluster import Cluster, cluster, slurm
 from tests.commands import ended, told
-from tests.login import SLOW, Login
+from tests.people import SLOW, Login
+from tests.processes import wait_for
 from tests.real import apptainer, inside, pyxis
 from tests.real.inside import LANG, as_planned, provisioned, seen, with_env
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.real
 

@@ -10,8 +10,8 @@ from statistics import mean
 import pytest
 
 from tests.cluster import Cluster, cluster, registry
+from tests.people import Desk
 from tests.real import bases, environments
-from tests.virtual import Desk
 
 pytestmark = pytest.mark.real
 

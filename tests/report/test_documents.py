@@ -20,8 +20,7 @@ from orchestrator.model.result import Result
 from orchestrator.probes import topology
 from orchestrator.report import node_facts
 from orchestrator.workloads import oneflow_gpt
-from tests.reported import LOG, results, rows, section, sweep, tables, trial
-from tests.seeds import RN50_AMP
+from tests.reported import LOG, RN50_AMP, results, rows, section, sweep, tables, trial
 
 PRINTED: Any = yaml.safe_load((Path(__file__).parent / "documents.yaml").read_text())
 TABLES = {

@@ -17,9 +17,9 @@ from orchestrator.runtimes import Runtime
 from orchestrator.runtimes.docker import DockerRuntime
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
-from tests import proc
+from tests import processes
 from tests.dockerd import IMAGE, Dockerd
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 LIMITS = Limits(time_s=60, stall_s=60, grace_s=1, create_s=30)
 ENDLESS = "while :; do sleep 0.1; done"
@@ -91,7 +91,7 @@ class StagedTask:
     def pids(self, mark: str = "=") -> dict[int, str]:
         """Return the processes of the task on this machine, with their command lines."""
         found = {}
-        for path in proc.files("environ"):
+        for path in processes.files("environ"):
             with contextlib.suppress(OSError, UnicodeDecodeError):
                 words = path.with_name("cmdline").read_bytes().replace(b"\0", b" ").decode()
                 if f"{mark}{self.token}\0" in path.read_text():

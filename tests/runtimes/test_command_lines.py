@@ -21,7 +21,7 @@ from orchestrator.runtimes.supervisor import SUPERVISE, program
 from orchestrator.schedulers import choice
 from orchestrator.schedulers.slurm_tasks import SlurmTasks
 from orchestrator.transports.local import LocalTransport
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 DATA = Mount("/data/image", "/data", read_only=True)
 IMAGE = "/state/images/base.sqsh"

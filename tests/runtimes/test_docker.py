@@ -18,8 +18,8 @@ from orchestrator.runtimes.containers import Containers
 from orchestrator.runtimes.grants import run_words
 from orchestrator.runtimes.images import Images
 from tests.dockerd import IMAGE, QUICK, Dockerd, context, unlike
+from tests.processes import wait_for
 from tests.runtimes.stage import ENDLESS, LEAST, LIMITS, DockerStage, refused, staged
-from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 BOUND = Container(shm_size="32m", ulimits={"nofile": 512})

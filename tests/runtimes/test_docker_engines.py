@@ -14,8 +14,8 @@ from orchestrator import errors
 from orchestrator.runtimes.containers import Containers
 from orchestrator.runtimes.images import Images
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, running, unlike
+from tests.processes import wait_for
 from tests.runtimes.stage import ENDLESS, DockerStage
-from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

@@ -21,10 +21,10 @@ from orchestrator.model.image import Credentials, Image
 from orchestrator.planning.images import ImageRecipe, actions
 from orchestrator.runtimes.engine import Engine
 from orchestrator.runtimes.images import Images
-from tests import proc
+from tests import processes
 from tests.dockerd import IMAGE, QUICK, Dockerd, Fault, Faults, Registry, context, running, unlike
+from tests.processes import wait_for
 from tests.runtimes.stage import refused
-from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 USER, CANARY = "bench", "canary-7f3a"
@@ -62,7 +62,7 @@ def offer(dockerd: Dockerd, name: str) -> str:
 
 def command_lines() -> Iterator[tuple[int, bytes]]:
     """Yield pid and command line of each process."""
-    for path in proc.files("cmdline"):
+    for path in processes.files("cmdline"):
         with suppress(OSError):
             yield int(path.parent.name), path.read_bytes()
 

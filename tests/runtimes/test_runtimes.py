@@ -12,8 +12,8 @@ import pytest
 
 from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.transports.local import LocalTransport
+from tests.processes import wait_for
 from tests.runtimes.stage import ENDLESS, LIMITS, Stage, staged
-from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 SMALL = replace(LIMITS, log_bytes=1 << 20)

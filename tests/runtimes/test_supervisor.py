@@ -15,8 +15,8 @@ import pytest
 
 from orchestrator.runtimes.supervisor import OBSERVE, SUPERVISE, program
 from orchestrator.telemetry.read import telemetry
-from tests import proc
-from tests.waiting import wait_for
+from tests import processes
+from tests.processes import wait_for
 
 SHELLS = pytest.mark.parametrize("shell", [("sh",), ("bash", "--posix")], ids=" ".join)
 # Root could read a log that is closed to its owner.
@@ -206,7 +206,7 @@ def test_a_stop_at_the_moment_of_the_gate_is_heard(shell: Sequence[str]) -> None
 def in_group(group: int) -> list[tuple[int, str]]:
     """Return the processes of a process group: their pids and command lines."""
     found = []
-    for path in proc.files("stat"):
+    for path in processes.files("stat"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             fields = path.read_text().rpartition(") ")[2].split()
             if fields[0] != "Z" and int(fields[2]) == group:

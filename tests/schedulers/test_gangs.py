@@ -19,7 +19,7 @@ from orchestrator.schedulers.fanout import Fanout
 from orchestrator.schedulers.gang import Gang
 from orchestrator.transports import Completed
 from orchestrator.transports.local import LocalTransport
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 LIMITS = Limits(time_s=120, stall_s=120, grace_s=1, create_s=60)

@@ -14,7 +14,7 @@ from orchestrator.model.cluster import Cluster
 from orchestrator.schedulers import locks
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.transports.local import LocalTransport
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.probes import sections
 from orchestrator.probes.sections import Section
 from tests.conftest import Place
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 # A neighbour's `clean` would remove them first.
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("machine_alone")]

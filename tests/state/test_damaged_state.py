@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests import warm
 from tests.conftest import Place, this_machine
+from tests.processes import wait_for
 from tests.state.damage import DEEP, damages
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 

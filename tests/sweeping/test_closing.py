@@ -24,7 +24,8 @@ from orchestrator.sweeping import closing
 from orchestrator.sweeping.observed_sweep import Running
 from orchestrator.transports.local import LocalTransport
 from orchestrator.verbs import logs
-from tests import proc
+from tests import processes
+from tests.processes import wait_for
 from tests.sweeping.elsewhere import (
     CLUSTER,
     LOG,
@@ -35,7 +36,6 @@ from tests.sweeping.elsewhere import (
     elsewhere,
     sweep_in,
 )
-from tests.waiting import wait_for
 
 KEYS = ("id", "r0.host_key", "r0.known_hosts")
 LIMITS = Limits(time_s=600, stall_s=600, grace_s=1, create_s=600)
@@ -133,7 +133,7 @@ def test_a_supervisor_that_was_killed_at_its_gate_leaves_no_gate(tmp_path: Path)
     os.kill(supervisor.pid, signal.SIGKILL)
     closing.end_attempt(nodes, one)
     assert not [path.name for path in there.iterdir() if path.is_fifo() or path.suffix == ".new"]
-    assert proc.carrying(f"={one.token(one.tasks[0])}".encode()) == []
+    assert processes.carrying(f"={one.token(one.tasks[0])}".encode()) == []
 
 
 @pytest.fixture

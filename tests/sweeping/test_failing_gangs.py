@@ -7,8 +7,8 @@ import time
 import pytest
 
 from tests.conftest import Place
+from tests.processes import wait_for
 from tests.sweeping.kept import FLOOD, outcome, running
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 ONE, TWO = ("1x1", "1n1g/toy_b4_fp32_1.log"), ("2x2", "2n2g/toy_b4_fp32_1.log")

@@ -14,8 +14,8 @@ from functools import partial
 import pytest
 
 from tests.conftest import Place
+from tests.processes import wait_for
 from tests.sweeping.kept import outcome, running, states
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 PAIR = ("sweep", "toy", "--case", "2x2", "--repeats", "1")

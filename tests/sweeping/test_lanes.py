@@ -18,7 +18,7 @@ from orchestrator.model.plan import Plan, Trial
 from orchestrator.sweeping.loop import Feed, run_lanes
 from orchestrator.transports.cached import Cached
 from tests.measuring.test_settling import built, first_case, truth
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 # $1: lanes. The first of three items never ends; a second Ctrl-C ends the program all the same.
 ABANDONED = """

@@ -15,11 +15,11 @@ from orchestrator.model.plan import Trial
 from orchestrator.state.store import Store
 from orchestrator.sweeping import observed_sweep
 from orchestrator.verbs import clean
-from tests import proc
+from tests import processes
 from tests.conftest import Place
+from tests.processes import wait_for
 from tests.state.test_store import ENDED, INTENT, RECORD
 from tests.sweeping.elsewhere import attempt
-from tests.waiting import wait_for
 
 WORDS = ("sweep", "toy", "--case", "2x2", "--repeats", "1")
 TRIAL = "2n2g-toy_b4_fp32_1"
@@ -159,7 +159,7 @@ def test_a_sweep_goes_on_with_fewer_nodes_and_under_other_names(place: Place) ->
 
 def carried(sweep: str) -> list[int]:
     """Return the processes of that sweep."""
-    return proc.carrying(f"=dlp-{sweep}-".encode())
+    return processes.carrying(f"=dlp-{sweep}-".encode())
 
 
 @pytest.mark.cluster

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Place
+from tests.processes import wait_for
 from tests.sshd import Sshd, free_port
 from tests.sweeping.kept import FLOOD, outcome
-from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.conftest import Place
-from tests.first_lines import first_lines
+from tests.reported import first_lines
 
 pytestmark = pytest.mark.cluster
 PLAYBOOK = """\

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.conftest import Place
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 

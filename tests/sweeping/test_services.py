@@ -20,7 +20,7 @@ from orchestrator.schedulers.addresses import seats
 from orchestrator.schedulers.fanout import Fanout
 from orchestrator.sweeping import attempts, closing
 from orchestrator.transports.local import LocalTransport
-from tests import proc
+from tests import processes
 from tests.sshd import free_port
 from tests.sweeping.elsewhere import close, sweep_in
 
@@ -106,7 +106,7 @@ def test_the_leader_gets_in_and_its_end_ends_the_service(pair: Pair) -> None:
     assert pair.log(attempt) == f"said by n2's task in {folder}\nstatus 3\n"
     assert (end.reason, end.first) == ("done", None)
     assert (end.ends[0].status, end.ends[1].why) == (0, "stopped")
-    assert proc.carrying(f"={attempt.token(attempt.tasks[1])}\0".encode()) == []
+    assert processes.carrying(f"={attempt.token(attempt.tasks[1])}\0".encode()) == []
 
 
 @pytest.mark.parametrize(

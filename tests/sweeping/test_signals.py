@@ -18,8 +18,8 @@ import pytest
 
 from tests.commands import ended, told
 from tests.conftest import PROGRAM, Place
+from tests.processes import wait_for
 from tests.sweeping.kept import running, states
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 

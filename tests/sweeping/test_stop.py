@@ -15,8 +15,8 @@ import pytest
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from tests.conftest import PROGRAM, Place
+from tests.processes import wait_for
 from tests.state.test_store import RECORD
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 HANGS = "params: {behaviour: hangs}"

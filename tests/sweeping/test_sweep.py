@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import pytest
 
 from tests import commands
+from tests.commands import TELL, loaded
 from tests.conftest import Place
-from tests.loading import TELL, loaded
+from tests.processes import wait_for
 from tests.sweeping.kept import outcome, states
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 # What a sweep loads only where something is left to run.

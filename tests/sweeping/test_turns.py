@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from tests.conftest import Place
-from tests.events import events
-from tests.waiting import wait_for
+from tests.people import events
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 PLAYBOOK = """\

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Place
-from tests.waiting import wait_for
+from tests.processes import wait_for
 
 pytestmark = pytest.mark.cluster
 NODES = 7

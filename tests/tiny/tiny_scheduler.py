@@ -28,7 +28,7 @@ from orchestrator.runtimes.process import ProcessRuntime
 from orchestrator.schedulers import addresses, choice
 from orchestrator.schedulers.scheduler import Scheduler
 from orchestrator.transports.local import LocalTransport
-from tests import proc
+from tests import processes
 
 NOT_NOW = 0.3  # of the requests that could be granted
 
@@ -224,7 +224,7 @@ def _is_free(port: int) -> bool:
 def _running(marks: set[str]) -> dict[int, str]:
     """By pid, what a process says it is of, of those whose word begins so."""
     found: dict[int, str] = {}
-    for path in proc.files("environ"):
+    for path in processes.files("environ"):
         with contextlib.suppress(OSError):
             words = path.read_bytes().decode(errors="replace").split("\0")
             said = (word.partition("=")[2] for word in words if word.startswith("DLPERF_"))

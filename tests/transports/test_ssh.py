@@ -14,9 +14,9 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.transports import Stream, _session
+from tests.processes import wait_for
 from tests.sshd import Sshd
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, at_once, both, refusal
-from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 

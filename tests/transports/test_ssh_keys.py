@@ -13,9 +13,9 @@ import pytest
 from orchestrator import errors
 from orchestrator.transports import known_hosts
 from tests import commands
+from tests.processes import wait_for
 from tests.sshd import keygen
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, at_once, both, do, refusal
-from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + 42 * "A" + "{:c}"

@@ -14,10 +14,10 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.transports.ssh import MOST_HANDSHAKES, SshTransport
-from tests import proc
+from tests import processes
+from tests.processes import wait_for
 from tests.sshd import Sshd
 from tests.transports.ssh_nodes import TRUE, Reach, Serve, both, do, refusal
-from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.daemons]
 
@@ -82,7 +82,7 @@ def test_a_black_hole_is_named_in_ten_seconds(serve: Serve, reach: Reach, cable:
 def sleepers() -> list[int]:
     """List the commands of ``under_way``."""
     found = []
-    for path in proc.files("cmdline"):
+    for path in processes.files("cmdline"):
         with contextlib.suppress(OSError):
             if path.read_bytes() == b"sleep\x0061.5\x00":
                 found.append(int(path.parent.name))

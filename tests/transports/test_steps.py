@@ -11,8 +11,8 @@ import pytest
 from orchestrator import errors
 from orchestrator.transports.steps import Steps, StepTransport
 from tests import ROOT
+from tests.processes import wait_for
 from tests.transports.ssh_nodes import put_srun
-from tests.waiting import wait_for
 
 PUTS = """
 import signal

@@ -20,9 +20,9 @@ from orchestrator.transports import Stream, Transport, _shell
 from orchestrator.transports.local import LocalTransport
 from orchestrator.transports.ssh import SshTransport
 from orchestrator.transports.steps import Steps, StepTransport
+from tests.processes import wait_for
 from tests.sshd import Sshd
 from tests.transports.ssh_nodes import put_srun
-from tests.waiting import wait_for
 
 WORDS = ("a b", "$HOME", "`id`", "; exit 3", "*", "'", '"', "\\", "\n", "-n", "", "ä", "!", "%s")
 SWAP_S = 2.0  # how long a name is exchanged while it is read

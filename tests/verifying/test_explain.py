@@ -21,8 +21,8 @@ from orchestrator.model.facts import JSON
 from orchestrator.state.store import Store
 from orchestrator.state.sweep import Sweep
 from tests.collecting.pytorch_logs import keep, run_of
+from tests.commands import on_terminal
 from tests.conftest import PROGRAM, Place
-from tests.terminal import on_terminal
 from tests.verifying import sweeps
 
 

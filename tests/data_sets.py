@@ -1,8 +1,11 @@
-"""Small data sets of the true layouts, and the archives that they are made from."""
+"""Small data sets of the true layouts, their archives, and a mount that hangs."""
 
+import contextlib
+import ctypes
 import io
+import os
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 # The first three classes of ILSVRC2012 by number.
@@ -69,3 +72,26 @@ def parts(folder: Path, count: int, digits: int = 0) -> Path:
     for number in range(count):
         (folder / f"part-{number:0{digits}}").write_bytes(bytes(500 + number))
     return folder
+
+
+FUSE = Path("/dev/fuse")
+DETACH = 2  # MNT_DETACH
+
+
+@contextlib.contextmanager
+def hung(folder: Path) -> Iterator[None]:
+    """Mounted at a folder: who looks at it waits until this ends. Needs root."""
+    folder.mkdir(parents=True)
+    libc = ctypes.CDLL(None, use_errno=True)
+    server = os.open(FUSE, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
+        if libc.mount(b"hung", bytes(folder), b"fuse", 0, options) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+        try:
+            yield
+        finally:
+            libc.umount2(bytes(folder), DETACH)
+    finally:
+        os.close(server)
