@@ -204,7 +204,7 @@ ROWS = (
     ("B22", PLAYBOOK, "reference-rn50", "▶reference-rn5", "did you mean 'reference-rn50'?"),
     ("B22", PLAYBOOK, "reference_rn50", "▶reference_rn", "did you mean 'reference_rn50'?"),
     ("B22", PLAYBOOK, "inventory: local", "inventory: ▶locale", "did you mean 'local'?"),
-    ("seed", PLAYBOOK, "[4, 8]", "[4, 8, ▶4]", "4 is there twice; needed each value once"),
+    ("seed", PLAYBOOK, "[4, 8]", "▶[4, 8, 4]", "got [4, 8, 4]; needed each value once"),
     ("seed", INVENTORY, "privileged: false", "privileged: ▶true", "needed `reason:` beside"),
     ("seed", PLAYBOOK, "workload: reference_rn50\n", "▶", "cannot tell what this file is"),
     ("X18", INVENTORY, "\nnodes:", "\n▶node:", "unknown key 'node'; did you mean 'nodes'?"),
