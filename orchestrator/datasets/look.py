@@ -180,26 +180,22 @@ def parse_labels(text: str, name: str) -> bytes:
         name: of the file, for messages.
 
     Raises:
-        LogError: LABELS; a line in neither form, or an image in two classes.
+        LogError: LABELS; a line in neither form, or no line.
     """
     lines = [(at, line.strip()) for at, line in enumerate(text.splitlines(), 1)]
     lines = [(at, line) for at, line in lines if line and not line.startswith(("#", "mkdir "))]
     form = _MOVE if any(line.startswith("mv ") for _, line in lines) else _SYNSET
-    needed = (
-        "needed lines `mv ILSVRC2012_val_00000293.JPEG n01440764/`,"
-        " or one class such as n01440764 for each image in order"
-    )
-    problem = "" if lines else f"{name}: nothing in it; {needed}"
     classes: dict[str, str] = {}
-    for image, (at, line) in enumerate(lines, 1):
+    for image, (at, line) in enumerate(lines or [(1, "")], 1):
         match = form.fullmatch(line)
         if match is None:
-            problem = f"{name}:{at}: {line[:60]!r}; {needed}"
-            break
+            raise errors.LogError(
+                f"{name}:{at}: {line[:60]!r}; needed lines"
+                " `mv ILSVRC2012_val_00000293.JPEG n01440764/`,"
+                " or one class such as n01440764 for each image in order",
+                code="LABELS",
+                fix="put another file there",
+            )
         file, synset = match.groups() or (f"ILSVRC2012_val_{image:08}.JPEG", line)
-        if classes.setdefault(file, synset) != synset:
-            problem = f"{name}:{at}: {file} is of {classes[file]} and of {synset}"
-            break
-    if problem:
-        raise errors.LogError(problem, code="LABELS", fix="put another file there")
+        classes[file] = synset
     return "".join(f"{file} {classes[file]}\n" for file in sorted(classes)).encode()
