@@ -22,7 +22,7 @@ SAID = re.compile('echo "([A-Z-]+): ')
 OTHER_WORDS = {
     "environment of tasks, and values": "HOME LANG LOGNAME PATH TMPDIR USER INFO PARALLEL"
     " PYTHONUNBUFFERED RANK TZ UTC0",
-    "arguments of Dockerfiles": "ARG BASE CODE INFINIBAND PYTHON WHEELS",
+    "arguments of Dockerfiles": "BASE CODE INFINIBAND PYTHON WHEELS",
     "capabilities and signals": "ALL SETGID SETUID SIGTERM SIGABRT SIGBUS SIGFPE SIGILL SIGSEGV"
     " SIGSYS SIGTRAP",
     "states of ports": "ACTIVE",
