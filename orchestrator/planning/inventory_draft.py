@@ -133,7 +133,6 @@ def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _settings(node: DraftNode, jobs: Jobs | None, runtime: str) -> dict[str, str]:
-    """Return the settings of a node, as YAML by key."""
     found = node.found
     said = {
         key: scalar(value) if isinstance(value, str) else json.dumps(value)

@@ -325,7 +325,6 @@ class NodeWork:
         return contents.counted(self._dataset, made)
 
     def _shell(self, name: str, arguments: tuple[str, ...]) -> str:
-        """Run a shipped script on the node; return its output."""
         argv = ("sh", "-c", script(name), name, *arguments)
         done = self._transport.run(argv, timeout_s=DATA_SETTLE_S)
         if done.exit_code != 0:
@@ -387,7 +386,6 @@ def prepare_all(
 
 
 def _work(works: Mapping[str, NodeWork], voice: Voice) -> dict[str, NodeOutcome]:
-    """Let nodes prepare at once, showing their progress; return their outcomes."""
     pool = Pool(min(MOST_AT_ONCE, len(works)))
     try:
         submitted = {name: pool.submit(work.prepare) for name, work in works.items()}
