@@ -12,12 +12,10 @@ from orchestrator.probes import Probe, number, read_values
 
 LABEL_FILES = ("valprep.sh", "imagenet_2012_validation_synset_labels.txt")
 LEAST_BYTES = 64 << 20  # for folders, notes and what a file system keeps for itself
-# Programs that the scripts need and that a slim system may lack.
-PROGRAMS = ("awk", "cmp", "find", "flock", "setsid", "sha256sum", "tar")
 _MOVE = re.compile(r"mv (ILSVRC2012_val_[0-9]{8}\.JPEG) (n[0-9]{8})/?")
 _SYNSET = re.compile(r"n[0-9]{8}")
 SCRIPT = r"""
-target=$1 from=$2 home=$3 programs=$4 labels=$5; shift 5
+target=$1 from=$2 home=$3 labels=$4; shift 4
 export LC_ALL=C
 real=$(readlink -m -- "$target") && echo "real $real"
 partial=$real.partial
@@ -35,9 +33,6 @@ else echo 'partial -'
 fi
 [ ! -d "$partial/set" ] || echo "have_kib $(du -sk "$partial/set" | cut -f 1)"
 echo "free_kib $(df -Pk "$above" | awk 'NR == 2 {print $4}')"
-for program in $programs; do
-    command -v "$program" >/dev/null 2>&1 || echo "lacking $program"
-done
 last=$(ls "$home" 2>/dev/null | sed -n 's/^a\([0-9][0-9]*\)$/\1/p' | sort -n | tail -n 1)
 echo "attempt ${last:-0}"
 if [ -n "$from" ]; then
@@ -78,7 +73,6 @@ class Observed:
     partial: str | None
     have_bytes: int
     free_bytes: int
-    lacking: tuple[str, ...]
     attempt: int
     linkable: bool
     labels: str
@@ -86,7 +80,7 @@ class Observed:
 
 
 def probe(dataset: Dataset, target: str, source: str | None, home: str) -> Probe[Observed]:
-    """Return the probe of target, sources, disk and programs, in one round trip.
+    """Return the probe of target, sources and disk, in one round trip.
 
     Args:
         target: the path where the data set is to be.
@@ -95,7 +89,7 @@ def probe(dataset: Dataset, target: str, source: str | None, home: str) -> Probe
     """
     needs = (need for way in dataset.ways for need in way.needs)
     words = [word for need in needs for word in (need.pattern, "2" if need.many else "1")]
-    arguments = (target, source or "", home, " ".join(PROGRAMS), " ".join(LABEL_FILES))
+    arguments = (target, source or "", home, " ".join(LABEL_FILES))
     return Probe("look", ("sh", "-c", SCRIPT, "sh", *arguments, *words), parse)
 
 
@@ -118,7 +112,6 @@ def parse(text: str) -> Observed:
         partial=None if partial == "none" else partial,
         have_bytes=(number(values, "have_kib") or 0) * 1024,
         free_bytes=free_kib * 1024,
-        lacking=tuple(values.get("lacking", ())),
         attempt=attempt,
         linkable="linkable" in last,
         labels=last.get("labels", ""),
@@ -152,9 +145,6 @@ def findings(
     if observed.partial not in (None, dataset.name):
         seen = f"{observed.real}.partial is there and no beginning of {dataset.name}"
         yield found("DATA-TARGET", node, seen, free_path)
-    if observed.lacking:
-        seen = f"no {', '.join(observed.lacking)} on the node"
-        yield found("DATA-LOOK", node, seen, "these programs")
     if needed_bytes > observed.free_bytes:
         free, needed = words.sizes(observed.free_bytes, needed_bytes)
         seen = f"{free} free for {observed.real}.partial"
@@ -180,26 +170,22 @@ def parse_labels(text: str, name: str) -> bytes:
         name: of the file, for messages.
 
     Raises:
-        LogError: LABELS; a line in neither form, or an image in two classes.
+        LogError: LABELS; a line in neither form, or no line.
     """
     lines = [(at, line.strip()) for at, line in enumerate(text.splitlines(), 1)]
     lines = [(at, line) for at, line in lines if line and not line.startswith(("#", "mkdir "))]
     form = _MOVE if any(line.startswith("mv ") for _, line in lines) else _SYNSET
-    needed = (
-        "needed lines `mv ILSVRC2012_val_00000293.JPEG n01440764/`,"
-        " or one class such as n01440764 for each image in order"
-    )
-    problem = "" if lines else f"{name}: nothing in it; {needed}"
     classes: dict[str, str] = {}
-    for image, (at, line) in enumerate(lines, 1):
+    for image, (at, line) in enumerate(lines or [(1, "")], 1):
         match = form.fullmatch(line)
         if match is None:
-            problem = f"{name}:{at}: {line[:60]!r}; {needed}"
-            break
+            raise errors.LogError(
+                f"{name}:{at}: {line[:60]!r}; needed lines"
+                " `mv ILSVRC2012_val_00000293.JPEG n01440764/`,"
+                " or one class such as n01440764 for each image in order",
+                code="LABELS",
+                fix="put another file there",
+            )
         file, synset = match.groups() or (f"ILSVRC2012_val_{image:08}.JPEG", line)
-        if classes.setdefault(file, synset) != synset:
-            problem = f"{name}:{at}: {file} is of {classes[file]} and of {synset}"
-            break
-    if problem:
-        raise errors.LogError(problem, code="LABELS", fix="put another file there")
+        classes[file] = synset
     return "".join(f"{file} {classes[file]}\n" for file in sorted(classes)).encode()

@@ -1,7 +1,6 @@
 """Playbooks, inventories and images: in the current folder, else shipped with the package."""
 
 import contextlib
-import re
 from pathlib import Path
 from typing import Literal
 
@@ -20,13 +19,12 @@ def find(kind: Kind, name: str) -> Path | None:
 
     A plain word is a name first: a file that happens to lie here under it hides no other.
     """
-    path, named = Path(name), list[Path]()
+    path = Path(name)
+    named: list[Path] = []
     plain = name.removeprefix(f"{kind}/").removesuffix(".yaml")
     if "/" not in plain and plain not in ("", ".", ".."):
-        if kind == "playbooks" and (spaced := names(kind).get(plain)):
-            named.append(spaced)
         file = f"{plain}/image.yaml" if kind == "images" else f"{plain}.yaml"
-        named += [root / kind / file for root in (Path(), _ROOT)]
+        named = [root / kind / file for root in (Path(), _ROOT)]
     is_word = "/" not in name and not path.suffix
     for candidate in (*named, path) if is_word else (path, *named):
         with contextlib.suppress(OSError):  # longer than the name of a file can be
@@ -41,10 +39,5 @@ def names(kind: Kind) -> dict[str, Path]:
     for root in (Path(), _ROOT):
         pattern = "*/image.yaml" if kind == "images" else "*.yaml"
         for path in sorted((root / kind).glob(pattern)):
-            paths.setdefault(path.parent.name if kind == "images" else derive_name(path), path)
+            paths.setdefault(path.parent.name if kind == "images" else path.stem, path)
     return paths
-
-
-def derive_name(path: Path) -> str:
-    """Return the name of a playbook in folders and on nodes: ``my-sweep`` of ``my sweep.yaml``."""
-    return re.sub(r"\s+", "-", path.stem.strip())

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
@@ -60,8 +59,7 @@ def read(path: Path) -> Document:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise OSError("not a regular file")
-        # A pipe may have taken the file's place since; without O_NONBLOCK it would hang here.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        with path.open("rb") as stream:
             content = stream.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise OSError(f"more than {_MOST_BYTES} bytes (1 MiB)")

@@ -1,10 +1,10 @@
 """Hosts as a command line names them, and as lists of OpenMPI, Slurm and Ansible do."""
 
-import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -33,26 +33,18 @@ class HostList:
     hosts: list[DraftNode] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
-    @contextlib.contextmanager
-    def adding(self, where: str) -> Iterator[None]:
-        """Leave out the host that the block cannot add, with its place in the list and why."""
+    def add(self, where: str, parse: Callable[[], DraftNode]) -> None:
+        """Add a host; leave out one that no inventory can hold, with its place in the list."""
         try:
-            yield
-        except ValueError as error:
-            reason = str(error)
-            if isinstance(error, ValidationError):
-                wrong = error.errors()[0]
-                reason = f"{wrong['loc'][0]}: {wrong['msg'].removeprefix('Value error, ')}"
+            host = parse()
+            NodeEntry.model_validate(host.entry)
+            self.hosts.append(host)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            reason = f"{wrong['loc'][0]}: {wrong['msg'].removeprefix('Value error, ')}"
             self.refused.append(f"{self.path}:{where}: {reason}")
-
-    def add(self, host: DraftNode) -> None:
-        """Add a host.
-
-        Raises:
-            ValueError: no inventory can hold it.
-        """
-        NodeEntry.model_validate(host.entry)
-        self.hosts.append(host)
+        except ValueError as error:
+            self.refused.append(f"{self.path}:{where}: {error}")
 
 
 def host(word: str) -> DraftNode:
@@ -68,9 +60,9 @@ def host(word: str) -> DraftNode:
         raise errors.UsageError(str(error), code="HOST", fix=f"give {needed}") from error
 
 
-def _parse_endpoint(word: str) -> DraftNode:
+def _parse_endpoint(word: str, gpus: int | None = None) -> DraftNode:
     at = parse_endpoint(word)
-    return DraftNode(derive_name(at.host), at.host, at.user, at.port)
+    return DraftNode(derive_name(at.host), at.host, at.user, at.port, claimed_gpus=gpus)
 
 
 def hostfile(path: Path) -> HostList:
@@ -83,9 +75,8 @@ def hostfile(path: Path) -> HostList:
         said = line.partition("#")[0]
         slots = re.search(r"\sslots\s*=\s*([0-9]+)(?!\S)", said)
         for word in said.split()[:1]:
-            with found.adding(str(number)):
-                gpus = int(slots[1]) if slots else None
-                found.add(replace(_parse_endpoint(word), claimed_gpus=gpus))
+            gpus = int(slots[1]) if slots else None
+            found.add(str(number), partial(_parse_endpoint, word, gpus))
     return found
 
 
@@ -93,9 +84,8 @@ def scontrol(path: Path) -> HostList:
     """Return the nodes in the output of ``scontrol show nodes``, with or without ``-o``."""
     found = HostList(path)
     for node in map(slurm.SlurmNode.of, slurm.records(_read(path), "nodename")):
-        with found.adding(node.name):
-            name = derive_name(node.name)
-            found.add(DraftNode(name, node.address, claimed_gpus=node.gpus or None))
+        name, gpus = derive_name(node.name), node.gpus or None
+        found.add(node.name, partial(DraftNode, name, node.address, claimed_gpus=gpus))
     return found
 
 
@@ -123,17 +113,11 @@ def ansible(path: Path) -> HostList:
         ) from error
     known = groups.get("_meta", _Group()).hostvars
     for name in dict.fromkeys(name for group in groups.values() for name in group.hosts):
-        with found.adding(name):
-            found.add(_parse_variables(name, known.get(name, {})))
+        found.add(name, partial(_parse_variables, name, known.get(name, {})))
     return found
 
 
 def _parse_variables(name: str, said: Mapping[str, object]) -> DraftNode:
-    """Return the host of these variables of Ansible's.
-
-    Raises:
-        ValueError: a variable that cannot be taken.
-    """
     known = {key: str(value) for key, value in said.items() if value}
     hop = _JUMP.search(" ".join(known.get(key, "") for key in _OPTIONS))
     at = parse_endpoint(known.get("ansible_host", name))

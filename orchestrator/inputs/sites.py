@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
-from orchestrator import __version__, errors, nodeset
+from orchestrator import errors, nodeset
 from orchestrator.console import Voice
 from orchestrator.documents import MOST
 from orchestrator.inputs import user_files
@@ -17,7 +17,6 @@ from orchestrator.model.site import Site
 from orchestrator.model.text import shape
 from orchestrator.state.store import Store
 
-VERSION = 2
 OF_JOBS = {"account", "nodes", "time"}  # of ``slurm:``, which say nothing of the nodes
 
 
@@ -25,23 +24,16 @@ def read(content: bytes, fix: str) -> Site:
     """Return the site in a site file's bytes; ``fix`` says what to do about a bad one.
 
     Raises:
-        StoreError: STORE-DAMAGED or STORE-VERSION.
+        StoreError: STORE-DAMAGED; it is no site file of this version.
     """
     try:
-        site = shape(Site).validate_json(content)
+        return shape(Site).validate_json(content)
     except ValueError as error:
         raise errors.StoreError(
             f"the site file cannot be read: {str(error).splitlines()[0]}",
             code="STORE-DAMAGED",
             fix=fix,
         ) from error
-    if site.version != VERSION:
-        raise errors.StoreError(
-            f"the site file has version {site.version}; dlperf-orch {__version__} writes {VERSION}",
-            code="STORE-VERSION",
-            fix=fix,
-        )
-    return site
 
 
 def of(store: Store, cluster: Cluster) -> Site | None:

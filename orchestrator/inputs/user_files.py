@@ -71,7 +71,7 @@ def playbook(name: str, image: str | None = None) -> Playbook:
         image: instead of its own.
     """
     path = _find("playbooks", name)
-    return judged_playbook(yaml_reader.read(path), shipped.derive_name(path), image)
+    return judged_playbook(yaml_reader.read(path), path.stem, image)
 
 
 def judged_playbook(document: Document, name: str, other_image: str | None = None) -> Playbook:

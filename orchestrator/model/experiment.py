@@ -1,6 +1,7 @@
 """The experiment: which workload, which cases, and how they are measured."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -153,7 +154,9 @@ class Axes(Noun):
     """amp is automatic mixed precision in float16 with a loss scale, bf16 that in bfloat16."""
     micro_batch_size: tuple[Count, ...] = Field(min_length=1)
     """Samples of each replica in one forward pass."""
-    params: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    params: dict[str, Annotated[tuple[Scalar, ...], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
     """Parameters of the workload that are axes too."""
     accumulation_steps: tuple[Count, ...] = Field(default=(1,), min_length=1)
     """Forward passes of each replica in one optimizer step."""
@@ -162,26 +165,13 @@ class Axes(Noun):
     pipeline_parallel: tuple[Ranks, ...] = Field(default=(1,), min_length=1)
     """Stages of layers that a replica is cut into."""
 
-
-class CaseEntry(Noun):
-    """One case, written out."""
-
-    placement: PlacementText
-    """Nodes x GPUs per node, such as 4x8."""
-    precision: Precision
-    """amp is automatic mixed precision in float16 with a loss scale, bf16 that in bfloat16."""
-    micro_batch_size: Count
-    """Samples of each replica in one forward pass."""
-    data_parallel: Ranks | None = None
-    """Replicas; otherwise derived, and checked where it is written."""
-    params: dict[str, Scalar] = Field(default_factory=dict)
-    """Parameters of the workload for this case, over those for all cases."""
-    accumulation_steps: Count = 1
-    """Forward passes of each replica in one optimizer step."""
-    tensor_parallel: Ranks = 1
-    """Ranks that share each layer of a replica."""
-    pipeline_parallel: Ranks = 1
-    """Stages of layers that a replica is cut into."""
+    @field_validator("*")
+    @classmethod
+    def _differ(cls, axis: Collection[Any]) -> Collection[Any]:
+        for values in axis.values() if isinstance(axis, dict) else [axis]:
+            if len(set(values)) < len(values):
+                raise ValueError(f"got {[*values]}; needed each value once")
+        return axis
 
 
 class Exclusion(Noun):
@@ -201,6 +191,21 @@ class Exclusion(Noun):
     """Ranks that share each layer of a replica."""
     pipeline_parallel: Ranks | None = None
     """Stages of layers that a replica is cut into."""
+
+
+class CaseEntry(Exclusion):
+    """One case, written out."""
+
+    placement: PlacementText
+    precision: Precision
+    micro_batch_size: Count
+    params: dict[str, Scalar] = Field(default_factory=dict)
+    """Parameters of the workload for this case, over those for all cases."""
+    accumulation_steps: Count = 1
+    tensor_parallel: Ranks = 1
+    pipeline_parallel: Ranks = 1
+    data_parallel: Ranks | None = None
+    """Replicas; otherwise derived, and checked where it is written."""
 
 
 class Experiment(Noun):

@@ -220,7 +220,7 @@ class Site:
         data: digests by name of the data set, then by node name.
     """
 
-    version: int
+    version: Literal[2]
     cluster: str
     cluster_digest: str
     inventory: str

@@ -27,7 +27,7 @@ _OF_THE_INVENTORY = {
 }
 _OF_THE_PROGRAM = (
     *("CUDA_DEVICE_ORDER", "NCCL_DEBUG", "NCCL_DEBUG_FILE", "MASTER_ADDR", "MASTER_PORT"),
-    *("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "HOME"),
+    *("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "HOME", *CLOCK),
 )
 _SHOWN = f"env is shown in plans and reports; {words.NO_SECRETS}"
 _PREFIXES = ("DLPERF_", "TORCHELASTIC_", "OMPI_", "PMIX_", "SLURM_")
@@ -47,9 +47,6 @@ def refused(given: Mapping[str, EnvValue]) -> Iterator[Conflict]:
             text = f"holds an address with a password, and {_SHOWN}"
         elif name in _OF_THE_INVENTORY:
             text = f"is set from `{_OF_THE_INVENTORY[name]}` in the inventory; say it there"
-        elif name in CLOCK:
-            why = "tasks run in UTC, so that their logs have the clock of their nodes"
-            text = f"is set by this program: {why}; leave it out"
         elif name in _OF_THE_PROGRAM or name.startswith(_PREFIXES):
             text = "is set by this program; needed another variable"
         else:

@@ -96,20 +96,6 @@ def base_to_build_from(image: Image, digest: str, mirror: str | None) -> str:
     return digest if image.archive else name
 
 
-def ignored(image: Image, dockerfile: str) -> tuple[str, ...]:
-    """Return build arguments with a value in image.yaml and no ``ARG`` in the Dockerfile.
-
-    The interpreter is left out, which many builds do not need.
-    """
-    lines = (line.split() for line in dockerfile.splitlines())
-    declared = {words[1].partition("=")[0] for words in lines if words[:1] == ["ARG"]}
-    return tuple(
-        name
-        for name, value in values(image).items()
-        if name not in {*declared, "PYTHON"} and value != "none"
-    )
-
-
 def values(image: Image) -> dict[str, str]:
     """Return the build arguments that image.yaml alone decides, without empty ones."""
     source = image.source

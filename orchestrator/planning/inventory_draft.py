@@ -133,7 +133,6 @@ def _common(settings: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _settings(node: DraftNode, jobs: Jobs | None, runtime: str) -> dict[str, str]:
-    """Return the settings of a node, as YAML by key."""
     found = node.found
     said = {
         key: scalar(value) if isinstance(value, str) else json.dumps(value)
@@ -218,20 +217,15 @@ def _notes(nodes: Sequence[DraftNode], jobs: Jobs | None, runtime: str) -> Itera
     for node in nodes:
         notes: Iterable[str] = (f"was not asked: {_line(node.why)}",)
         if node.found:
-            notes = _of_node(node, node.found, jobs, runtime)
+            notes = _of_node(node.found, jobs, runtime)
         yield from (f"{node.name}: {note}" for note in notes)
 
 
-def _of_node(node: DraftNode, found: Discovered, jobs: Jobs | None, runtime: str) -> Iterator[str]:
+def _of_node(found: Discovered, jobs: Jobs | None, runtime: str) -> Iterator[str]:
     if found.facts.docker is None and not found.sudo and runtime != "pyxis":
         why = _line(found.why_no_docker)
         yield f"no Docker ({why}): mend it and ask again, or write `runtime: process` for all nodes"
-    if not found.models and node.claimed_gpus and jobs:
-        yield (
-            f"Slurm gives {node.claimed_gpus} GPUs, and nvidia-smi names none: see whether the"
-            " driver runs there; without GPUs remove `gpus`"
-        )
-    elif not found.models:
+    if not found.models:
         yield "nvidia-smi names no GPU; playbooks need `device: cpu` there"
     elif len({*found.models}) > 1:
         yield "GPUs of several models; choose by gpus: {use: [...]}"

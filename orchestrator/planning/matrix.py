@@ -13,7 +13,7 @@ from orchestrator import documents, nodeset
 from orchestrator.launchers import mpirun
 from orchestrator.model.case import AXES, Case
 from orchestrator.model.cluster import Cluster
-from orchestrator.model.experiment import Axes, Canary, Exclusion, Experiment
+from orchestrator.model.experiment import Canary, Exclusion, Experiment
 from orchestrator.model.text import Conflict, Scalar
 from orchestrator.planning import environment
 from orchestrator.workloads import Workload
@@ -57,7 +57,6 @@ def conflicts(
     points, written = [*places(experiment)], set[Case]()
     if every and not points:
         conflicts.append(Conflict(("exclude",), "every case is left out; needed at least one"))
-    conflicts += _find_doubled_values(experiment.grid)
     for point in points:
         case = point.case
         if point.path[0] == "cases" and case in written:
@@ -154,8 +153,6 @@ def _check_all_params(experiment: Experiment, model: type[BaseModel]) -> Iterato
     for index, entry in enumerate(experiment.cases or ()):
         yield from _check_params(("cases", index, "params"), entry.params, model)
     for name, values in (experiment.grid.params if experiment.grid else {}).items():
-        if not values:
-            yield Conflict(("grid", "params", name), "an empty list; needed a value")
         for index, value in enumerate(values):
             for conflict in _check_params(("grid", "params"), {name: value}, model):
                 yield Conflict((*conflict.path, index), conflict.text)
@@ -170,19 +167,6 @@ def _check_params(
         for where, text, _ in documents.misfits(error, dict(params), model, path):
             if where:  # what is missing here may be given elsewhere
                 yield Conflict((*path, *where), text)
-
-
-def _find_doubled_values(axes: Axes | None) -> Iterator[Conflict]:
-    """Yield an error for each value that an axis repeats, which would double cases."""
-    if axes is None:
-        return
-    plain = [((name,), values) for name, values in axes if isinstance(values, tuple)]
-    params = [(("params", name), values) for name, values in axes.params.items()]
-    for path, values in (*plain, *params):
-        for index, value in enumerate(values):
-            if values.index(value) < index:
-                text = f"{value!r} is there twice; needed each value once"
-                yield Conflict(("grid", *path, index), text)
 
 
 def _check_arithmetic(point: Point, workload: Workload) -> Iterator[Conflict]:

@@ -61,7 +61,6 @@ def build(recipe: Recipe) -> Plan:
 
 
 def _with_canary(trials: Sequence[Trial], method: Method) -> tuple[Trial, ...]:
-    """Insert the trials of the method's canary, if it has one, among those of the cases."""
     watch = method.watch
     if watch is None:
         return tuple(trials)

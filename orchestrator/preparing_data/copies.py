@@ -180,7 +180,6 @@ def _end(
     findings: Sequence[Finding],
     failures: Sequence[errors.DlperfError],
 ) -> int:
-    """Show findings and failures, and write the document; return the exit code."""
     if findings:
         voice.findings(findings)
     bad = [finding.node for finding in findings if finding.severity == "error"]

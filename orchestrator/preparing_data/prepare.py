@@ -325,7 +325,6 @@ class NodeWork:
         return contents.counted(self._dataset, made)
 
     def _shell(self, name: str, arguments: tuple[str, ...]) -> str:
-        """Run a shipped script on the node; return its output."""
         argv = ("sh", "-c", script(name), name, *arguments)
         done = self._transport.run(argv, timeout_s=DATA_SETTLE_S)
         if done.exit_code != 0:
@@ -387,25 +386,16 @@ def prepare_all(
 
 
 def _work(works: Mapping[str, NodeWork], voice: Voice) -> dict[str, NodeOutcome]:
-    """Let nodes prepare at once, showing their progress; return their outcomes."""
     pool = Pool(min(MOST_AT_ONCE, len(works)))
     try:
         submitted = {name: pool.submit(work.prepare) for name, work in works.items()}
         pending = set(submitted.values())
         while pending:
             _, pending = futures.wait(pending, SHOW_S)
-            now = {name: seen for name, work in works.items() if (seen := work.progress)}
-            voice.working(f"preparing: {describe(now)}")
+            now = [work.progress for work in works.values() if work.progress]
+            done, total = (sum(step[at] for step in now) for at in (0, 1))
+            progress = f"{done} of {total} done" if total else "beginning"
+            voice.working(f"preparing on {nodeset.fold(works)}: {progress}")
         return {name: future.result() for name, future in submitted.items()}
     finally:
         pool.close()
-
-
-def describe(now: Mapping[str, DataProgress]) -> str:
-    """Describe the progress of all working nodes by the node that is least far."""
-    if not now:
-        return "beginning"
-    node = min(now, key=lambda name: now[name][0] / max(now[name][1], 1))
-    done, total = now[node]
-    behind = f" ({node} is least far)" if len(now) > 1 else ""
-    return f"{nodeset.fold(now)}: {done} of {total} done{behind}"

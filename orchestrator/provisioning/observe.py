@@ -9,7 +9,7 @@ from orchestrator import checks, errors, nodeset, words
 from orchestrator.checks.machine import Demands
 from orchestrator.checks.nodes import alike, since, together
 from orchestrator.console import Voice
-from orchestrator.inputs import probing, sites
+from orchestrator.inputs import probing
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.image import Image
 from orchestrator.model.node import Node
@@ -69,7 +69,7 @@ def observe(
     if previous is not None:
         findings += since(previous, facts)
     site = Site(
-        version=sites.VERSION,
+        version=2,
         cluster=cluster.name,
         cluster_digest=cluster_digest,
         inventory=str(inventory.resolve()),

@@ -50,16 +50,9 @@ def draft(preparing: Preparing, name: str, before: Site | None) -> tuple[ImageRe
     locked = preparing.lock.downloads
     checksums = {url: locked[url] for url in image.downloads if url in locked}
     cached = frozenset(filter(preparing.downloads.cached, checksums.values()))
-    contents = read_context(folder)
-    ignored = images.ignored(image, contents["Dockerfile"].decode(errors="replace"))
-    if ignored:
-        raise errors.ImageError(
-            f"image {name} sets {', '.join(ignored)}, of which its Dockerfile takes no notice",
-            code="IMAGE-FOLDER",
-            fix="add the ARG to the Dockerfile, or leave the value out of image.yaml",
-        )
     files = {
-        name: f"sha256:{hashlib.sha256(content).hexdigest()}" for name, content in contents.items()
+        name: f"sha256:{hashlib.sha256(content).hexdigest()}"
+        for name, content in read_context(folder).items()
     }
     recipe = ImageRecipe(image, digest, files, checksums, cached, preparing.bundled, record)
     return recipe, folder

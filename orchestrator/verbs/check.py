@@ -111,7 +111,7 @@ def _check(path: Path) -> tuple[str, Cluster | Playbook | Image]:
         return kind, cluster
     if kind == "playbook":
         with _judging(document, ("image",)):
-            return kind, user_files.judged_playbook(document, shipped.derive_name(path))
+            return kind, user_files.judged_playbook(document, path.stem)
     return kind, user_files.judged_image(document)
 
 

@@ -98,7 +98,7 @@ def skew(skew_s: float) -> Iterator[Finding]:
 
 def since(before: NodeFacts, now: NodeFacts) -> Iterator[Finding]:
     """Judge n1 by an earlier provisioning, which lacked n2."""
-    site = Site(1, "testers", "d", "testers.yaml", "2020-09-15T14:28:53Z", {"n1": before}, ())
+    site = Site(2, "testers", "d", "testers.yaml", "2020-09-15T14:28:53Z", {"n1": before}, ())
     return nodes.since(site, {"n1": now, "n2": FACTS})
 
 
@@ -136,7 +136,7 @@ def test_nodes_with_one_boot_are_one_machine(boot_ids: tuple[str, ...], *, share
         f"n{at}": NodeFacts(replace(HOST, boot_id=boot_id), None)
         for at, boot_id in enumerate(boot_ids)
     }
-    site = Site(1, "testers", "d", "testers.yaml", "2020-09-15T14:28:53Z", there, ())
+    site = Site(2, "testers", "d", "testers.yaml", "2020-09-15T14:28:53Z", there, ())
     assert site.shared_machine == shared
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.datasets import look
-from orchestrator.preparing_data.prepare import describe, find_problem, find_progress, script
+from orchestrator.preparing_data.prepare import find_problem, find_progress, script
 from tests import commands
 from tests.data_sets import CLASSES, class_tar, imagenet_tars, jpeg, parts, tar, valprep
 
@@ -341,10 +341,3 @@ def test_the_first_problem_that_a_log_names_counts() -> None:
     text = "dlperf problem DISK-FULL no space\ndlperf problem BUSY other\n"
     assert find_problem(text) == ("DISK-FULL", "no space")
     assert find_problem("problem x") is None
-
-
-def test_many_nodes_are_described_by_the_slowest() -> None:
-    now = {"vs001": (37, 1001), "vs002": (30, 1001)}
-    assert describe(now) == "vs[001-002]: 30 of 1001 done (vs002 is least far)"
-    assert describe({"vs001": (3, 9)}) == "vs001: 3 of 9 done"
-    assert describe({}) == "beginning"

@@ -21,7 +21,13 @@ FILES = sorted(path for folder in FOLDERS.values() for path in (ROOT / folder).g
 # What no word of JSON Schema's draft 7 can say: paths that leave, numbers that are no address.
 BEYOND_SCHEMAS = (
     *("without '..'", "needed a folder that holds data", "needed an IP address"),
-    *("needed two iterations", "needed `reason:`", "needed each index once", "an absolute path"),
+    *(
+        "needed two iterations",
+        "needed `reason:`",
+        "needed each index once",
+        "needed each value once",
+        "an absolute path",
+    ),
 )
 CASE = "cases: [{placement: 1x1, precision: fp32, micro_batch_size: 4}]\n"
 GRID = PLAYBOOK.partition("grid:")[0]

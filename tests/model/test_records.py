@@ -118,7 +118,7 @@ def test_a_site_is_read_as_it_was_written() -> None:
 
 def test_a_site_without_images_and_data_sets_is_read() -> None:
     text = (
-        b'{"version": 1, "cluster": "c", "cluster_digest": "d", "inventory": "i",'
+        b'{"version": 2, "cluster": "c", "cluster_digest": "d", "inventory": "i",'
         b' "observed_at": "t", "nodes": {}, "findings": []}'
     )
     site = shape(Site).validate_json(text)

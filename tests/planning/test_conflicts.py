@@ -143,7 +143,6 @@ BAD = {
         {"params": {name: [value] for name, value in WRONG_PARAMS.items()}}
     ),
     "wrong number where a word may stand": case(params={"loss_scale": 0}),
-    "axis of parameters without a value": grid({"params": {"threads": []}}),
     "parameter that one case lacks": replace(
         cases({}, {"placement": "1x2", "params": {"layers": 2}}), workload=NEEDS_LAYERS
     ),
@@ -152,9 +151,6 @@ BAD = {
         {}, exclude=[{"placement": "1x2"}, {"placement": "4x8"}, {"params": {"threads": 9}}]
     ),
     "exclusion of every case": grid({}, exclude=[{"precision": "fp32"}]),
-    "values that are doubled in a grid": grid(
-        {"placement": ["1x1", "1x2", "1x1"], "params": {"threads": [2, 2]}}
-    ),
     "cases that are doubled": cases(*({"params": {"loss_scale": at}} for at in (128, 128.0, 64))),
     "many wrong cases": replace(
         cases(

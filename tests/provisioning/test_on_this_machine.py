@@ -9,7 +9,6 @@ import pytest
 from orchestrator import errors
 from orchestrator.console import Voice
 from orchestrator.fleet import Fleet
-from orchestrator.inputs import sites
 from orchestrator.model.cluster import Cluster
 from orchestrator.model.site import DataState, NodeFacts, Site
 from orchestrator.provisioning import last_checks
@@ -31,7 +30,7 @@ def queued() -> Iterator[tuple[Fleet, Voice]]:
 
 def import_one(queued: tuple[Fleet, Voice], state: Path, name: str) -> None:
     fleet, voice = queued
-    nothing = Site(sites.VERSION, "queue", "", "", "", {}, ())
+    nothing = Site(2, "queue", "", "", "", {}, ())
     import_images(fleet, state, (name,), nothing, voice, anew=False)
 
 

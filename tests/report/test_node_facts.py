@@ -16,7 +16,7 @@ NODE = NodeFacts(HOST, gpu=V100, topology=WIRES, infiniband=(HCA,), ofed="4.9-0.
 
 def site(**nodes: NodeFacts) -> Site:
     """Return what provisioning recorded of these nodes."""
-    return Site(1, "v100x4", "d", "v100x4.yaml", "2020-09-15", nodes, ())
+    return Site(2, "v100x4", "d", "v100x4.yaml", "2020-09-15", nodes, ())
 
 
 def test_nodes_are_said_as_in_the_documents() -> None:
