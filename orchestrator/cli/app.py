@@ -1,5 +1,6 @@
 """The whole of the command line, and what ends it where no command did."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -7,7 +8,6 @@ import signal
 import sys
 import tempfile
 import traceback
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -148,15 +148,12 @@ def _explain(error: Exception) -> errors.DlperfError:
 
 
 def _write_traceback(error: Exception) -> str:
-    text = "".join(traceback.format_exception(error))
-    for folder in (Path(os.environ.get("DLPERF_STATE", ".dlperf")), Path("/tmp")):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
+    for folder in (os.environ.get("DLPERF_STATE", ".dlperf"), "/tmp"):
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, exist_ok=True)
             # A name that nobody can have taken beforehand, by a link for instance.
             handle, path = tempfile.mkstemp(".txt", f"traceback-{os.getpid()}-", folder)
             with open(handle, "w") as file:
-                file.write(text)
-        except OSError:
-            continue
-        return path
+                traceback.print_exception(error, file=file)
+            return path
     return "the traceback, which could not be written"

@@ -23,10 +23,6 @@ from orchestrator.schedulers import slurm_queue
 
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
 MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
-NOT_ASKED = (
-    "not asked: whether nodes answer, have the images and data sets, and the hardware that the"
-    " inventory states; `dlperf-orch provision` asks them"
-)
 
 
 @command("check", "check inventory/mine.yaml playbooks/today.yaml")
@@ -47,10 +43,6 @@ def check(
     mistakes += _check_together(valid)
     if mistakes:
         raise errors.ConfigError(mistakes)
-    if list(kinds.values()).count("inventory") > 1 and "playbook" in kinds.values():
-        voice.line("playbooks were checked alone; with one inventory they are checked against it")
-    if "inventory" in kinds.values():
-        voice.line(NOT_ASKED)
     return voice.finish({"files": kinds})
 
 

@@ -168,7 +168,8 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         *_, last = ("", *running.sweep.record().commands)
         again = shlex.join(word for word in shlex.split(last) if word != "--new")
         rest = again or f"dlperf-orch sweep {running.plan.experiment}"
-    voice.result(f"controller: {look.holder}" if look.holder else _describe_rest(states, rest))
+    ended = f"no controller runs; {f'continue with: {rest}' if rest else 'nothing is left to run'}"
+    voice.result(f"controller: {look.holder}" if look.holder else ended)
     for job in queued:
         voice.result(job.summary)
     for it in look.going:
@@ -209,14 +210,3 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
     }
     return voice.finish(document, look.failures)
-
-
-def _describe_rest(states: Mapping[str, str], rest: str | None) -> str:
-    """Say that no controller runs, and by which command line the sweep goes on, if it has to."""
-    if rest is None:
-        needed = " that is needed" if NOT_NEEDED in states.values() else ""
-        return f"not running; every trial{needed} is valid"
-    unfinished = [trial for trial, state in states.items() if state == "open"]
-    names = unfinished[0] if len(unfinished) == 1 else words.count(len(unfinished), "trial")
-    seen = f"its controller ended before {names} had an outcome"
-    return f"{seen if unfinished else 'not running'}; continue with: {rest}"
