@@ -1,5 +1,6 @@
 """The whole of the command line, and what ends it where no command did."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -7,7 +8,6 @@ import signal
 import sys
 import tempfile
 import traceback
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +20,6 @@ from orchestrator.cli.command import (
     Face,
     close_output,
     load,
-    refuse_output,
 )
 from orchestrator.console import Voice
 from orchestrator.signals import SIGNALS, Stopped
@@ -76,14 +75,12 @@ for name, one in _groups.items():
 
 def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
-    if sys.stderr is None:  # else its number would be that of the first file opened
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
+    # A closed stream's number would else be that of the first file opened.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - until the program ends
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - until the program ends
     SIGNALS.take()
     try:
         try:
-            if sys.stdout is None:
-                sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
-                raise refuse_output("it is closed")
             try:
                 code = app(standalone_mode=False)
             except OSError as error:  # of `--help`
@@ -148,15 +145,12 @@ def _explain(error: Exception) -> errors.DlperfError:
 
 
 def _write_traceback(error: Exception) -> str:
-    text = "".join(traceback.format_exception(error))
-    for folder in (Path(os.environ.get("DLPERF_STATE", ".dlperf")), Path("/tmp")):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
+    for folder in (os.environ.get("DLPERF_STATE", ".dlperf"), "/tmp"):
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, exist_ok=True)
             # A name that nobody can have taken beforehand, by a link for instance.
             handle, path = tempfile.mkstemp(".txt", f"traceback-{os.getpid()}-", folder)
             with open(handle, "w") as file:
-                file.write(text)
-        except OSError:
-            continue
-        return path
+                traceback.print_exception(error, file=file)
+            return path
     return "the traceback, which could not be written"

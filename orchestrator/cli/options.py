@@ -1,6 +1,5 @@
 """Options of several commands, their completion and checks; what they do is in ``command``."""
 
-import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator import errors
 from orchestrator.model.log import Rule
 
 if TYPE_CHECKING:
@@ -40,16 +38,6 @@ def _sweeps(context: typer.Context) -> list[str]:
     return sorted(path.parent.name for path in folder.glob("sweeps/*/sweep.json"))
 
 
-def _trials(context: typer.Context) -> list[str]:
-    from orchestrator.state.store import Store
-
-    store, sweep = Store(context.params.get("state") or DEFAULT_STATE), context.params["sweep_id"]
-    with contextlib.suppress(errors.DlperfError, OSError):
-        trials = store.sweep(sweep or None).record().plan.trials
-        return [trial.name for trial in trials]
-    return []
-
-
 def _state_folder(named: str | Path) -> Path:
     if not str(named):  # as from `--state "$UNSET"`; Path takes it for the working folder
         raise typer.BadParameter("got nothing; needed a folder, such as .dlperf")
@@ -70,7 +58,7 @@ def window(text: str | None) -> tuple[int, int] | None:
 WHICH = "A sweep's id or its beginning, its folder, or a playbook's name; default: the newest."
 PLAYBOOKS, INVENTORIES = _shipped("playbooks"), _shipped("inventory")
 IMAGES = _shipped("images")
-SWEEPS, TRIALS, WORKLOADS = _sweeps, _trials, _workloads
+SWEEPS, WORKLOADS = _sweeps, _workloads
 
 State = Annotated[
     Path,

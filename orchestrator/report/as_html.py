@@ -145,16 +145,10 @@ class _Writer:
             return span
         source = self.sources.get(span.log)
         if source and source.path:
-            return element("a", _breakable(span.text), href=link(source.path))
+            return element("a", span.text, href=link(source.path))
         if span.anchor:
-            return element("a", _breakable(span.text), href=f"#{span.anchor}")
+            return element("a", span.text, href=f"#{span.anchor}")
         return element(span.look, span.text) if span.look else span.text
-
-
-def _breakable(name: str) -> Child:
-    """Return a name that may break behind its slashes and underscores."""
-    first, *others = re.split("(?<=[/_])", name)
-    return [first, *((element("wbr"), part) for part in others)]
 
 
 def _look(texts: Sequence[str], column: int) -> str | None:

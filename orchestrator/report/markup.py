@@ -9,7 +9,7 @@ from typing import TypeAlias
 _UNSHOWN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-_VOID = frozenset({"meta", "wbr", "line", "path", "rect"})
+_VOID = frozenset({"meta", "line", "path", "rect"})
 _LINES = frozenset(
     {"body", "dd", "div", "dl", "dt", "figure", "h2", "h3", "head", "header", "li"}
     | {"main", "p", "path", "section", "svg", "table", "tbody", "text", "thead", "tr"}

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from orchestrator import errors, words
+from orchestrator import errors
 from orchestrator.cli.command import Face, command
 from orchestrator.documents import Document, Where
 from orchestrator.files import shipped, yaml_reader
@@ -21,13 +21,8 @@ from orchestrator.model.image import Image
 from orchestrator.model.text import Noun
 from orchestrator.schedulers import slurm_queue
 
-KINDS = {"nodes": "inventory", "slurm": "inventory", "workload": "playbook", "base": "image"}
 SCHEMAS: dict[str, type[Noun]] = {"inventory": Cluster, "playbook": Experiment}
 MODELS: dict[str, type[Noun]] = {**SCHEMAS, "image": Image}
-NOT_ASKED = (
-    "not asked: whether nodes answer, have the images and data sets, and the hardware that the"
-    " inventory states; `dlperf-orch provision` asks them"
-)
 
 
 @command("check", "check inventory/mine.yaml playbooks/today.yaml")
@@ -48,10 +43,6 @@ def check(
     mistakes += _check_together(valid)
     if mistakes:
         raise errors.ConfigError(mistakes)
-    if list(kinds.values()).count("inventory") > 1 and "playbook" in kinds.values():
-        voice.line("playbooks were checked alone; with one inventory they are checked against it")
-    if "inventory" in kinds.values():
-        voice.line(NOT_ASKED)
     return voice.finish({"files": kinds})
 
 
@@ -125,19 +116,12 @@ def _judging(document: Document, path: Where) -> Iterator[None]:
 
 
 def _find_kind(document: Document) -> str:
-    """Return what a file is by its keys, or by what a misspelt one of them must mean."""
+    """Return the kind of file that has most of the document's keys."""
     keys = set(document.data) if isinstance(document.data, dict) else set()
-    kinds = {KINDS[key] for key in keys if key in KINDS}
-    if len(kinds) == 1:
-        return kinds.pop()
-    similar = [
-        (len(keys & fields), kind)
-        for name, kind in KINDS.items()
-        if (fields := set(MODELS[kind].model_fields))
-        and any(words.did_you_mean(key, [name]) for key in keys - fields)
-    ]
-    if similar and not kinds:
-        return max(similar)[1]
-    text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
-    unclear = document.mistake((), f"{text} (playbook) or base (image)")
-    raise errors.ConfigError([unclear])
+    shared = {kind: len(keys & set(model.model_fields)) for kind, model in MODELS.items()}
+    kind = max(shared, key=shared.__getitem__)
+    if not shared[kind]:
+        text = "cannot tell what this file is; needed one of the keys nodes (inventory), workload"
+        unclear = document.mistake((), f"{text} (playbook) or base (image)")
+        raise errors.ConfigError([unclear])
+    return kind

@@ -64,16 +64,10 @@ def compare(
         first, second = (sweep.id for sweep in ended)
     read = {name: _read_side(store, name) for name in dict.fromkeys((first, second))}
     here, there = read[first], read[second]
-    if here.unit != there.unit:
-        raise errors.UsageError(
-            f"{first} is in {here.unit}, {second} in {there.unit}",
-            code="NOT-COMPARABLE",
-            fix="compare what has one unit",
-        )
     comparison = compare_sides(here, there, fail_if_slower, bound)
-    if not comparison.rows:
+    if here.unit != there.unit or not comparison.rows:
         raise errors.UsageError(
-            f"{first} and {second} have no case in common",
+            f"{first} (in {here.unit}) and {second} (in {there.unit}) have no case in common",
             code="NOT-COMPARABLE",
             fix="compare sweeps of the same cases: `dlperf-orch collect` shows those of each",
         )
@@ -93,7 +87,6 @@ def compare(
 
 
 def _read_side(store: Store, name: str) -> sides.Side:
-    """Measure a sweep or an archive again from its logs, or read a results.json."""
     path = Path(name)
     if not name.endswith(".json") or not path.is_file():
         with opened(store, name) as opening:

@@ -10,7 +10,7 @@ import typer
 
 from orchestrator import errors
 from orchestrator.cli.command import Face, command
-from orchestrator.cli.options import SWEEPS, TRIALS, WHICH
+from orchestrator.cli.options import SWEEPS, WHICH
 from orchestrator.console import harmless
 from orchestrator.model.attempt import Attempt
 from orchestrator.model.sweep import History
@@ -23,10 +23,7 @@ PIECE_BYTES = 1 << 20
 @command("logs", "logs --follow", "logs 2n2g --rank 1")
 def logs(
     face: Face,
-    trial: Annotated[
-        str | None,
-        typer.Argument(metavar="TRIAL", help="Or how it begins.", autocompletion=TRIALS),
-    ] = None,
+    trial: Annotated[str | None, typer.Argument(metavar="TRIAL", help="Or how it begins.")] = None,
     sweep_id: Annotated[
         str | None, typer.Option("--sweep", help=WHICH, autocompletion=SWEEPS)
     ] = None,

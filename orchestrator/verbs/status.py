@@ -24,13 +24,12 @@ from orchestrator.submitting import jobs
 from orchestrator.sweeping.observed_sweep import Running
 
 OVER = ("absent", "ended", "lost")  # phases of tasks that do not go on
+MEDIAN = ("case", "median", "trials_valid", "trials_planned", "settled")
 TAIL_BYTES = 64 << 10  # of a log, in which its last iteration is
 
 
 @dataclass(frozen=True, slots=True)
 class _TaskRow:
-    """One task of an attempt that is open, as its node describes it now."""
-
     trial: str
     attempt: int
     node: str
@@ -42,8 +41,6 @@ class _TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """The last step in the log of a running trial."""
-
     trial: str
     attempt: int
     iteration: int
@@ -168,7 +165,8 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         *_, last = ("", *running.sweep.record().commands)
         again = shlex.join(word for word in shlex.split(last) if word != "--new")
         rest = again or f"dlperf-orch sweep {running.plan.experiment}"
-    voice.result(f"controller: {look.holder}" if look.holder else _describe_rest(states, rest))
+    ended = f"no controller runs; {f'continue with: {rest}' if rest else 'nothing is left to run'}"
+    voice.result(f"controller: {look.holder}" if look.holder else ended)
     for job in queued:
         voice.result(job.summary)
     for it in look.going:
@@ -184,8 +182,10 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         for key, tasks in alike.items()
     ]
     voice.table("Tasks", ("trial", "attempt", "phase", "nodes", "logs"), folded)
-    medians = [it for it in so_far.results if it.statistics] if so_far else []
-    if so_far and medians:
+    medians: list[dict[str, object]] = []
+    if so_far and any(it.statistics for it in so_far.results):
+        cases = [report.case_document(so_far, it) for it in so_far.results if it.statistics]
+        medians = [{key: case[key] for key in MEDIAN} for case in cases]
         (title, head, rows), _ = report.terminal_tables(so_far)
         voice.table(title.replace(so_far.source, "Medians so far"), head, rows, report_files.SPARE)
     document = {
@@ -196,27 +196,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         "trials": dict(states),
         "tasks": [asdict(row) for row in look.rows],
         "running": [asdict(it) for it in look.going],
-        "medians": [
-            {
-                "case": dict(it.case.document()),
-                "median": it.median,
-                "trials_valid": len(it.valid),
-                "trials_planned": sum(trial.state != NOT_NEEDED for trial in it.trials),
-                "settled": it.settled,
-            }
-            for it in medians
-        ],
+        "medians": medians,
         **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
     }
     return voice.finish(document, look.failures)
-
-
-def _describe_rest(states: Mapping[str, str], rest: str | None) -> str:
-    """Say that no controller runs, and by which command line the sweep goes on, if it has to."""
-    if rest is None:
-        needed = " that is needed" if NOT_NEEDED in states.values() else ""
-        return f"not running; every trial{needed} is valid"
-    unfinished = [trial for trial, state in states.items() if state == "open"]
-    names = unfinished[0] if len(unfinished) == 1 else words.count(len(unfinished), "trial")
-    seen = f"its controller ended before {names} had an outcome"
-    return f"{seen if unfinished else 'not running'}; continue with: {rest}"

@@ -9,12 +9,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from orchestrator.state.store import Store
 from tests import commands
 from tests.cli.here import Here
 from tests.conftest import Place
 from tests.docs import running
-from tests.verifying.sweeps import made, pytorch
 
 PATIENCE_S = 60.0
 BASH = """
@@ -62,13 +60,6 @@ def test_sweeps_are_completed(here: Here, command: str) -> None:
     for name, text in (("toy-1", '{"version": 1}'), ("toy-2", "{"), ("other-1", '{"version": 1}')):
         here.write(f".dlperf/sweeps/{name}/sweep.json", text)
     assert complete(here, f"{command} toy") == ["toy-1", "toy-2"]
-
-
-def test_trials_of_a_sweep_are_completed(here: Here) -> None:
-    """Those of the newest sweep, or of the sweep that is named."""
-    sweep = made(Store(here.state), pytorch())
-    trials = [f"4n8g-r50_b256_amp_{repeat}" for repeat in range(1, 6)]
-    assert complete(here, "logs 4n") == complete(here, f"logs --sweep {sweep.id} 4n") == trials
 
 
 def environment(place: Place) -> Mapping[str, str]:

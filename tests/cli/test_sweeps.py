@@ -43,7 +43,7 @@ def test_ctrl_c_leaves_no_progress_behind_and_says_how_to_resume(place: Place) -
     assert "starting, 0:0" in seen
     assert "iteration 0 of" not in seen
     status = place.run("status").stdout
-    assert "not running; continue with: dlperf-orch sweep toy" in status
+    assert "no controller runs; continue with: dlperf-orch sweep toy" in status
 
 
 def test_clean_may_look_at_nodes_while_a_sweep_runs(place: Place) -> None:

@@ -89,10 +89,7 @@ def test_a_gang_whose_controller_was_killed_is_open_and_adopted(place: Place) ->
     command = " ".join(("dlperf-orch", *PAIR))
     seen, _, more = place.run("status").stdout.partition("\n")
     assert seen.endswith("on cluster two: 1 open")
-    assert more.startswith(
-        f"its controller ended before 2n2g-toy_b4_fp32_1 had an outcome; continue with: {command}\n"
-    )
-    assert "not running" not in more
+    assert more.startswith(f"no controller runs; continue with: {command}\n")
     last = json.loads(place.run("status", "--watch", "--every", "0.5", "--json").stdout)
     assert (last["controller"], last["trials"]) == (None, {"2n2g-toy_b4_fp32_1": "open"})
     assert {task["phase"] for task in last["tasks"]} == {"ended"}
