@@ -19,10 +19,10 @@ def sentence(page: Page) -> Words:
     number = f"{labels.throughput(report, statistics.median)} {report.unit}"
     case = labels.of_case(report, result)
     first = page.text(f"Best: {number} with {case}", f"最佳结果：{case} 达到 {number}")
-    ends = labels.interval_words(statistics.interval, page.language)
-    parts = ["", page.text(f"interval {ends}", f"区间 {ends}")]
-    if statistics.interval is None:
-        parts[1] = page.text("a single trial, so its error is unknown", "仅一次试验，误差未知")
+    parts = [""]
+    if statistics.interval:
+        ends = labels.interval_words(statistics.interval, page.language)
+        parts.append(page.text(f"interval {ends}", f"区间 {ends}"))
     if result.speedup is not None and result.case.world_size > 1:
         speedup, share = labels.fixed(result.speedup, 2), labels.share(result.efficiency)
         one = "GPU" if page.has_gpus else "process"
