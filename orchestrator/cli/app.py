@@ -20,6 +20,7 @@ from orchestrator.cli.command import (
     Face,
     close_output,
     load,
+    refuse_output,
 )
 from orchestrator.console import Voice
 from orchestrator.signals import SIGNALS, Stopped
@@ -75,12 +76,14 @@ for name, one in _groups.items():
 
 def main() -> None:
     """Run the command line; a fault of ours goes to a file, with one line on the terminal."""
-    # A closed stream's number would else be that of the first file opened.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - until the program ends
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - until the program ends
+    if sys.stderr is None:  # else its number would be that of the first file opened
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
     SIGNALS.take()
     try:
         try:
+            if sys.stdout is None:
+                sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the program ends
+                raise refuse_output("it is closed")
             try:
                 code = app(standalone_mode=False)
             except OSError as error:  # of `--help`

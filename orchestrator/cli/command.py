@@ -156,11 +156,15 @@ def close_output(error: OSError) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if unheard:
         return 141
-    raise errors.LocalError(
-        f"standard output cannot be written: {error.strerror}",
+    raise refuse_output(str(error.strerror)) from error
+
+
+def refuse_output(why: str) -> errors.LocalError:
+    return errors.LocalError(
+        f"standard output cannot be written: {why}",
         code="STDOUT",
         fix="write it elsewhere; what the command did otherwise is done",
-    ) from error
+    )
 
 
 def _common(as_json: Json = False, state: State = DEFAULT_STATE, verbose: Verbose = False) -> None:

@@ -12,6 +12,8 @@ FORM = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s: %(message)s"
 
 
 class _Spoken(logging.Handler):
+    """Gives every line that is logged to ``say``."""
+
     def __init__(self, say: Callable[[str], None]) -> None:
         super().__init__()
         self._say = say

@@ -135,6 +135,7 @@ def _interval(first: SideCase, second: SideCase, outside: float) -> Interval | N
 
 
 def _explain(row: ComparedCase, slower: float | None) -> str | None:
+    """Return why a case is unknown, or what weakens its verdict."""
     if row.shared_trials:
         same = f"{words.count(row.shared_trials, 'trial')} on both sides"
         return f"{same} tell nothing of two runs: compare with another sweep"

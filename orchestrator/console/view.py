@@ -29,6 +29,11 @@ class Row:
     def __exit__(self, *_: object) -> None:
         self._now = _IDLE
 
+    @property
+    def share(self) -> float:
+        """Return the part of the running attempt that is done, from 0 to 1."""
+        return min(self._now[1] / max(self._of, 1), 1.0)
+
     def attempt(self, number: int) -> None:
         self._began = self._printed_at = time.monotonic()
         self._now = (f"{self.name} a{number}", 0, 0.0)
@@ -111,12 +116,24 @@ class View:
             if final:
                 self._ended += 1
                 self._bad += state != "valid"
-            self._say(f"[{row.number}/{self._total}] {text}")
+            left = self._estimate_remaining() if state not in ("", "interrupted") else None
+            more = f", about {duration(left)} left" if left else ""
+            self._say(f"[{row.number}/{self._total}] {text}{more}")
+
+    def _estimate_remaining(self) -> float | None:
+        """Estimate seconds by the trials that ended, and by the parts that running ones did."""
+        if not self._ended or self._before + self._ended >= self._total:
+            return None
+        done = self._ended + sum(row.share for row in self._rows.values())
+        left = max(self._total - self._before - done, 0.0)
+        return (time.monotonic() - self._began) / done * left
 
     def __rich__(self) -> Text:
+        left = self._estimate_remaining()
         head = (
             f"{self._name}: {self._before + self._ended} of {self._total} trials"
             + (f", {self._bad} not valid" if self._bad else "")
             + f", {duration(time.monotonic() - self._began)} elapsed"
+            + (f", about {duration(left)} left" if left else "")
         )
         return Text("\n".join((head, *filter(None, map(str, self._rows.values())))))

@@ -191,6 +191,7 @@ def _lone(lone: LoneLog) -> dict[str, object]:
 
 
 def _fields(value: object, *names: str) -> dict[str, object]:
+    """Return attributes by name; None for each where there is no value."""
     return {name: None if value is None else getattr(value, name) for name in names}
 
 

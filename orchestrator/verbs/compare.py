@@ -87,6 +87,7 @@ def compare(
 
 
 def _read_side(store: Store, name: str) -> sides.Side:
+    """Measure a sweep or an archive again from its logs, or read a results.json."""
     path = Path(name)
     if not name.endswith(".json") or not path.is_file():
         with opened(store, name) as opening:

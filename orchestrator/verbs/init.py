@@ -175,6 +175,7 @@ def _list_hosts(
 def _ask_by_slurm(
     name: str, account: str | None, voice: Voice
 ) -> tuple[tuple[DraftNode, ...], list[Answer[Discovered]], Jobs]:
+    """Return one node of a partition, and its answer to a step of Slurm's."""
     partition = one_step.partition(name)
     up = partition.up
     if not up:

@@ -24,12 +24,13 @@ from orchestrator.submitting import jobs
 from orchestrator.sweeping.observed_sweep import Running
 
 OVER = ("absent", "ended", "lost")  # phases of tasks that do not go on
-MEDIAN = ("case", "median", "trials_valid", "trials_planned", "settled")
 TAIL_BYTES = 64 << 10  # of a log, in which its last iteration is
 
 
 @dataclass(frozen=True, slots=True)
 class _TaskRow:
+    """One task of an attempt that is open, as its node describes it now."""
+
     trial: str
     attempt: int
     node: str
@@ -41,6 +42,8 @@ class _TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
+    """The last step in the log of a running trial."""
+
     trial: str
     attempt: int
     iteration: int
@@ -182,10 +185,8 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         for key, tasks in alike.items()
     ]
     voice.table("Tasks", ("trial", "attempt", "phase", "nodes", "logs"), folded)
-    medians: list[dict[str, object]] = []
-    if so_far and any(it.statistics for it in so_far.results):
-        cases = [report.case_document(so_far, it) for it in so_far.results if it.statistics]
-        medians = [{key: case[key] for key in MEDIAN} for case in cases]
+    medians = [it for it in so_far.results if it.statistics] if so_far else []
+    if so_far and medians:
         (title, head, rows), _ = report.terminal_tables(so_far)
         voice.table(title.replace(so_far.source, "Medians so far"), head, rows, report_files.SPARE)
     document = {
@@ -196,7 +197,16 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         "trials": dict(states),
         "tasks": [asdict(row) for row in look.rows],
         "running": [asdict(it) for it in look.going],
-        "medians": medians,
+        "medians": [
+            {
+                "case": dict(it.case.document()),
+                "median": it.median,
+                "trials_valid": len(it.valid),
+                "trials_planned": sum(trial.state != NOT_NEEDED for trial in it.trials),
+                "settled": it.settled,
+            }
+            for it in medians
+        ],
         **({"jobs": [asdict(job) for job in queued]} if running.cluster.slurm else {}),
     }
     return voice.finish(document, look.failures)

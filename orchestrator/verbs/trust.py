@@ -23,6 +23,8 @@ from orchestrator.transports.ssh import fetch_host_key, find_jump_host
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
+    """A host key that a machine offered, and whether it is trusted."""
+
     target: Node
     key: HostKey
     state: Literal["new", "known", "trusted", "not trusted"]

@@ -114,8 +114,10 @@ def test_a_full_disk_is_a_local_error(tmp_path: Path, command: str) -> None:
     assert not [*tmp_path.rglob("traceback*")]
 
 
-def test_a_closed_standard_output_takes_nothing(tmp_path: Path) -> None:
-    assert by_shell(tmp_path, 'exec "$@" >&-', "list workloads") == (0, "", "")
+def test_a_closed_standard_output_is_a_local_error(tmp_path: Path) -> None:
+    code, _, err = by_shell(tmp_path, 'exec "$@" >&-', "list workloads")
+    assert code == 6
+    assert "ERROR STDOUT: standard output cannot be written: it is closed." in err
 
 
 @pytest.mark.parametrize("command", PRINTING)

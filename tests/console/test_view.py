@@ -119,16 +119,16 @@ def test_one_trial_after_the_other_is_said_as_ever(clock: Clock) -> None:
         "[3/4] a a1: iteration 50 of 100, 123.46 samples/s, 0:31",
         "[3/4] a a1: infra-lost, LOST, took 1:00",
         "[3/4] a a2: started",
-        "[3/4] a a2: valid, 9.00 images/s, took 0:50",
+        "[3/4] a a2: valid, 9.00 images/s, took 0:50, about 4:00 left",
         "[4/4] b a1: started",
-        "[4/4] b a1: failed, OOM, took 1:00",
+        "[4/4] b a1: failed, OOM, took 1:00, about 1:30 left",
         "[2/4] c a3: started",
         "[2/4] c a3: valid, 9.00 images/s, took 1:00",
     ]
 
 
 def test_trials_side_by_side_have_numbers_of_their_own(clock: Clock) -> None:
-    """Whichever ends first."""
+    """Whichever ends first; and what the others have done counts for the time that is left."""
     said: list[str] = []
     with View(said.append, None, "toy-1", 12, 0) as shown, ExitStack() as stack:
         rows = [shown.trial(name, 100) for name in "abcd"]
@@ -148,11 +148,26 @@ def test_trials_side_by_side_have_numbers_of_their_own(clock: Clock) -> None:
         "[1/12] a a1: started",
         "[2/12] b a1: started",
         "[3/12] c a1: started",
-        "[2/12] b a1: valid, v, took 1:40",
+        "[2/12] b a1: valid, v, took 1:40, about 8:20 left",  # 2 of 12 in 100 s
         "[4/12] d a1: started",
-        "[1/12] a a1: infra-lost, LOST, took 2:00",
+        "[1/12] a a1: infra-lost, LOST, took 2:00, about 14:00 left",  # 1.5 of 12 in 120 s
         "[1/12] a a2: started",
     ]
+
+
+def test_a_trial_that_was_interrupted_promises_no_time(clock: Clock) -> None:
+    """Nothing further runs: how long the rest would take is nothing to wait for."""
+    said: list[str] = []
+    with View(said.append, None, "toy-1", 3, 0) as shown:
+        with shown.trial("a", 100) as row:
+            row.attempt(1)
+            clock.now_s += 11
+            row.ended("valid", "v", final=True)
+        with shown.trial("b", 100) as row:
+            row.attempt(1)
+            row.ended("interrupted", "INTERRUPTED", final=False)
+    assert said[1] == "[1/3] a a1: valid, v, took 0:11, about 0:22 left"
+    assert said[3] == "[2/3] b a1: interrupted, INTERRUPTED, took 0:00"
 
 
 def test_three_trials_have_a_line_each_on_a_terminal(tmp_path: Path) -> None:
@@ -163,7 +178,7 @@ def test_three_trials_have_a_line_each_on_a_terminal(tmp_path: Path) -> None:
         assert re.search(rf"^{name} a1: iteration 50 of 100, 123.46 samples/s", drawn, re.MULTILINE)
     assert "two a2: starting" in drawn
     assert "[3/5] two a1: infra-lost, LOST, took 0:01\n" in seen
-    assert "[4/5] three a1: valid, 120.00 images/s, took 0:01" in seen
+    assert "[4/5] three a1: valid, 120.00 images/s, took 0:01, about 0:0" in seen
     assert "[3/5] two a2: valid" in seen
     assert "toy-1: 2 of 5 trials" in seen
 
@@ -188,6 +203,17 @@ def test_a_row_that_nobody_waits_for_says_nothing() -> None:
         row.attempt(1)
     row.ended("interrupted", "INTERRUPTED", final=False)
     assert said == ["[1/2] a a1: started"]
+
+
+def test_logs_without_an_iteration_leave_an_estimate() -> None:
+    """The log of a plug-in may show nothing but the program's own result."""
+    said: list[str] = []
+    with View(said.append, None, "toy-1", 3, 0) as shown, shown.trial("a", 0) as first:
+        first.attempt(1)
+        with shown.trial("b", 0) as second:
+            second.attempt(1)
+            first.ended("valid", "120.00 images/s", final=True)
+    assert said[-1].startswith("[1/3] a a1: valid, 120.00 images/s, took ")
 
 
 def test_hundreds_of_trials_by_eight_threads_have_each_number_once() -> None:
