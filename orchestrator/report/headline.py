@@ -4,13 +4,14 @@
 from collections.abc import Iterable
 
 from orchestrator import __version__, nodeset, words
+from orchestrator.model.result import Result, Statistics
 from orchestrator.report import labels
 from orchestrator.report.page import Page
 from orchestrator.report.tree import Span, Words
 
 
 def sentence(page: Page) -> Words:
-    """Say the highest median and its hardware."""
+    """Say the highest median, its hardware, and whether it can be trusted."""
     report = page.report
     found = [(result, result.statistics) for result in report.results if result.statistics]
     if not found:
@@ -34,7 +35,36 @@ def sentence(page: Page) -> Words:
         )
     if hardware := _hardware(page):
         parts.append(page.text(f"on {hardware}", f"硬件 {hardware}"))
-    return [Span(first, look="strong"), f"{page.listed(parts)}{page.text('.', '。')}"]
+    end = page.text(". ", "。")
+    return [
+        Span(first, look="strong"),
+        f"{page.listed(parts)}{end}{_trust(page, result, statistics)}",
+    ]
+
+
+def _trust(page: Page, result: Result, statistics: Statistics) -> str:
+    report, text = page.report, page.text
+    marks = [*result.marks, *report.marks, *(mark for it in result.valid for mark in it.marks)]
+    if report.shared_machine:
+        return text(
+            "Its nodes share one machine, so the number says that the tool works, not how fast a"
+            " cluster is.",
+            "各节点实为同一台机器：该数值只说明工具可以工作，不说明集群的速度。",
+        )
+    if marks or (report.canary and report.canary.marks) or statistics.n < report.planned(result):
+        return text(
+            "Something is marked, or some trials do not count: read why before you rely on it.",
+            "有相关的标记，或有不计入的试验：使用该数值之前请先了解原因。",
+        )
+    if statistics.interval is None:
+        return text(
+            "It is a single trial, so its error is unknown: repeat it before you rely on it.",
+            "仅有一次试验，误差未知：使用该数值之前请重复测量。",
+        )
+    return text(
+        "All trials of this case count and nothing is marked: the number can be trusted.",
+        "该用例的全部试验均计入且没有标记：该数值可信。",
+    )
 
 
 def facts(page: Page) -> Iterable[tuple[str, Words]]:

@@ -16,7 +16,7 @@ from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog, Report
 from orchestrator.report import verdict
 from orchestrator.report.page import Page
-from tests.report.pages import CPU_ONLY, GAP, REPORTS, STATE
+from tests.report.pages import CPU_ONLY, GAP, REPORTS, STATE, watched
 from tests.reported import LOG, SEED_AMP, folder, logged, results, rows, sweep
 
 # English words of a Chinese page beside its data: units, codes, names of things and methods.
@@ -64,6 +64,40 @@ def test_english_words_in_a_chinese_page_are_names_or_data(name: str) -> None:
     text = re.sub(r"[A-Z][A-Z0-9-]+（[^（）]*）|\(figures/\S+\.svg\)|\\", "", text)
     words = set(re.findall(r"(?<![\w./-])[A-Za-z][\w/-]*", text, re.ASCII))
     assert {word for word in words - NAMES if word not in data} == set()
+
+
+TRUSTED = "the number can be trusted."
+DOUBTED = "read why before you rely on it"
+DRIFTED = watched(802.9, 790.0, 780.0).canary
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (sweep((ONE, FOUR), trials_planned=2), TRUSTED),
+        (sweep((ONE, FOUR), trials_planned=2, shared_machine=True), "nodes share one machine"),
+        (
+            sweep(
+                (ONE, replace(FOUR, trials=(replace(FOUR.trials[0], marks=(GAP,)),))),
+                trials_planned=2,
+            ),
+            DOUBTED,
+        ),
+        (sweep((ONE, FOUR), trials_planned=2, marks=(GAP,)), DOUBTED),
+        (sweep((ONE, FOUR), trials_planned=2, canary=DRIFTED), DOUBTED),
+        (sweep((ONE, FOUR), trials_planned=3), DOUBTED),
+        (sweep(results({"1x4": (3000.0,)}), trials_planned=1), "It is a single trial"),
+        (
+            sweep(results({"1x1": (800.0, None), "1x4": (3000.0, 3001.0)}), trials_planned=2),
+            TRUSTED,
+        ),
+    ],
+    ids=["sound", "shared", "mark", "all", "drift", "lacking", "single", "other case failed"],
+)
+def test_the_headline_gives_the_gravest_reason_against_its_number(
+    found: Report, reason: str
+) -> None:
+    assert reason in report.markdown(found).replace("\\", "")
 
 
 @pytest.mark.parametrize(
