@@ -81,7 +81,11 @@ def facts(page: Page) -> Iterable[tuple[str, Words]]:
         when = words.moment(report.created) if report.created else _began(page)
         yield text("When", "时间"), [when]
     if report.ran_s is not None:
-        ran = words.duration(report.ran_s)
+        minutes, seconds = divmod(int(report.ran_s), 60)
+        hours, more = divmod(minutes, 60)
+        ran = text(f"{minutes} min {seconds} s", f"{minutes} 分 {seconds} 秒")
+        if hours:
+            ran = text(f"{hours} h {more} min", f"{hours} 小时 {more} 分")
         yield text("Duration", "用时"), [text(f"trials ran for {ran}", f"试验运行共 {ran}")]
     if report.image:
         digest = report.image_digest or text("digest unknown", "摘要未知")

@@ -135,8 +135,8 @@ def test_chinese_reports_say_what_a_code_means(tmp_path: Path) -> None:
     """Beside the code in the table and in the list; the message stays in English."""
     write(tmp_path, CUT, "zh", workload="ngc_pytorch_rn50")
     text = (tmp_path / "report.zh.md").read_text(encoding="utf-8").replace("\\", "")
-    begins = f"| {CUT.name} | 8 | 256 | amp |"
-    (row,) = (line for line in text.splitlines() if line.startswith(begins))
+    assert f"- 1：{CUT.name}" in text
+    (row,) = (line for line in text.splitlines() if line.startswith("| 1 | 8 | 256 | amp |"))
     assert "| 时钟 25-125 | SHORT-RUN（程序自行提前结束）：have 63 of 99 steps" in row
     assert "；GAP（窗口内有异常慢的迭代）：" in row
 
