@@ -147,6 +147,16 @@ def _no_folder_of_the_system(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    parse_host(text)
+    if (address := ip(text)) and address.is_link_local and address.version == 6:
+        raise ValueError(
+            f"got {_short(text)}; needed an IP address or a host name that means the same on every"
+            " machine, which no link-local one does"
+        )
+    return text
+
+
 _NAME_NEEDED = "2 to 63 letters, digits, '_', '.' or '-', beginning with a letter or digit"
 Name = Annotated[str, Matching(_NAME, _NAME_NEEDED)]
 RangedName = Annotated[
@@ -159,7 +169,7 @@ Address = Annotated[
         "an IP address or a host name",
         rf"[A-Za-z0-9.:-]*({_RANGE}[A-Za-z0-9.:-]*)+",
     ),
-    AfterValidator(lambda text: parse_host(text) and text),
+    AfterValidator(_address),
 ]
 NodePath = Annotated[
     str,

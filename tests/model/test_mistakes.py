@@ -26,7 +26,7 @@ OF_INVENTORIES = [
         ("10.0.0.1,", f"{address},")
         for address in (
             *("-oProxyCommand=x", "10.0.0.256", "10.0.1", "a b", "''", "gpu01.lab.", "gpu_01"),
-            *("b\u00fccher.example", "'[fd00::1]'"),
+            *("b\u00fccher.example", "'fe80::1'", "'fe80::1%eth0'", "'[fd00::1]'"),
         )
     ),
     *(
