@@ -10,7 +10,6 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from orchestrator import errors, nodeset, words, workloads
-from orchestrator.collecting.folder import locate
 from orchestrator.disk import on_disk
 from orchestrator.model.facts import JSON
 from orchestrator.model.log import TrainingLog
@@ -160,7 +159,7 @@ def _derive(report: Report, folder: Path, trial: Measurement, batch: int) -> dic
         mean = "harmonic" if rule == "rates" else "arithmetic"
         terms = f"the {mean} mean of the rates printed from iteration {first} to {last}"
     workload = workloads.require(report.workload) if rule in ("latency", "rates") else None
-    lines = _read_lines(locate(folder, trial.path), log, workload)
+    lines = _read_lines(folder / trial.path, log, workload)
     return {
         "trial": trial.trial,
         "log": trial.path,
