@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _GAP_TIMES = 5
 _SAMPLED = Agreement(step=0.1)
 """For a rate of one step where other steps are not printed; recorded: 6.2 %."""
+_LATE = 0.2
+"""Share of a step that is too long, by which the next one must be shorter if a line was late."""
 _KEPT = 256
 """Hashes of steps that are compared between logs: the smallest, so that copies keep the same."""
 _REPEATED = 1 / 8
@@ -27,17 +29,17 @@ _FEWER = 3
 """Decimals that a time lacks beside another if its fraction was dropped; Python drops zeros."""
 
 
-class _Pace(NamedTuple):
-    """The time of an iteration, from the step before to a step, ``ahead`` iterations later.
+class _Interval(NamedTuple):
+    """The iterations from one printed step to the next.
 
     Args:
-        took_ns: by the clock, else by the printed latency, else one over the rate.
+        took_ns: of one iteration, by the clock, else by its latency, else one over its rate.
     """
 
-    took_ns: float
-    ahead: int
     before: Step
     step: Step
+    iterations: int
+    took_ns: float
 
 
 class Window:
@@ -73,59 +75,60 @@ class Window:
     def repeat(self, step: Step) -> None:
         """Distrust a step that is printed again with other words or another time."""
         kept = self._steps.get(step.number)
-        if kept and kept.text != step.text:
+        if kept and (kept.text, kept.stamp) != (step.text, step.stamp):
             self._doubtful.add(step.number)
 
     def find_ends(self) -> tuple[Step | None, Step | None]:
-        """Return both ends; None for one that lacks, is doubtful, or has an impossible time."""
-        first, last = (
-            step
-            if (step := self._steps.get(number))
-            and number not in self._doubtful
-            and (step.clock_ns is not None or not step.stamp)
-            else None
-            for number in self._ends or (-1, -1)
-        )
-        return first, last
+        """Return both ends, None for one that cannot be measured; two None without a window."""
+        first, last = self._ends or (-1, -1)
+        return self._find_end(first), self._find_end(last)
+
+    def _find_end(self, iteration: int) -> Step | None:
+        """Return a step; None if it is missing or doubtful, or its time does not exist."""
+        step = self._steps.get(iteration)
+        if step is None or iteration in self._doubtful:
+            return None
+        return None if step.stamp and step.clock_ns is None else step
 
     def measure(
         self, log: TrainingLog, run: "Run", stride: int, batch: float | None
     ) -> TrainingLog:
         """Return the log with its window.
 
-        Note what it lacks, iterations far longer than others, and a doubtful clock.
+        Note what the window lacks, iterations far longer than others, and a doubtful clock.
 
         Args:
             batch: samples of an iteration by the header; None if the header lacks them.
         """
-        form, is_latency = self._form, self._form.rule == "latency"
         log = replace(log, window=self._ends, origin_ns=self._origin_ns)
-        if is_latency:
-            log = self._measure_records(log, run, stride)
-        first, last = self.find_ends()
-        log = replace(
-            log,
-            start=self._find_moment(first),
-            end=self._find_moment(last),
-            lines=(first.line, last.line) if first and last and not is_latency else log.lines,
-        )
-        paces = self._list_paces()
+        is_latency = self._form.rule == "latency"
+        log = self._measure_latency(log, run, stride) if is_latency else self._measure_ends(log)
+        intervals = self._list_intervals()
         if not self._is_coarse(log):
-            log = self._judge_clock(log, [pace for pace in paces if pace.step.rate > 0], batch)
-        if log.window and paces:
-            self._judge_gap(paces)
-        steps = self._steps.values()
-        rates = [step.rate for step in steps] if log.lines else []
-        mean, after_first = compute_mean(rates), compute_harmonic_mean(rates[1:])
-        whole = compute_harmonic_mean(rates)
-        evidence = b"".join(step.evidence + b"\n" for step in steps)
+            log = self._compare_clock_with_rates(log, intervals, batch)
+        if log.window and intervals:
+            self._judge_gap(intervals)
+        rates = [step.rate for step in self._steps.values()] if log.lines else []
+        mean, whole = compute_mean(rates), compute_harmonic_mean(rates)
+        after_first = compute_harmonic_mean(rates[1:])
+        evidence = b"".join(step.evidence + b"\n" for step in self._steps.values())
         return replace(
             log,
             window_rate=whole if is_latency else after_first,
             window_mean=mean if isfinite(mean) else None,
-            window_weighed=after_first if form.averaged else whole,
+            window_weighed=after_first if self._form.averaged else whole,
             digest=hashlib.sha256(evidence).hexdigest() if evidence else "",
             words=self._hash_words(),
+        )
+
+    def _measure_ends(self, log: TrainingLog) -> TrainingLog:
+        """Set the moments of both ends, and the lines between which the window is."""
+        first, last = self.find_ends()
+        return replace(
+            log,
+            start=self._find_moment(first),
+            end=self._find_moment(last),
+            lines=(first.line, last.line) if first and last else None,
         )
 
     def _find_moment(self, step: Step | None) -> Moment | None:
@@ -133,16 +136,17 @@ class Window:
             return None
         return Moment(step.number, step.clock_ns - (self._origin_ns or 0), step.line)
 
-    def _measure_records(self, log: TrainingLog, run: "Run", stride: int) -> TrainingLog:
-        """Take the mean latency if records follow each other from one end to the other."""
+    def _measure_latency(self, log: TrainingLog, run: "Run", stride: int) -> TrainingLog:
+        """Set the mean latency if records follow each other from one end to the other."""
         steps, tail = [*self._steps.values()], self._form.tail
         last = run.last.number if run.last else 0
         begin, end = (steps[0].number, steps[-1].number) if steps else (0, 0)
         is_covered, needed = len(steps) == tail, f"its last {tail}"
         if self._ends:
-            (first, until), is_covered = self._ends, bool(steps)
-            is_covered = is_covered and begin - stride < first and until < end + stride
-            is_covered, needed = is_covered and until <= last, f"the window {first}-{until}"
+            first, until = self._ends
+            needed = f"the window {first}-{until}"
+            is_covered = bool(steps) and begin - stride < first and until < end + stride
+            is_covered = is_covered and until <= last
         is_gapless = end - begin == (len(steps) - 1) * stride
         if not is_covered or not is_gapless or self._doubtful & self._steps.keys():
             seen = f"the log has {run.steps} records, from {run.first and run.first.number}"
@@ -159,8 +163,9 @@ class Window:
             latency_s=mean_s if isfinite(mean_s) else None,
         )
 
-    def _list_paces(self) -> list[_Pace]:
-        paces: list[_Pace] = []
+    def _list_intervals(self) -> list[_Interval]:
+        """Return intervals with a known time; without a clock the first step has one, too."""
+        intervals: list[_Interval] = []
         before = None
         for step in self._steps.values():
             ahead, took_ns = step.number - before.number if before else 1, nan
@@ -169,17 +174,19 @@ class Window:
                     took_ns = (step.clock_ns - before.clock_ns) / ahead
             elif step.latency_ns is not None:
                 took_ns = step.latency_ns
+            # A first rate that is a mean is also that of steps before the window.
             elif step.rate > 0 and (before or not self._form.averaged):
                 took_ns = 1 / step.rate
             if isfinite(took_ns):
-                paces.append(_Pace(took_ns, ahead, before or step, step))
+                intervals.append(_Interval(before or step, step, ahead, took_ns))
             before = step
-        return paces
+        return intervals
 
-    def _judge_gap(self, paces: Sequence[_Pace]) -> None:
+    def _judge_gap(self, intervals: Sequence[_Interval]) -> None:
         """Note the longest iteration if it took more than 5 times the median."""
-        usual_ns = median([pace.took_ns for pace in paces])
-        took_ns, _, _, step = max(paces, key=lambda pace: (pace.took_ns, pace.step.number))
+        usual_ns = median([it.took_ns for it in intervals])
+        longest = max(intervals, key=lambda it: (it.took_ns, it.step.number))
+        step, took_ns = longest.step, longest.took_ns
         if not 0 < _GAP_TIMES * usual_ns < took_ns:
             return
         seen = (
@@ -207,63 +214,69 @@ class Window:
         self._notes.add("COARSE-CLOCK", f"{seen}; {lasted} of the window are good to 1 s")
         return True
 
-    def _judge_clock(
-        self, log: TrainingLog, paces: Sequence[_Pace], batch: float | None
+    def _compare_clock_with_rates(
+        self, log: TrainingLog, intervals: Sequence[_Interval], batch: float | None
     ) -> TrainingLog:
         """Note steps, or a whole window, whose time by the clock contradicts the printed rates.
 
-        Where only some steps are printed, the median of the samples that clock and rates give for
-        an iteration is compared with the batch.
-
-        Args:
-            paces: of steps with a positive rate.
+        The median of time x rate is the number of samples of an iteration by the log itself; each
+        interval is compared with it, whatever the header says.
         """
-        if not paces or not any(step.stamp for step in self._steps.values()):
+        intervals = [it for it in intervals if it.step.rate > 0]
+        if not intervals or not any(step.stamp for step in self._steps.values()):
             return log
-        usual = median([pace.took_ns * pace.step.rate for pace in paces])
-        samples, agreement = usual / SECOND_NS, RATE_TOLERANCE
+        samples = median([it.took_ns * it.step.rate for it in intervals]) / SECOND_NS
+        log = replace(log, samples=samples)
         if not log.lines:
-            return replace(log, samples=samples)
-        agreed, start, end = self._form.agreement, log.start, log.end
-        is_sampled = not self._form.averaged and any(pace.ahead > 1 for pace in paces)
-        took_ns = end.clock_ns - start.clock_ns if start and end else 0
-        if took_ns > 0 and not is_sampled:
-            agreement = agreed.window + agreed.window_late_ns / took_ns
-        jumps = self._find_jumps(paces, usual, _SAMPLED if is_sampled else agreed)
+            return log
+        is_sampled = not self._form.averaged and any(it.iterations > 1 for it in intervals)
+        limits = _SAMPLED if is_sampled else self._form.agreement
+        jumped = self._find_jumps(intervals, samples * SECOND_NS, limits)
+        if not (log.start and log.end):
+            return log
+        agreed, took_ns = self._form.agreement, log.end.clock_ns - log.start.clock_ns
         rate = compute_harmonic_mean([step.rate for step in self._steps.values()][1:])
-        if not jumps and batch and rate and start and end:
-            expected_ns = batch * (end.iteration - start.iteration) / rate * SECOND_NS
-            if is_sampled:
+        if not jumped and batch and rate:
+            expected_ns = batch * (log.end.iteration - log.start.iteration) / rate * SECOND_NS
+            if is_sampled:  # rates of single steps do not sum up to a window
                 expected_ns = took_ns * (batch / samples)
             least_ns = agreed.window * expected_ns + agreed.window_late_ns
             if least_ns < abs(took_ns - expected_ns) <= RATE_TOLERANCE * expected_ns:
-                jumps = [(start.line, end.line, took_ns, expected_ns)]
-        for before, after, by_clock_ns, by_rates_ns in jumps:
-            seen = f"lines {before} and {after}: {by_clock_ns / SECOND_NS:.3f} s"
-            seen = f"{seen} by the clock, {by_rates_ns / SECOND_NS:.3f} s by the printed rate"
-            self._notes.add("CLOCK-JUMP", seen)
-        return replace(log, samples=samples, agreement=agreement)
+                self._note_jump(log.start.line, log.end.line, took_ns, expected_ns)
+        if took_ns <= 0 or is_sampled:
+            return log
+        return replace(log, agreement=agreed.window + agreed.window_late_ns / took_ns)
 
     def _find_jumps(
-        self, paces: Sequence[_Pace], usual: float, limit: Agreement
-    ) -> Sequence[tuple[int, int, float, float]]:
-        """Return two lines, and the nanoseconds between them by the clock and by the rates."""
+        self, intervals: Sequence[_Interval], samples_ns: float, limits: Agreement
+    ) -> bool:
+        """Note the intervals that are off by more than the limits; return True if there is any.
+
+        An interval beside one that is off by as much the other way is no jump: a line was late.
+        ``samples_ns`` is nanoseconds x rate of an iteration.
+        """
         digit = (self._form.digits or (0.0, 0.0))[0]
-        expected_ns = [usual / pace.step.rate * pace.ahead for pace in paces]
-        off_ns = [0.0]  # before the first step; 0 within the limit
-        for pace, expected in zip(paces, expected_ns, strict=True):
-            off = pace.took_ns * pace.ahead - expected
-            most = (limit.step + digit / pace.step.rate / 2) * expected + limit.late_ns
+        expected_ns = [samples_ns / it.step.rate * it.iterations for it in intervals]
+        off_ns = []  # 0 within the limits
+        for it, expected in zip(intervals, expected_ns, strict=True):
+            off = it.took_ns * it.iterations - expected
+            most = (limits.step + digit / it.step.rate / 2) * expected + limits.late_ns
             off_ns.append(off if abs(off) > most else 0.0)
-        off_ns.append(0.0)
-        # Beside a step that is off by as much the other way a line was printed late.
-        return [
-            (pace.before.line, pace.step.line, pace.took_ns * pace.ahead, expected)
-            for pace, expected, before, off, after in zip(
-                paces, expected_ns, off_ns, off_ns[1:], off_ns[2:], strict=False
-            )
-            if off and min(abs(off + before), abs(off + after)) >= 0.2 * abs(off)
-        ]
+        has_jumps = False
+        neighbors = zip([0.0, *off_ns], [*off_ns[1:], 0.0], strict=False)
+        for it, expected, off, beside in zip(
+            intervals, expected_ns, off_ns, neighbors, strict=True
+        ):
+            if off and min(abs(off + other) for other in beside) >= _LATE * abs(off):
+                has_jumps = True
+                took_ns = it.took_ns * it.iterations
+                self._note_jump(it.before.line, it.step.line, took_ns, expected)
+        return has_jumps
+
+    def _note_jump(self, begin: int, end: int, by_clock_ns: float, by_rates_ns: float) -> None:
+        seen = f"lines {begin} and {end}: {by_clock_ns / SECOND_NS:.3f} s"
+        seen = f"{seen} by the clock, {by_rates_ns / SECOND_NS:.3f} s by the printed rate"
+        self._notes.add("CLOCK-JUMP", seen)
 
     def _hash_words(self) -> frozenset[bytes]:
         """Hash losses and rates by step; make it one hash where rates repeat by themselves.

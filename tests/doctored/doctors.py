@@ -5,12 +5,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 from tests.doctored.honest import LOSSES, Base, S, rounded
-
-CHATTER = (Path(__file__).parent / "chatter.txt").read_bytes().splitlines(True)
-CRASHES = (Path(__file__).parent / "crashes.txt").read_bytes().split(b"\n\n")
 
 
 @dataclass(frozen=True)
@@ -114,22 +110,6 @@ def _scaled(it: Patient) -> Iterator[Bad]:
         yield it.bad(f"{name} of one step x{factor}")
 
 
-@doctor("steps dropped")
-def _dropped(it: Patient) -> Iterator[Bad]:
-    every, first, last = it.old.all, it.first, it.last
-    sets = {place: range(step, step + 1) for place, step in it.steps.items()}
-    sets |= {f"every {nth}th": every[nth - 1 :: nth] for nth in (2, 3, 5)}
-    sets |= {"five inside": every[first + 1 : min(first + 6, last)]}
-    sets |= {"before": every[:first], "after": every[last + 1 :], "within": every[first + 1 : last]}
-    for how, steps in sets.items():
-        for step in steps:
-            it.log[step] = b""
-        yield it.bad(how)
-    if it.base.has_header == "yes":
-        it.log.parts[0] = b""
-        yield it.bad("the header", "tell")
-
-
 @doctor("steps repeated or swapped")
 def _repeated(it: Patient) -> Iterator[Bad]:
     for (place, step), ahead in product(it.steps.items(), (0, 1, 3, -3)):
@@ -160,22 +140,6 @@ def _two_runs(it: Patient) -> Iterator[Bad]:
         for step in it.log.all:
             it.log[step] += other[step]
         yield it.bad(f"ranks in turn, {by_ms} ms apart, rates x{factor}")
-
-
-@doctor("cut short")
-def _cut(it: Patient) -> Iterator[Bad]:
-    starts = [sum(map(len, it.old.parts[:place])) for place in it.old.places]
-    text, whole, inside = it.base.bytes(), starts[it.last] + len(it.old[it.last]), starts[it.inside]
-    cuts = {"in the header": starts[0] // 2, "before the window": starts[it.first]}
-    cuts |= {"inside": inside, "in a line": inside + it.rng.randint(1, 40)}
-    cuts |= {f"the last line by {back}": whole - back for back in range(1, 16)}
-    if len(it.old) - it.last > 2 and not it.base.marks:
-        cuts["behind the window"] = whole
-    for how, at in cuts.items():  # of a number, digits may be missing
-        it.log.read(text[:at])
-        yield it.bad(how, "number" if "last line" in how else "tell")
-    it.log.read(text.rstrip(b"\n"))
-    yield it.bad("no last line end", "keep")
 
 
 @doctor("other bytes")
@@ -227,18 +191,6 @@ def _days(it: Patient) -> Iterator[Bad]:
         yield it.bad(f"by {by / 3600 / S:.2f} h", "honest")
 
 
-@doctor("whole seconds")
-def _whole_seconds(it: Patient) -> Iterator[Bad]:
-    sets = {place: [step] for place, step in it.steps.items()}
-    sets |= {"all": [*it.old.all], "both ends": [it.first, it.last]}
-    for (place, steps), is_shown in product(sets.items(), (True, False)):
-        for step in steps if it.is_timed else ():
-            it.log.set_clock(step, it.old.clock(step) // S * S)
-            if not is_shown:
-                it.log.put(step, "t", it.log.get(step, "t").partition(b".")[0])
-        yield it.bad(f"{place}, decimals {is_shown}")
-
-
 _BATCH = (
     rb"((?<!optimizer_)\bbatch_size : |Per-GPU Batch Size:? |batch_size_per_device = |size_mib="
     rb"|(?:micro|global)_batch_size \.+ )(\d+)"
@@ -268,33 +220,6 @@ def _sizes(it: Patient) -> Iterator[Bad]:
             yield it.bad(f"{what} in both, and the images", "tell", path=path)
         if path != it.base.path:
             yield it.bad(f"{what} in the name", "tell", path=path)
-
-
-@doctor("a loss is lost")
-def _losses(it: Patient) -> Iterator[Bad]:
-    words = b"nan NaN NAN -nan inf -inf +inf Infinity INF nan(ind) tensor(nan)".split()
-    for name, word in product(it.losses, words):
-        place = it.rng.choice((*it.ends,))
-        it.log.put(it.ends[place], name, word)
-        yield it.bad(f"{name} {word.decode()}, {place}", "tell")
-        for step in it.log.all[it.first :]:
-            it.log.put(step, name, word)
-        yield it.bad(f"{name} {word.decode()}, from the first on", "tell")
-
-
-@doctor("a number is lost")
-def _numbers(it: Patient) -> Iterator[Bad]:
-    words = (b"nan", b"NaN", b"inf", b"0.0", b"-1.0", b"", b"1e400", b"-")
-    for name, word in product(filter(it.old.has, ("rate", "s", "t", "n")), words):
-        it.log.put(it.inside, name, word)
-        yield it.bad(f"{name} {word.decode()!r}")
-
-
-@doctor("a crash behind the last step")
-def _crashes(it: Patient) -> Iterator[Bad]:
-    for crash in CRASHES:
-        it.log.parts[-1] = crash + b"\n"
-        yield it.bad(crash.split(b"\n")[0][:30].decode(), "tell")
 
 
 @doctor("the same log again")
@@ -378,25 +303,6 @@ def _digits(it: Patient) -> Iterator[Bad]:
         new = it.rng.choice([b"%d" % digit for digit in range(10)])
         it.log[step] = line[:at] + new + line[at + 1 :]
         yield it.bad(f"{k}: {line[max(0, at - 12) : at + 1].decode()} -> {new.decode()}")
-
-
-@doctor("torn lines")
-def _torn(it: Patient) -> Iterator[Bad]:
-    for place, step in it.ends.items():
-        line, at = it.old[step], it.rng.randint(1, len(it.old[step]) - 2)
-        one, two = line[:at], line[at:]
-        pieces = (one + b"\n", two, line[:-1], one + b"\n" + two, one + b"Warning: x" + two, one)
-        for k, piece in enumerate(pieces):
-            it.log[step] = piece
-            yield it.bad(f"{place} {k}")
-
-
-@doctor("chatter between steps")
-def _chatter(it: Patient) -> Iterator[Bad]:
-    for word, every in product(CHATTER, (1, 4)):
-        for step in it.log.all[::every]:
-            it.log[step] += word
-        yield it.bad(f"{word.strip()[:24].decode()!r} {every}", "honest")
 
 
 _MORE = {"pytorch": 40, "reference": 60, "oneflow": 4, "bert": 3, "all_reduce": 20}

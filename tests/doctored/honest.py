@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from math import inf
 from pathlib import Path
 from statistics import fmean, harmonic_mean, median
@@ -247,8 +248,12 @@ def _pairs(base: Base, log: Log, first: int, last: int) -> list[tuple[float, flo
     ]
 
 
-def _limits(kind: str) -> list[float]:
-    """Half as much again as the worst of honest logs so made, or what few digits allow."""
+@cache
+def find_limits(kind: str) -> list[float]:
+    """Half as much again as the worst of honest logs so made, or what few digits allow.
+
+    A log that contradicts itself less looks like an honest one.
+    """
     alike = next((it for it in FAMILIES if kind in it), (kind,))
     bases = [it for it in BASES if it.kind in alike and it.rule != "none"]
     steps, found = [0.005 / 1.5], [contradiction(it, it.bytes()) for it in bases]
@@ -264,5 +269,3 @@ def _limits(kind: str) -> list[float]:
 FAMILIES = (("pytorch", "reference", "tensorflow"), ("nvlog", "tf every 10"))
 with open(HERE / "bases.csv", encoding="utf-8") as _file:
     BASES = tuple(Base(**row) for row in csv.DictReader(_file))
-LIMITS = {kind: _limits(kind) for kind in dict.fromkeys(base.kind for base in BASES)}
-"""By kind; a log that contradicts itself less looks like an honest one."""

@@ -14,7 +14,7 @@ from typing import Any
 from orchestrator import errors
 from orchestrator.cli.app import app
 from tests.doctored.doctors import DOCTORS, Bad, Patient
-from tests.doctored.honest import BASES, LIMITS, Base, contradiction, truth
+from tests.doctored.honest import BASES, Base, contradiction, find_limits, truth
 
 VERDICTS = ("right", "refused", "marked", "undecidable", "SILENT", "ACCUSED")
 """From best to worst. SILENT: a wrong number and no word; ACCUSED: an honest log does not count."""
@@ -125,7 +125,7 @@ def _is_near(number: float, true: tuple[float, ...]) -> bool:
 
 def _is_hidden(base: Base, bad: Bad, text: bytes, number: float) -> bool:
     """Return True if the log's words give this number and agree as well as in honest logs."""
-    seen = zip(contradiction(base, text), LIMITS[base.kind], strict=True)
+    seen = zip(contradiction(base, text), find_limits(base.kind), strict=True)
     is_hidden = bool(bad.why) or all(it <= most for it, most in seen)
     can_be = bad.expect == "number" and base.rule != "none"
     return can_be and is_hidden and _is_near(number, truth(base, text))

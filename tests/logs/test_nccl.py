@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tests
 from orchestrator.logs import DLLOGGER, nccl, reader, text
@@ -11,9 +13,8 @@ from orchestrator.model.log import Fabric, Port
 from orchestrator.model.plan import Task
 
 READ = reader(DLLOGGER)
-
 SAMPLES = tests.SAMPLES / "nccl"
-# What a reader finds in each recording: the transport, and the lines that say so.
+# What a person reads in each recording: the transport, and the lines that contain it.
 SEEN: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "ib_2.4.7_sockets_listed_too": ("IB mlx5_0", (1, 4)),
     "socket_2.4.8_no_libibverbs": ("Socket eno1", (4, 9)),
@@ -49,10 +50,6 @@ COMPLAINTS: Mapping[str, tuple[str, str]] = {
     "shm_small_2.5": ("SHM-SMALL", "line 3: gpu2-ru7:2143:2561 [1] include/shm.h:28 NCCL WARN"),
     "shm_small_2026": ("SHM-SMALL", "line 1: [2026-04-22 21:34:20] mt-l-x86iavx512-45-172"),
 }
-STEP = (
-    b"DLL 2020-12-16 11:00:%02d.500000 - Epoch: 0 Iteration: %d  train.loss : 7.1"
-    b"  train.total_ips : 100.00 img/s"
-)
 IB = Fabric(networks=("IB",), ports=(Port("mlx5_0", 1, "IB"),), lines=(8, 10))
 SOCKET = Fabric(networks=("Socket",), interfaces=("eno2",), lines=(6, 7))
 
@@ -62,42 +59,35 @@ def sample(name: str) -> bytes:
 
 
 def read(log: bytes) -> Fabric:
-    return nccl.read([log])
+    """Read a log of any program; the reader of training logs must find the same."""
+    found = nccl.read([log])
+    assert not log.endswith(b"\n") or READ([log], (1, 2)).fabric == found
+    return found
 
 
-def task(node_rank: int, **env: str) -> Task:
-    """A node's task with this environment."""
-    return Task(f"vs00{node_rank + 1}", node_rank, ("python",), env, (), (0,))
-
-
-def codes(seen: Mapping[str, Fabric], *nodes: str) -> list[str]:
-    """Codes of what lacks where these nodes are asked for mlx5_0."""
+def find_codes(seen: Mapping[str, Fabric], *nodes: str) -> list[str]:
+    """Return the codes of what is missing where these nodes request mlx5_0."""
     wanted = dict.fromkeys(nodes or seen, ("mlx5_0",))
     return [problem.code for problem in transport_proof.problems(wanted, seen)]
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_recorded_log_says_what_nccl_took(name: str) -> None:
-    """Each recording gives the transport, the HCAs and the lines that one reads in it."""
+def test_a_recorded_log_gives_its_transport_and_its_complaints(name: str) -> None:
     fabric = read(sample(name))
     assert (fabric.label, fabric.lines) == SEEN[name]
-
-
-@pytest.mark.parametrize("name", SEEN)
-def test_both_readers_hear_the_same(name: str) -> None:
-    """The reader of training logs and the reader of any log agree, lines and all."""
-    assert READ([sample(name)], (1, 2)).fabric == read(sample(name))
-
-
-@pytest.mark.parametrize("name", SEEN)
-def test_mistakes_of_libraries_are_kept(name: str) -> None:
-    """The first of each sort, with its line, its words, and how many there are."""
     expected = [COMPLAINTS[name]] if name in COMPLAINTS else []
-    problems = read(sample(name)).problems
-    assert [problem.code for problem in problems] == [code for code, _ in expected]
-    assert all(
-        words in problem.message for problem, (_, words) in zip(problems, expected, strict=True)
-    )
+    assert [problem.code for problem in fabric.problems] == [code for code, _ in expected]
+    for problem, (_, words) in zip(fabric.problems, expected, strict=True):
+        assert words in problem.message
+
+
+@given(name=st.sampled_from([*SEEN]), size=st.integers(1, 400), piece=st.integers(1, 400))
+def test_pieces_and_chunks_of_any_size_make_no_difference(name: str, size: int, piece: int) -> None:
+    log = sample(name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "PIECE", piece)  # else every sample is one piece
+        chunks = [log[at : at + size] for at in range(0, len(log), size)]
+        assert nccl.read(chunks) == nccl.read([log])
 
 
 @pytest.mark.parametrize(
@@ -123,160 +113,99 @@ def test_mistakes_of_libraries_are_kept(name: str) -> None:
         ),
     ],
 )
-def test_known_last_words_have_a_code(line: bytes, code: str) -> None:
-    """The reason of a failure is found wherever it stands, and shown at a bearable length."""
+def test_a_known_error_has_a_code_and_is_shown_at_a_readable_length(line: bytes, code: str) -> None:
     (problem,) = read(b"Traceback\n" + line + b"\n").problems
     assert problem.code == code
     assert problem.message.startswith(f"line 2: {line[:80].decode()}")
     assert len(problem.message) < 180
 
 
-def test_peer_that_died_is_no_wrong_interface() -> None:
-    """A refused connection says nothing of the interface."""
-    line = b"h:1:2 [0] NCCL WARN Connect to 10.0.0.1<45166> failed : Connection refused\n"
-    assert read(line) == Fabric()
+def test_an_error_of_160_characters_is_shown_whole() -> None:
+    longest = "CUDA out of memory".rjust(160, "x")
+    (problem,) = read(f"{longest}\n".encode()).problems
+    assert problem.message == f"line 1: {longest}"
 
 
-def test_set_variable_is_no_evidence() -> None:
-    """That an HCA was asked for does not prove that it was taken."""
-    log = b"h:1:2 [0] NCCL INFO NCCL_IB_HCA set to mlx5_0\nNET/IB : Using [0]mlx5_0:1/IB ; OOB\n"
-    assert read(log).label == "-"
-
-
-@pytest.mark.parametrize("cut", range(1, 60, 7))
-def test_cut_line_is_no_evidence(cut: int) -> None:
-    """A list of HCAs or a name that may go on proves nothing, with or without a line feed."""
-    line = b"h:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB ; OOB"
-    assert read(line[:-cut] if cut > 6 else line).networks == ()
-    assert read(line[: -cut - 6] + b"\n").networks == ()
-    assert read(b"h:1:2 [0] NCCL INFO Using network IB").networks == ()
-
-
-def test_what_was_taken_counts_more_than_what_was_there() -> None:
-    """HCAs that are listed, with all traffic over sockets, are sockets."""
-    log = sample("ib_2.4.7_sockets_listed_too")
-    used = b"master_node:20:289 [0] NCCL INFO Ring 00 : 1 -> 0 [receive] via NET/Socket/0\n"
-    assert read(log + used).label == "Socket ib0"
-
-
-def test_two_networks_in_one_task_are_both_named() -> None:
-    """A process that fell back beside others that did not cannot hide."""
-    fabric = read(sample("ib_2.19.3_one_hca") + b"NCCL INFO Using network IB\n")
-    assert fabric.label == "IB mlx5_0"
-    mixed = read(sample("ib_2.19.3_one_hca") + sample("socket_2.7.8_two_nodes_r1"))
-    assert mixed.label == "IB mlx5_0 + Socket eno2"
-    assert not mixed.over_verbs
+INFO = b"h:1:2 [0] NCCL INFO "
+ONE_HCA = sample("ib_2.19.3_one_hca")
 
 
 @pytest.mark.parametrize(
-    ("fabric", "label"),
+    ("log", "label"),
     [
-        (Fabric(), "-"),
-        (Fabric(networks=("IB",)), "IB"),
-        (Fabric(networks=("Socket",)), "Socket"),
-        (Fabric(networks=("AWS Libfabric",)), "AWS Libfabric"),
-        (Fabric(networks=("IB",), ports=(Port("mlx4_0", 2, "IB"),)), "IB mlx4_0:2"),
+        # A refused connection proves nothing about the interface; a variable is no traffic.
+        (b"h:1:2 [0] NCCL WARN Connect to 10.0.0.1<45166> failed : Connection refused\n", "-"),
+        (INFO + b"NCCL_IB_HCA set to mlx5_0\nNET/IB : Using [0]mlx5_0:1/IB ; OOB\n", "-"),
+        (b"x" * (1 << 20) + b" NCCL INFO Using network IB\n", "-"),
+        # Traffic counts more than what was listed.
+        (
+            sample("ib_2.4.7_sockets_listed_too")
+            + INFO
+            + b"Ring 00 : 1 -> 0 [receive] via NET/Socket/0\n",
+            "Socket ib0",
+        ),
+        # A process that fell back beside others that did not cannot hide.
+        (ONE_HCA + b"NCCL INFO Using network IB\n", "IB mlx5_0"),
+        (ONE_HCA + sample("socket_2.7.8_two_nodes_r1"), "IB mlx5_0 + Socket eno2"),
+        (INFO + b"Channel 00/0 : 0[0] -> 1[0] via NET/AWS Libfabric/0/GDRDMA\n", "AWS Libfabric"),
+        # Ranks that write at the same time glue lines together; a terminal colors them.
+        (
+            INFO + b"Channel 00/0 : 1[1] -> 8[0] [receive] via NET/IB/0/GDRDMA"
+            b"h:3:4 [1] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>\r\n",
+            "IB mlx5_0",
+        ),
+        (b"10%\r20%\r\x1b[32mh:1:2 [0] NCCL INFO Using network Socket\x1b[0m\r\n", "Socket"),
+        (INFO + b"Using network IB\n", "IB"),
+        (INFO + b"Using network IB", "-"),  # a name that may go on
+        (INFO + b"NET/IB : Using [0]mlx4_0:2/IB ; OOB\n", "IB mlx4_0:2"),
     ],
 )
-def test_label_names_what_is_known_and_no_more(fabric: Fabric, label: str) -> None:
-    """No HCA, interface or link layer appears that no line named."""
+def test_only_traffic_that_a_whole_line_shows_is_evidence(log: bytes, label: str) -> None:
+    fabric = read(log)
     assert fabric.label == label
+    assert fabric.over_verbs == (label.startswith("IB") and "Socket" not in label)
 
 
-def test_foreign_plugin_is_named() -> None:
-    """A transport that is neither InfiniBand nor sockets is shown by its own name."""
-    log = b"h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/0/GDRDMA\n"
-    assert read(log).label == "AWS Libfabric"
-    assert not read(log).over_verbs
+@given(cut=st.integers(1, 66))
+def test_a_cut_list_of_hcas_is_no_evidence(cut: int) -> None:
+    line = INFO + b"NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB ; OOB"
+    assert read(line[:-cut]).networks == ()
+    assert read(line[: -cut - 5] + b"\n").networks == ()
 
 
-def test_two_lines_in_one_count_where_they_are_whole() -> None:
-    """Ranks that write at the same time glue lines together; nothing is lost by that."""
-    one = b"h:1:2 [0] NCCL INFO Channel 00/0 : 1[1] -> 8[0] [receive] via NET/IB/0/GDRDMA"
-    two = b"h:3:4 [1] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>\r\n"
-    assert read(one + two).label == "IB mlx5_0"
-
-
-@pytest.mark.parametrize("size", [1, 7, 1000])
-def test_chunks_do_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However the bytes arrive, they say the same."""
-    monkeypatch.setattr(text, "PIECE", 100)  # else every sample is one piece
-    for name in SEEN:
-        log = sample(name)
-        chunks = [log[at : at + size] for at in range(0, len(log), size)]
-        assert nccl.read(chunks) == read(log)
-
-
-def test_colours_and_bars_do_not_hide_a_line() -> None:
-    """Terminal control and what a progress bar leaves in the line are passed over."""
-    log = b"10%\r20%\r\x1b[32mh:1:2 [0] NCCL INFO Using network Socket\x1b[0m\r\n"
-    assert read(b"\n" + log) == Fabric(networks=("Socket",), lines=(2,))
-    assert READ([b"\n" + log], (1, 2)).fabric == read(b"\n" + log)
-
-
-def test_line_of_a_megabyte_is_no_record() -> None:
-    log = b"x" * (1 << 20) + b" NCCL INFO Using network IB\n"
-    assert read(log) == Fabric()
-    assert READ([log], (1, 2)).fabric == Fabric()
-
-
-def test_library_lines_between_steps_are_no_records() -> None:
-    """NCCL's lines among the steps give the transport, and cost the log nothing of its own."""
-    steps = [STEP % (number, number) for number in range(1, 41)]
+def test_libraries_between_steps_are_read_and_are_no_records() -> None:
+    step = (
+        b"DLL 2020-12-16 11:00:%02d.500000 - Epoch: 0 Iteration: %d  train.loss : 7.1"
+        b"  train.total_ips : 100.00 img/s"
+    )
+    steps = [step % (number, number) for number in range(1, 41)]
     plain = READ([b"\n".join(steps) + b"\n"], (2, 30))
-    steps[20:20] = sample("ib_2.19.3_one_hca").splitlines()
-    log = READ([b"\n".join(steps) + b"\n"], (2, 30))
-    assert log.fabric.label == "IB mlx5_0"
-    assert log.fabric.lines == (28, 30)
+    log = READ([b"\n".join([*steps[:20], *ONE_HCA.splitlines(), *steps[20:]]) + b"\n"], (2, 30))
+    assert (log.fabric.label, log.fabric.lines) == ("IB mlx5_0", (28, 30))
     assert (log.steps, log.digest, log.problems) == (plain.steps, plain.digest, plain.problems)
     assert plain.fabric == Fabric()
 
 
-def test_words_glued_to_every_step_are_heard() -> None:
-    """Steps that are read by the block are not deaf to what another writer put behind them."""
-    glued = b" h:1:2 [0] NCCL INFO Channel 0 : 0 -> 1 via NET/Socket/0\n"
-    steps = [STEP % (number, number) + (glued if number > 20 else b"\n") for number in range(1, 60)]
-    log = READ([b"".join(steps)], (2, 30))
-    assert log.fabric == Fabric(networks=("Socket",), lines=(21,))
-    assert log.steps == 59
+def test_a_gang_requests_what_its_plan_sets() -> None:
+    """The HCAs of NCCL_IB_HCA, by node; one node, or nodes without HCAs, request none."""
 
+    def task(node_rank: int, **env: str) -> Task:
+        return Task(f"vs00{node_rank + 1}", node_rank, ("python",), env, (), (0,))
 
-def test_gang_asks_for_what_its_plan_sets() -> None:
-    """The HCAs of NCCL_IB_HCA, by node; a single node and a node without HCAs ask for none."""
-    told = {"NCCL_IB_HCA": "=mlx5_0,mlx5_1"}
-    assert transport_proof.requested([task(0, **told), task(1, **told)]) == {
+    env = {"NCCL_IB_HCA": "=mlx5_0,mlx5_1"}
+    assert transport_proof.requested([task(0, **env), task(1, **env)]) == {
         "vs001": ("mlx5_0", "mlx5_1"),
         "vs002": ("mlx5_0", "mlx5_1"),
     }
-    assert transport_proof.requested([task(0, **told)]) == {}
+    assert transport_proof.requested([task(0, **env)]) == {}
     assert transport_proof.requested([task(0), task(1)]) == {}
-
-
-def test_infiniband_on_every_node_is_proof() -> None:
-    """Nothing lacks if each node's own log shows the HCA that was asked for, and only that."""
-    assert codes({"vs001": IB, "vs002": read(sample("ib_2.19.3_one_hca"))}) == []
-    assert codes({"vs001": read(sample("ib_2.4.7_sockets_listed_too"))}) == []
-
-
-def test_nobody_asked_nothing_lacks() -> None:
-    """Without HCAs in the inventory, sockets are recorded and never a fault."""
-    assert transport_proof.problems({}, {"vs001": SOCKET, "vs002": SOCKET}) == ()
-
-
-def test_sockets_where_infiniband_was_asked_are_named() -> None:
-    """One node of two that fell back makes the trial invalid, with node, wish, finding, lines."""
-    (problem,) = transport_proof.problems(
-        {"vs001": ["mlx5_0"], "vs002": ["mlx5_0"]}, {"vs001": IB, "vs002": SOCKET}
-    )
-    assert problem.code == "TRANSPORT"
-    assert problem.message == (
-        "node vs002: the case asks for InfiniBand on mlx5_0; NCCL took Socket eno2 (lines 6, 7)"
-    )
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
+        ("ib_2.19.3_one_hca", []),
+        ("ib_2.4.7_sockets_listed_too", []),
         ("socket_2.5.6_mpirun_no_device", ["TRANSPORT"]),
         ("socket_2.27.3_verbs_without_device", ["TRANSPORT"]),
         ("container_without_device_nodes", ["TRANSPORT"]),
@@ -287,43 +216,45 @@ def test_sockets_where_infiniband_was_asked_are_named() -> None:
         ("shm_small_2.5", ["TRANSPORT-UNPROVEN"]),
     ],
 )
-def test_recorded_log_without_proof_says_what_lacks(name: str, expected: list[str]) -> None:
-    """Where mlx5_0 was asked for, each recording that does not show it gives its own reason."""
-    assert codes({"vs001": read(sample(name))}) == expected
+def test_each_node_must_prove_the_hca_that_it_requests(name: str, expected: list[str]) -> None:
+    assert find_codes({"vs001": IB, "vs002": read(sample(name))}) == expected
 
 
-def test_process_without_a_device_spoils_the_proof() -> None:
-    """A rank that found no HCA is not covered by its neighbours that did."""
-    log = sample("ib_2.19.3_one_hca") + b"testgpu2:1:2 [2] NCCL INFO NET/IB : No device found.\n"
+def test_a_missing_proof_is_named_with_node_request_and_lines() -> None:
+    seen = {"vs001": IB, "vs002": SOCKET}
+    (problem,) = transport_proof.problems({"vs001": ["mlx5_0"], "vs002": ["mlx5_0"]}, seen)
+    assert problem.code == "TRANSPORT"
+    assert problem.message == (
+        "node vs002: the case asks for InfiniBand on mlx5_0; NCCL took Socket eno2 (lines 6, 7)"
+    )
+    assert transport_proof.problems({}, seen) == ()
+    unnamed = Fabric(networks=("IB",), lines=(3,))
+    assert find_codes({"vs002": unnamed}, "vs001", "vs002") == ["TRANSPORT-UNPROVEN"] * 2
+
+
+@pytest.mark.parametrize(
+    ("before", "end"),
+    [
+        (ONE_HCA, "NCCL found no device (line 12) and took IB mlx5_0"),
+        (b"", "; NCCL found no device (line 1)"),
+    ],
+)
+def test_a_process_without_a_device_spoils_the_proof(before: bytes, end: str) -> None:
+    log = before + b"testgpu2:1:2 [2] NCCL INFO NET/IB : No device found.\n"
     (problem,) = transport_proof.problems({"vs001": ["mlx5_0"]}, {"vs001": read(log)})
     assert problem.code == "TRANSPORT"
-    assert problem.message.endswith("NCCL found no device (line 12) and took IB mlx5_0")
-    alone = read(b"h:1:2 [2] NCCL INFO NET/IB : No device found.\n")
-    (problem,) = transport_proof.problems({"vs001": ["mlx5_0"]}, {"vs001": alone})
-    assert problem.message.endswith("; NCCL found no device (line 1)")
+    assert problem.message.endswith(end)
 
 
-def test_missing_proof_is_no_proof() -> None:
-    """A node whose log is not there, and one whose log names no HCA, prove nothing."""
-    unnamed = Fabric(networks=("IB",), lines=(3,))
-    assert codes({"vs002": unnamed}, "vs001", "vs002") == ["TRANSPORT-UNPROVEN"] * 2
+def test_the_transport_of_a_gang_is_one_label_if_its_nodes_agree() -> None:
+    label = transport_proof.transport
+    assert label({"vs001": IB, "vs002": IB}) == "IB mlx5_0"
+    assert label({"vs001": IB, "vs002": SOCKET}) == "vs001: IB mlx5_0; vs002: Socket eno2"
+    assert label({"vs001": Fabric()}) == label({}) == "-"
 
 
-def test_gangs_transport_is_one_word_if_its_nodes_agree() -> None:
-    """What a report shows: the common label, or each node's."""
-    assert transport_proof.transport({"vs001": IB, "vs002": IB}) == "IB mlx5_0"
-    assert (
-        transport_proof.transport({"vs001": IB, "vs002": SOCKET})
-        == "vs001: IB mlx5_0; vs002: Socket eno2"
-    )
-    assert transport_proof.transport({"vs001": Fabric()}) == "-"
-    assert transport_proof.transport({}) == "-"
-
-
-def test_troubles_name_their_node() -> None:
-    """What a gang's libraries complain of is told with the node that it came from."""
-    (problem,) = transport_proof.library_problems(
-        {"vs001": IB, "vs002": read(sample("shm_small_2.5"))}
-    )
+def test_complaints_of_libraries_name_their_node() -> None:
+    seen = {"vs001": IB, "vs002": read(sample("shm_small_2.5"))}
+    (problem,) = transport_proof.library_problems(seen)
     assert problem.code == "SHM-SMALL"
     assert problem.message.startswith("node vs002: line 3: gpu2-ru7:2143:2561 [1] include/shm.h:28")

@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 
 from orchestrator import errors, workloads
-from tests import ROOT, commands
+from orchestrator.model.plan import Mount
+from tests import ROOT, TESTS, commands
+from tests.workloads.test_commands import case, place
 
 PROGRAM = (sys.executable, "-c", "from orchestrator.cli import main; main()")
 TOY = ROOT / "tests/toy/toy_workload.py"
 LOG = ROOT / "tests/samples/logs-pytorch-rn50"
+ODD = TOY.read_text().partition("\ndef last_speaks")[0].replace('name="toy"', 'name="odd"')
+FORM = (
+    "from dataclasses import replace\nfrom orchestrator import logs\nF = replace(\nlogs.DLLOGGER,"
+)
+FORM = f"{FORM}\nstep=rb'iteration (?P<iteration>[0-9]+)',\n)\n"
 
 
 def install(folder: Path, source: str) -> dict[str, str]:
@@ -25,20 +32,23 @@ def install(folder: Path, source: str) -> dict[str, str]:
     return commands.environment(PYTHONPATH=f"{folder}:{ROOT}")
 
 
-ODD = TOY.read_text().partition("\ndef last_speaks")[0].replace('name="toy"', 'name="odd"')
-FORM = """
-from dataclasses import replace
-from orchestrator import logs
-
-FORM = replace(
-    logs.DLLOGGER,
-    step={step},
-)
-"""
+def test_an_installed_distribution_adds_a_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its entry point is all that it takes."""
+    monkeypatch.syspath_prepend(TESTS / "toy")
+    assert "toy" in workloads.names()
+    found = workloads.require("toy")
+    assert found.title == "A toy of the tests"
+    own = found.mount(case(), place(case()).seats[0])
+    assert own[0] == Mount("/ssd/imagenet", "/data/imagenet", read_only=True)
+    assert workloads.require("reference_rn50").name == "reference_rn50"
+    assert (workloads.module("toy"), workloads.module("all_reduce")) == (
+        "toy_workload",
+        "orchestrator.workloads.all_reduce",
+    )
 
 
 @pytest.mark.parametrize(
-    ("source", "line", "said"),
+    ("source", "line", "seen"),
     [
         ("import os\nimport torhc\n", 2, "ModuleNotFoundError: No module named 'torhc'"),
         ("WORKLOAD = (\n", 0, "SyntaxError: '(' was never closed (odd_workload.py, line 1)"),
@@ -47,84 +57,65 @@ FORM = replace(
         ("raise SystemExit('no GPU')\n", 1, "SystemExit: no GPU"),
         ("WORKLOAD = 'not one'\n", 0, "odd_workload:WORKLOAD is a str; needed a Workload"),
         ("OTHER = 1\n", 0, "module 'odd_workload' has no attribute 'WORKLOAD'"),
-        (TOY.read_text().partition("\ndef last_speaks")[0], 0, "is named toy; needed odd"),
-        (FORM.format(step="rb'iteration (?P<iteration>[0-9]+)'"), 5, "no group (?P<rate>...)"),
-        (FORM.format(step="rb'(?P<iteration>1)(?P<rate>2)(?P<clok>3)'"), 5, "a group 'clok'"),
-        (FORM.format(step="rb'(?P<iteration>1)(?P<rate>2'"), 5, "is no pattern: missing )"),
+        (ODD.replace('name="odd"', 'name="even"'), 0, "is named even; needed odd"),
+        (ODD.replace("params=Params", "params=dict"), 0, "params are no orchestrator.model.text"),
+        (ODD.replace("params=Params", "params={}"), 0, "params are no orchestrator.model.text"),
+        (FORM, 3, "no group (?P<rate>...)"),
     ],
 )
 def test_a_mistake_in_a_plug_in_is_named_with_its_line(
-    tmp_path: Path, source: str, line: int, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, line: int, seen: str
 ) -> None:
-    """By the command that needs it; all others list, check, and read logs as before."""
-    env = install(tmp_path, source)
-    words = ("inspect", "log", str(LOG / "gone.log"), "--workload")
-    failed = commands.run([*PROGRAM, *words, "odd"], cwd=tmp_path, env=env)
-    assert failed.returncode == 6, failed.stderr
-    assert "ERROR PLUG-IN: workload odd (odd, odd_workload:WORKLOAD) cannot be" in failed.stderr
-    where = f"{tmp_path / 'odd_workload.py'}:{line}: " if line else ""
-    assert f"{where}" in failed.stderr
-    assert said in failed.stderr
-    listed = commands.run([*PROGRAM, "list", "workloads"], cwd=tmp_path, env=env)
-    assert listed.returncode == 0
-    assert said in listed.stderr
-    assert "oneflow_gpt" in listed.stdout
-    assert "BUG" not in failed.stderr + listed.stderr
-
-
-def test_files_that_name_no_broken_plug_in_are_checked(tmp_path: Path) -> None:
-    """A playbook of the broken workload has a mistake at its line; other files are judged."""
-    env = install(tmp_path, "import torhc\n")
-    playbook = (ROOT / "playbooks/smoke.yaml").read_text()
-    (tmp_path / "odd.yaml").write_text(playbook.replace("reference_rn50", "odd", 1))
-    words = ("check", "odd.yaml", "smoke", "local")
-    checked = commands.run([*PROGRAM, *words], cwd=tmp_path, env=env)
-    assert checked.returncode == 2, checked.stderr
-    assert "odd.yaml:5:11: workload: workload odd (odd, odd_workload:WORKLOAD)" in checked.stderr
-    assert f"{tmp_path / 'odd_workload.py'}:1: ModuleNotFoundError" in checked.stderr
-    assert "smoke.yaml: a valid playbook" in checked.stdout
-    collect = ("collect", "--logs", str(LOG), "--workload", "ngc_pytorch_rn50")
-    collected = commands.run([*PROGRAM, *collect], cwd=tmp_path, env=env)
-    assert collected.returncode in (0, 3), collected.stderr
-
-
-def test_a_plug_in_that_fails_at_work_is_named_too(tmp_path: Path) -> None:
-    """With the line that failed and the place of the traceback; it is no bug of this program."""
-    failing = 'read=lambda _chunks, _window: {}["step"],  # '
-    env = install(tmp_path, ODD.replace("read=", failing))
-    number = next(n for n, it in enumerate(ODD.splitlines(), 1) if "read=" in it)
-    logs = tmp_path / "logs"
-    shutil.copytree(LOG, logs)
-    words = ("collect", "--logs", "logs", "--workload", "odd")
-    failed = commands.run([*PROGRAM, *words], cwd=tmp_path, env=env)
-    assert failed.returncode == 6
-    where = f"{tmp_path / 'odd_workload.py'}:{number}: KeyError: 'step'"
-    assert f"ERROR PLUG-IN: workload odd failed: {where}." in failed.stderr
-
-
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("import os\nimport torhc\n", "odd_workload.py:2: ModuleNotFoundError"),
-        ("WORKLOAD = (\n", "(odd_workload.py, line 1)"),
-        ("OTHER = 1\n", "AttributeError: module 'odd_workload' has no attribute"),
-        ("WORKLOAD = 'not one'\n", "is a str; needed a Workload"),
-        (ODD.replace('name="odd"', 'name="even"'), "is named even; needed odd"),
-        (ODD.replace("params=Params", "params=dict"), "its params are no orchestrator.model.text"),
-        (ODD.replace("params=Params", "params={}"), "its params are no orchestrator.model.text"),
-    ],
-)
-def test_a_plug_in_that_cannot_be_loaded_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
-) -> None:
-    """Whoever asks for the workload gets PLUG-IN; a working one is found."""
     install(tmp_path, source)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "odd_workload", raising=False)
     with pytest.raises(errors.LocalError, match="cannot be loaded") as refused:
         workloads.find("odd")
     monkeypatch.delitem(sys.modules, "odd_workload", raising=False)
-    assert said in refused.value.cause
+    cause = refused.value.cause
+    assert "workload odd (odd, odd_workload:WORKLOAD) cannot be loaded" in cause
+    assert seen in cause
+    assert (f"{tmp_path / 'odd_workload.py'}:{line}: " in cause) == (line > 0)
+
+
+def test_only_the_command_that_needs_a_broken_plug_in_fails(tmp_path: Path) -> None:
+    """All others list, check, and read logs as before; a playbook of it has a mistake at a line."""
+    env = install(tmp_path, "import torhc\n")
+    (tmp_path / "odd.yaml").write_text(
+        (ROOT / "playbooks/smoke.yaml").read_text().replace("reference_rn50", "odd", 1)
+    )
+    where = f"{tmp_path / 'odd_workload.py'}:1: ModuleNotFoundError"
+
+    def run(*words: str, code: int) -> str:
+        done = commands.run([*PROGRAM, *words], cwd=tmp_path, env=env)
+        assert done.returncode == code, done.stderr
+        assert "BUG" not in done.stderr
+        return done.stdout + done.stderr
+
+    failed = run("inspect", "log", str(LOG / "gone.log"), "--workload", "odd", code=6)
+    assert "ERROR PLUG-IN: workload odd (odd, odd_workload:WORKLOAD) cannot be" in failed
+    assert where in failed
+    listed = run("list", "workloads", code=0)
+    assert where in listed
+    assert "oneflow_gpt" in listed
+    checked = run("check", "odd.yaml", "smoke", "local", code=2)
+    assert "odd.yaml:5:11: workload: workload odd (odd, odd_workload:WORKLOAD)" in checked
+    assert where in checked
+    assert "smoke.yaml: a valid playbook" in checked
+    run("collect", "--logs", str(LOG), "--workload", "ngc_pytorch_rn50", code=3)
+
+
+def test_a_plug_in_that_fails_at_work_is_named_with_its_line(tmp_path: Path) -> None:
+    """It is no bug of this program."""
+    failing = 'read=lambda _chunks, _window: {}["step"],  # '
+    env = install(tmp_path, ODD.replace("read=", failing))
+    number = next(n for n, it in enumerate(ODD.splitlines(), 1) if "read=" in it)
+    shutil.copytree(LOG, tmp_path / "logs")
+    words = ("collect", "--logs", "logs", "--workload", "odd")
+    failed = commands.run([*PROGRAM, *words], cwd=tmp_path, env=env)
+    assert failed.returncode == 6
+    where = f"{tmp_path / 'odd_workload.py'}:{number}: KeyError: 'step'"
+    assert f"ERROR PLUG-IN: workload odd failed: {where}." in failed.stderr
 
 
 def test_an_error_is_blamed_on_the_plug_in_whose_code_raised_it(

@@ -27,6 +27,9 @@ pytestmark = pytest.mark.skipif(
 
 PROGRAM = ROOT / "images" / "reference-rn50" / "train.py"
 SMALL = ("--device", "cpu", "--threads", "1", "--image-size", "32", "-b", "2", "--lr", "0.1")
+CPU = ("--device", "cpu", "-b", "2", "--prof", "4")
+CUDA = ("--device", "cuda", *CPU[2:])
+STATIC = ("--static-loss-scale", "128")
 TIMEOUT_S = 120
 
 # NVIDIA's program, PaddlePaddle/Perf @ be362d9, pytorch_gpu1_fp32_bs128.txt.
@@ -85,22 +88,31 @@ def gang(nodes: int, processes: int, *options: str) -> Iterator[list[subprocess.
             agent.communicate(timeout=TIMEOUT_S)
 
 
-def header(log: str) -> dict[str, str]:
-    """The items of the PARAMETER line."""
+def read_header(log: str) -> dict[str, str]:
+    """Return the items of the PARAMETER line."""
     (line,) = re.findall(r"(?m)^DLL \S+ \S+ - PARAMETER (.*) $", log)
     return dict(item.split(" : ", 1) for item in line.split("  "))
 
 
-def steps(log: str) -> list[tuple[float, int, float, float]]:
-    """Time in seconds, iteration, loss and images/s of each step line."""
+def read_steps(log: str) -> list[tuple[float, int, float, float]]:
+    """Return time in seconds, iteration, loss and images/s of each step line."""
     return [
         (datetime.fromisoformat(stamp).timestamp(), int(number), float(loss), float(rate))
         for stamp, number, loss, rate in STEP.findall(log)
     ]
 
 
-def shapes(log: str) -> list[str]:
-    """The lines with each digit as 0, and one digit before a point."""
+def check_steps(log: str, images: int) -> None:
+    """Iterations 1 to 3, finite losses, and rates of so many images in the time between lines."""
+    steps = read_steps(log)
+    assert [iteration for _, iteration, _, _ in steps] == [1, 2, 3]
+    assert all(math.isfinite(loss) for _, _, loss, _ in steps)
+    for (before_s, *_), (after_s, _, _, rate) in pairwise(steps):
+        assert rate == pytest.approx(images / (after_s - before_s), abs=0.006)
+
+
+def hide_digits(log: str) -> list[str]:
+    """Return the lines with each digit as 0, and one digit before a point."""
     return [re.sub(r"0+\.", "0.", re.sub(r"\d", "0", line)) for line in log.splitlines()]
 
 
@@ -116,12 +128,14 @@ def program() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def alone() -> subprocess.CompletedProcess[str]:
-    """A whole run in float32 with one process."""
-    return run_alone(*SMALL, "--prof", "4")
+def alone() -> str:
+    """Return the log of a whole run in float32 with one process; no warning appears beside it."""
+    done = run_alone(*SMALL, "--prof", "4")
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
-def test_model_is_resnet50_v1_5(program: ModuleType) -> None:
+def test_the_model_is_resnet50_v1_5(program: ModuleType) -> None:
     """It has the 25,557,032 parameters that are published for ResNet-50, and v1.5's strides."""
     model = program.resnet50(1000)
     assert sum(parameter.numel() for parameter in model.parameters()) == 25_557_032
@@ -134,30 +148,20 @@ def test_model_is_resnet50_v1_5(program: ModuleType) -> None:
     assert strided == [stem, *(middle, shortcut) * 3]
 
 
-def test_lines_have_the_shapes_of_nvidias(alone: subprocess.CompletedProcess[str]) -> None:
-    """Behind the header, the log's lines are those of NVIDIA's program but for their digits."""
-    assert alone.returncode == 0, alone.stderr
-    step, *means = shapes(NVIDIA)
-    lines = alone.stdout.splitlines()
+def test_the_log_is_that_of_nvidias_program_but_for_its_digits(alone: str) -> None:
+    """``--prof 4`` logs iterations 1 to 3; the reader of NVIDIA's logs finds no problem."""
+    step, *means = hide_digits(NVIDIA)
+    lines = alone.splitlines()
     assert lines[0] == "RANKS world_size=1 nodes=1 0:0/0"
-    assert shapes("\n".join(lines[2:])) == [step, step, step, *means, "Experiment ended"]
+    assert hide_digits("\n".join(lines[2:])) == [step, step, step, *means, "Experiment ended"]
+    check_steps(alone, 2)
+    log = logs.reader(logs.DLLOGGER)([alone.encode()], (1, 3))
+    assert (log.problems, log.runs, log.steps) == ((), 1, 3)
 
 
-def test_prof_n_gives_n_minus_1_iterations(alone: subprocess.CompletedProcess[str]) -> None:
-    """``--prof 4`` logs iterations 1, 2 and 3, each with a finite loss."""
-    log = steps(alone.stdout)
-    assert [iteration for _, iteration, _, _ in log] == [1, 2, 3]
-    assert all(math.isfinite(loss) for _, _, loss, _ in log)
-
-
-def test_nothing_but_the_log_is_said(alone: subprocess.CompletedProcess[str]) -> None:
-    """No warning appears, not about numpy either, which need not be there."""
-    assert alone.stderr == ""
-
-
-def test_header_says_what_was_run(alone: subprocess.CompletedProcess[str]) -> None:
-    """The header names the options, what follows from them, and the world."""
-    said = header(alone.stdout)
+def test_the_header_contains_what_was_run(alone: str) -> None:
+    """The options, what follows from them, and the world."""
+    seen = read_header(alone)
     expected = {
         **{"data": "synthetic", "data_backend": "synthetic", "arch": "resnet50", "epochs": "1"},
         **{"num_classes": "1000", "image_size": "32", "batch_size": "2", "lr": "0.1"},
@@ -167,41 +171,24 @@ def test_header_says_what_was_run(alone: subprocess.CompletedProcess[str]) -> No
         **{"memory_format": "nhwc", "device": "cpu", "backend": "gloo", "distributed": "False"},
         **{"local_rank": "0", "gpu": "None", "world_size": "1", "threads": "1"},
     }
-    assert {name: said.get(name) for name in expected} == expected
+    assert {name: seen.get(name) for name in expected} == expected
 
 
-def test_our_own_reader_finds_no_fault(alone: subprocess.CompletedProcess[str]) -> None:
-    """The reader of NVIDIA's logs reads this one whole, without a problem."""
-    log = logs.reader(logs.DLLOGGER)([alone.stdout.encode()], (1, 3))
-    assert (log.problems, log.runs, log.steps) == ((), 1, 3)
+def test_amp_on_cpus_is_bfloat16_and_rates_count_the_global_batch() -> None:
+    """2 images x 2 micro steps."""
+    done = run_alone(*SMALL, "--prof", "4", "--amp", "--accumulation-steps", "2")
+    assert done.returncode == 0, done.stderr
+    seen = read_header(done.stdout)
+    shown = [seen[name] for name in ("amp", "amp_dtype", "optimizer_batch_size")]
+    assert shown == ["True", "bfloat16", "4"]
+    check_steps(done.stdout, 4)
 
 
-@pytest.fixture(scope="module")
-def accumulated() -> subprocess.CompletedProcess[str]:
-    """A whole run with one process, AMP and two micro steps."""
-    return run_alone(*SMALL, "--prof", "4", "--amp", "--accumulation-steps", "2")
-
-
-def test_amp_on_cpus_is_bfloat16(accumulated: subprocess.CompletedProcess[str]) -> None:
-    """``--amp`` on a CPU trains in bfloat16, says so, and keeps a finite loss."""
-    assert accumulated.returncode == 0, accumulated.stderr
-    said = header(accumulated.stdout)
-    assert (said["amp"], said["amp_dtype"]) == ("True", "bfloat16")
-    assert all(math.isfinite(loss) for _, _, loss, _ in steps(accumulated.stdout))
-
-
-def test_rates_count_the_global_batch(accumulated: subprocess.CompletedProcess[str]) -> None:
-    """Between two lines lies the time that their rate claims for 2 images x 2 micro steps."""
-    assert header(accumulated.stdout)["optimizer_batch_size"] == "4"
-    for (before_s, *_), (after_s, _, _, rate) in pairwise(steps(accumulated.stdout)):
-        assert rate == pytest.approx(4 / (after_s - before_s), abs=0.006)
-
-
-def test_same_seed_gives_the_same_first_loss(alone: subprocess.CompletedProcess[str]) -> None:
+def test_the_same_seed_gives_the_same_first_loss(alone: str) -> None:
     """Two runs with one seed begin alike; another seed begins elsewhere."""
-    first = steps(alone.stdout)[0][2]
-    assert steps(run_alone(*SMALL, "--prof", "2").stdout)[0][2] == first
-    assert steps(run_alone(*SMALL, "--prof", "2", "--seed", "1").stdout)[0][2] != first
+    first = read_steps(alone)[0][2]
+    assert read_steps(run_alone(*SMALL, "--prof", "2").stdout)[0][2] == first
+    assert read_steps(run_alone(*SMALL, "--prof", "2", "--seed", "1").stdout)[0][2] != first
 
 
 @pytest.mark.cluster
@@ -212,7 +199,7 @@ def test_same_seed_gives_the_same_first_loss(alone: subprocess.CompletedProcess[
         pytest.param(1, 2, "0:0/0 1:0/1", marks=pytest.mark.long),
     ],
 )
-def test_gang_logs_once_and_proves_its_world(nodes: int, processes: int, ranks: str) -> None:
+def test_a_gang_logs_once_and_proves_its_world(nodes: int, processes: int, ranks: str) -> None:
     """Of two processes rank 0 alone writes a log, which counts the images of both."""
     options = (*SMALL, "--prof", "4", "--accumulation-steps", "2", "--bf16")
     with gang(nodes, processes, *options) as agents:
@@ -220,20 +207,17 @@ def test_gang_logs_once_and_proves_its_world(nodes: int, processes: int, ranks: 
         assert [agent.returncode for agent in agents] == [0] * nodes
     assert "".join(others) == ""
     assert log.splitlines()[0] == f"RANKS world_size=2 nodes={nodes} {ranks}"
-    said = header(log)
-    expected = {"world_size": "2", "distributed": "True", "optimizer_batch_size": "8"}
-    assert {name: said.get(name) for name in expected} == expected
-    assert [iteration for _, iteration, _, _ in steps(log)] == [1, 2, 3]
-    for (before_s, *_), (after_s, _, _, rate) in pairwise(steps(log)):
-        assert rate == pytest.approx(8 / (after_s - before_s), abs=0.006)
     assert log.endswith("\nExperiment ended\n")
+    seen = read_header(log)
+    expected = {"world_size": "2", "distributed": "True", "optimizer_batch_size": "8"}
+    assert {name: seen.get(name) for name in expected} == expected
+    check_steps(log, 8)
     read = logs.reader(logs.DLLOGGER, (1, 3))([log.encode()], None)
-    assert (said["amp_dtype"], read.config["precision"]) == ("bfloat16", "bf16")
-    assert all(math.isfinite(loss) for _, _, loss, _ in steps(log))
+    assert (seen["amp_dtype"], read.config["precision"]) == ("bfloat16", "bf16")
 
 
 @pytest.mark.cluster
-def test_killed_rank_ends_the_gang() -> None:
+def test_a_killed_rank_ends_the_gang() -> None:
     """If a process of one node dies in training, the agents of both nodes exit non-zero."""
     with gang(2, 1, *SMALL, "--prof", "100000") as (leader, other):
         assert leader.stdout is not None
@@ -251,7 +235,7 @@ def test_cuda_without_a_gpu_is_refused(program: ModuleType) -> None:
     """``--device cuda`` never falls back to the CPU: it names what is missing and exits 1."""
     if program.torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
-    done = run_alone("--device", "cuda", "-b", "2", "--prof", "4")
+    done = run_alone(*CUDA)
     assert (done.returncode, done.stdout) == (1, "")
     assert "--device cuda: torch" in done.stderr
     assert "needed: one for each process, here number 0" in done.stderr
@@ -284,13 +268,6 @@ def test_tf32_is_switched_as_asked(program: ModuleType, allowed: bool) -> None:
         program.prepare(options, program.Seat(0, 0, 0, "here"))
     backends = program.torch.backends
     assert (backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32) == (allowed, allowed)
-
-
-CPU, CUDA = (
-    ("--device", "cpu", "-b", "2", "--prof", "4"),
-    ("--device", "cuda", "-b", "2", "--prof", "4"),
-)
-STATIC = ("--static-loss-scale", "128")
 
 
 @pytest.mark.parametrize(
