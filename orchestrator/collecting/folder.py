@@ -156,7 +156,6 @@ def read_case(
 
 
 def _find_logs(folder: Path) -> list[Path]:
-    """List every log below a folder, or the one file that is given."""
     with on_disk(folder, "LOG-RIGHTS", "make it readable for this user"):
         if not folder.exists():
             raise errors.UsageError(

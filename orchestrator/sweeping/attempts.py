@@ -281,7 +281,6 @@ def _judge(
 
 
 def _supervisor_errors(folder: Path, attempt: Attempt) -> str:
-    """Return the last 500 characters of each supervisor's standard error, for a message."""
     words = []
     for task in attempt.tasks:
         path = folder / f"r{task.node_rank}.err"

@@ -85,7 +85,6 @@ def _outcome(place: Folder, planned: Object, events: Sequence[Object]) -> Object
 
 
 def _check_event(place: Folder, name: str, outcome: Object, ends: Sequence[Object]) -> None:
-    """Compare an outcome with the event that made it count."""
     findings, attempt = place.findings, outcome.get("attempt")
     event = next((it for it in reversed(ends) if it.get("attempt") == attempt), None)
     if event is None:
@@ -103,7 +102,6 @@ def _check_event(place: Folder, name: str, outcome: Object, ends: Sequence[Objec
 
 
 def _check_raw_log(place: Folder, log: str, name: str, end: Object) -> None:
-    """Compare a task's raw log with the outcome that was recorded of it."""
     digest, where = place.sha256(log), f"tasks[{end.get('node_rank')}]"
     if digest != text(end.get("sha256")) and (digest or end.get("sha256")):
         said = f"{end.get('sha256')} by {where}.sha256 of {name}"
