@@ -7,7 +7,6 @@ import pytest
 
 from orchestrator.collecting import report_files
 from orchestrator.collecting.sweep import measured
-from orchestrator.state.files import dumps
 from orchestrator.state.sweep import Sweep
 from tests.verifying.forging import (
     ONE,
@@ -180,13 +179,6 @@ def an_exit_file_that_is_gone(sweep: Sweep) -> None:
 def the_command_of_an_attempt(sweep: Sweep) -> None:
     path = sweep.attempt_folder("1n8g-r50_b256_amp_2", 1) / "attempt.json"
     edit(path, lambda it: it["tasks"][0]["argv"].append("--fast"))
-
-
-@FORGERIES.found_in("events.jsonl")
-def an_event_before_the_end_that_was_noted(sweep: Sweep) -> None:
-    ended = {"events.jsonl": sha256(sweep.folder / "events.jsonl")}
-    (sweep.folder / "ended.json").write_text(dumps(ended))
-    replaced(sweep.folder / "events.jsonl", "09:00:00.000", "09:30:00.000")
 
 
 @FORGERIES.found_in(RESULTS)
