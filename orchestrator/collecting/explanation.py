@@ -110,14 +110,11 @@ def _find_result(report: Report, name: str) -> Result:
             code="CASE-AMBIGUOUS",
             fix="give one of these names, or the name of a trial",
         )
-    lone = [it.path for it in report.lone]
-    logs = f"; logs of no case: {', '.join(lone)}" if lone else ""
-    fix = "`collect --logs DIR --workload NAME --out DIR` shows the lines of each of these logs"
-    if known and name not in lone:
-        fix = "one of these names, a placement such as 4x8, or the name of a trial"
+    fix = "one of these names, a placement such as 4x8, or the name of a trial"
+    if not known:
+        fix = "`collect --logs DIR --workload NAME --out DIR` shows the lines of each log"
     raise errors.UsageError(
-        f"no case {words.shown(name)}; there are {', '.join(map(shlex.quote, known)) or 'none'}"
-        f"{logs}",
+        f"no case {words.shown(name)}; there are {', '.join(map(shlex.quote, known)) or 'none'}",
         code="NO-CASE",
         fix=words.did_you_mean(name, [*known, *paths]) or fix,
     )
