@@ -10,7 +10,6 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from orchestrator import errors, nodeset, words, workloads
-from orchestrator.collecting.folder import locate
 from orchestrator.disk import on_disk
 from orchestrator.model.facts import JSON
 from orchestrator.model.log import TrainingLog
@@ -111,14 +110,11 @@ def _find_result(report: Report, name: str) -> Result:
             code="CASE-AMBIGUOUS",
             fix="give one of these names, or the name of a trial",
         )
-    lone = [it.path for it in report.lone]
-    logs = f"; logs of no case: {', '.join(lone)}" if lone else ""
-    fix = "`collect --logs DIR --workload NAME --out DIR` shows the lines of each of these logs"
-    if known and name not in lone:
-        fix = "one of these names, a placement such as 4x8, or the name of a trial"
+    fix = "one of these names, a placement such as 4x8, or the name of a trial"
+    if not known:
+        fix = "`collect --logs DIR --workload NAME --out DIR` shows the lines of each log"
     raise errors.UsageError(
-        f"no case {words.shown(name)}; there are {', '.join(map(shlex.quote, known)) or 'none'}"
-        f"{logs}",
+        f"no case {words.shown(name)}; there are {', '.join(map(shlex.quote, known)) or 'none'}",
         code="NO-CASE",
         fix=words.did_you_mean(name, [*known, *paths]) or fix,
     )
@@ -160,7 +156,7 @@ def _derive(report: Report, folder: Path, trial: Measurement, batch: int) -> dic
         mean = "harmonic" if rule == "rates" else "arithmetic"
         terms = f"the {mean} mean of the rates printed from iteration {first} to {last}"
     workload = workloads.require(report.workload) if rule in ("latency", "rates") else None
-    lines = _read_lines(locate(folder, trial.path), log, workload)
+    lines = _read_lines(folder / trial.path, log, workload)
     return {
         "trial": trial.trial,
         "log": trial.path,

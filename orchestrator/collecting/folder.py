@@ -156,7 +156,6 @@ def read_case(
 
 
 def _find_logs(folder: Path) -> list[Path]:
-    """List every log below a folder, or the one file that is given."""
     with on_disk(folder, "LOG-RIGHTS", "make it readable for this user"):
         if not folder.exists():
             raise errors.UsageError(
@@ -217,11 +216,3 @@ def _share_headers(
 def escape_path(path: Path | str) -> str:
     """Escape the bytes of a path that are no UTF-8, so that every report can contain it."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
-def locate(above: Path, name: str) -> Path:
-    """Find the log below a folder by its name in reports."""
-    if (above / name).exists():
-        return above / name
-    paths = (path for path in _find_logs(above) if escape_path(path.relative_to(above)) == name)
-    return next(paths, above / name)

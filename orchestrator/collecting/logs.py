@@ -1,16 +1,12 @@
 """Reads logs from files with the reader of their workload, many of them by several processes."""
 
 import os
-import pickle
 import shlex
 import signal
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from orchestrator import errors, workloads
 from orchestrator.model.log import Rule, TrainingLog
@@ -21,6 +17,7 @@ T = TypeVar("T")
 
 CHUNK_BYTES = 1 << 20
 FEW = 50  # files; a process for fewer costs more than it saves
+_READER: list[Callable[[Path], Any]] = []  # of this process, if it only reads for another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,48 +71,30 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def read_all(paths: Sequence[Path], read: Callable[[Path], T]) -> list[T]:
-    """Read files by a process per core; return the results in the order of the files.
+    """Read files by a process per core; return the results in the order of the files."""
+    count = min(len(os.sched_getaffinity(0)), len(paths) // FEW)
+    if count < 2:
+        return [*map(read, paths)]
+    import multiprocessing  # which a few files need not wait for
+    from concurrent.futures import process
 
-    The share of a process that failed, for any reason, is read here; so errors are raised here.
-    """
-    count = max(1, min(len(os.sched_getaffinity(0)), len(paths) // FEW))
-    own, *others = (paths[at::count] for at in range(count))
-    with ExitStack() as stack:
-        waits = [stack.enter_context(_fork(partial(map, read, share))) for share in others]
-        found = dict(zip(own, map(read, own), strict=True))
-        for share, wait in zip(others, waits, strict=True):
-            found |= zip(share, wait() or map(read, share), strict=True)
-    return [found[path] for path in paths]
-
-
-@contextmanager
-def _fork(results: Callable[[], Iterable[T]]) -> Iterator[Callable[[], list[T]]]:
-    """Start a process that makes results and nothing else; it ends with the context.
-
-    Yields a function that waits for its end and returns the results, none if it failed.
-    """
-    with tempfile.TemporaryFile() as file:
-        pid = os.fork()
-        if not pid:
-            try:
-                for number in REQUESTS:
-                    signal.signal(number, signal.SIG_DFL)
-                pickle.dump([*results()], file)
-                file.flush()
-                os._exit(0)
-            finally:
-                os._exit(1)
-        running = [pid]
-
-        def wait() -> list[T]:
-            _, status = os.waitpid(pid, 0)
-            running.clear()
-            file.seek(0)
-            return [] if status else pickle.load(file)
-
+    forked = multiprocessing.get_context("fork")
+    with process.ProcessPoolExecutor(count, forked, _begin, (read,)) as pool:
         try:
-            yield wait
-        finally:
-            if running:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+            return [*pool.map(_read_one, paths, chunksize=FEW)]
+        except process.BrokenProcessPool:  # such as by the kernel, where memory runs out
+            return [*map(read, paths)]
+        except BaseException:
+            for child in multiprocessing.active_children():
+                child.kill()
+            raise
+
+
+def _begin(read: Callable[[Path], Any]) -> None:
+    for number in REQUESTS:
+        signal.signal(number, signal.SIG_DFL)
+    _READER.append(read)
+
+
+def _read_one(path: Path) -> Any:
+    return _READER[0](path)

@@ -103,7 +103,6 @@ def _read_lines(path: Path, numbers: Sequence[int]) -> Iterable[tuple[int, str]]
 
 
 def _list_earlier(folder: Path) -> list[str]:
-    """List the figures in a folder, and the result files that its results.json lists."""
     drawn = [path for path in (folder / FOLDER).glob("*.svg") if _FIGURE.fullmatch(path.stem)]
     figures = [f"{FOLDER}/{path.name}" for path in drawn]
     try:

@@ -321,7 +321,7 @@ class Reader:
             self.notes.add("NO-RESULT", seen)
         if runs == 1 and run.window:
             batch = promise.batch or global_batch_size(config)
-            log = run.window.measure(log, run, stride, batch)
+            log = run.window.measure(log, stride, batch)
         has_number = RESULT in run.reported if log.rule == "reported" else log.lines
         if self._torn_line and not (has_number and run.is_whole):
             seen = f"the log ends in the middle of a record, in line {self._torn_line}"

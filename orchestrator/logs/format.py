@@ -70,11 +70,6 @@ class Step(NamedTuple):
         """Return bytes that no other run prints: number and time, or the text if it has no time."""
         return b"%d %s" % (self.number, self.stamp) if self.stamp else self.text
 
-    @property
-    def words(self) -> bytes:
-        """Return losses and rate as printed beside the time."""
-        return self.text.replace(self.stamp, b"", 1)
-
 
 class Agreement(NamedTuple):
     """Limits on the difference between a clock and the rates printed beside it.

@@ -1,32 +1,21 @@
 """The steps between the two iterations of a window, in the first epoch of a run."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from heapq import nsmallest
 from math import fsum, inf, isfinite, nan
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from orchestrator.logs.format import Agreement, Format, Step
 from orchestrator.logs.header import Notes
 from orchestrator.model.log import RATE_TOLERANCE, SECOND_NS, Moment, TrainingLog
-
-if TYPE_CHECKING:
-    from orchestrator.logs.engine import Run
 
 _GAP_TIMES = 5
 _SAMPLED = Agreement(step=0.1)
 """For a rate of one step where other steps are not printed; recorded: 6.2 %."""
 _LATE = 0.2
 """Share of a step that is too long, by which the next one must be shorter if a line was late."""
-_KEPT = 256
-"""Hashes of steps that are compared between logs: the smallest, so that copies keep the same."""
-_REPEATED = 1 / 8
-"""Share of steps with the most frequent rate; recorded: 12 % of 25 steps with 2 decimals."""
-_FEWER = 3
-"""Decimals that a time lacks beside another if its fraction was dropped; Python drops zeros."""
 
 
 class _Interval(NamedTuple):
@@ -90,9 +79,7 @@ class Window:
             return None
         return None if step.stamp and step.clock_ns is None else step
 
-    def measure(
-        self, log: TrainingLog, run: "Run", stride: int, batch: float | None
-    ) -> TrainingLog:
+    def measure(self, log: TrainingLog, stride: int, batch: float | None) -> TrainingLog:
         """Return the log with its window.
 
         Note what the window lacks, iterations far longer than others, and a doubtful clock.
@@ -102,7 +89,7 @@ class Window:
         """
         log = replace(log, window=self._ends, origin_ns=self._origin_ns)
         is_latency = self._form.rule == "latency"
-        log = self._measure_latency(log, run, stride) if is_latency else self._measure_ends(log)
+        log = self._measure_latency(log, stride) if is_latency else self._measure_ends(log)
         intervals = self._list_intervals()
         if not self._is_coarse(log):
             log = self._compare_clock_with_rates(log, intervals, batch)
@@ -118,7 +105,6 @@ class Window:
             window_mean=mean if isfinite(mean) else None,
             window_weighed=after_first if self._form.averaged else whole,
             digest=hashlib.sha256(evidence).hexdigest() if evidence else "",
-            words=self._hash_words(),
         )
 
     def _measure_ends(self, log: TrainingLog) -> TrainingLog:
@@ -136,22 +122,21 @@ class Window:
             return None
         return Moment(step.number, step.clock_ns - (self._origin_ns or 0), step.line)
 
-    def _measure_latency(self, log: TrainingLog, run: "Run", stride: int) -> TrainingLog:
+    def _measure_latency(self, log: TrainingLog, stride: int) -> TrainingLog:
         """Set the mean latency if records follow each other from one end to the other."""
         steps, tail = [*self._steps.values()], self._form.tail
-        last = run.last.number if run.last else 0
         begin, end = (steps[0].number, steps[-1].number) if steps else (0, 0)
         is_covered, needed = len(steps) == tail, f"its last {tail}"
         if self._ends:
             first, until = self._ends
             needed = f"the window {first}-{until}"
             is_covered = bool(steps) and begin - stride < first and until < end + stride
-            is_covered = is_covered and until <= last
+            is_covered = is_covered and until <= (log.last_iteration or 0)
         is_gapless = end - begin == (len(steps) - 1) * stride
         if not is_covered or not is_gapless or self._doubtful & self._steps.keys():
-            seen = f"the log has {run.steps} records, from {run.first and run.first.number}"
+            seen = f"the log has {log.steps} records, from {log.first_iteration}"
             needed = f"needed {needed}, one every {stride} iterations"
-            self._notes.add("WINDOW", f"{seen} to {last}; {needed}")
+            self._notes.add("WINDOW", f"{seen} to {log.last_iteration}; {needed}")
             self._steps.clear()
             return log
         took_ns = sum(it.latency_ns if it.latency_ns and it.latency_ns > 0 else nan for it in steps)
@@ -197,19 +182,16 @@ class Window:
         self._notes.add("GAP", f"{step.where}, inside the window, {seen}")
 
     def _is_coarse(self, log: TrainingLog) -> bool:
-        """Return True, and note it, if the time of an end has no fractions of a second.
+        """Return True, and note it, if the times of both ends are whole seconds.
 
-        Both ends are whole seconds by chance once in 10 ** 12 windows. One end is not suspicious
-        if it is printed with as many decimals as the other.
+        By chance they are once in 10 ** 12 windows.
         """
         if not (log.start and log.end) or log.end.clock_ns <= log.start.clock_ns:
             return False
         ends = [self._steps[moment.iteration] for moment in (log.start, log.end)]
-        whole = [step for step in ends if (step.clock_ns or 0) % SECOND_NS == 0]
-        decimals = [len(step.stamp.partition(b".")[2]) for step in ends]
-        if not whole or (len(whole) < 2 and max(decimals) - min(decimals) < _FEWER):
+        if any((step.clock_ns or 0) % SECOND_NS for step in ends):
             return False
-        seen = f"line {whole[0].line}: the clock shows whole seconds"
+        seen = f"line {log.start.line}: the clock shows whole seconds"
         lasted = f"the {(log.end.clock_ns - log.start.clock_ns) / SECOND_NS:g} s between the ends"
         self._notes.add("COARSE-CLOCK", f"{seen}; {lasted} of the window are good to 1 s")
         return True
@@ -277,20 +259,6 @@ class Window:
         seen = f"lines {begin} and {end}: {by_clock_ns / SECOND_NS:.3f} s"
         seen = f"{seen} by the clock, {by_rates_ns / SECOND_NS:.3f} s by the printed rate"
         self._notes.add("CLOCK-JUMP", seen)
-
-    def _hash_words(self) -> frozenset[bytes]:
-        """Hash losses and rates by step; make it one hash where rates repeat by themselves.
-
-        Equal rates prove nothing, and have no hash.
-        """
-        counts = Counter(step.rate for step in self._steps.values())
-        if len(counts) < 2:
-            return frozenset()
-        hashes = {hashlib.blake2b(it.words, digest_size=16).digest() for it in self._steps.values()}
-        steps = nsmallest(_KEPT, hashes)
-        if max(counts.values()) > max(1, counts.total() * _REPEATED):
-            return frozenset([hashlib.blake2b(b"".join(steps), digest_size=16).digest()])
-        return frozenset(steps)
 
 
 def compute_mean(rates: Sequence[float]) -> float:

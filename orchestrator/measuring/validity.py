@@ -1,8 +1,7 @@
 """Decides which trials are invalid or marked: logs against cases, trials against others."""
 
 import hashlib
-import itertools
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -188,23 +187,18 @@ def mismatches(log: TrainingLog, case: Case, method: Method | None) -> tuple[Pro
 
 
 def same_evidence(trials: Sequence[Measurement]) -> list[Measurement]:
-    """Return the trials; one whose log has most steps, or the bytes, of another's is invalid."""
-    users: dict[object, list[str]] = defaultdict(list)
-    # The hashes of each whole log, and those of its steps' losses and rates.
-    prints: list[tuple[set[str], frozenset[bytes]]] = []
+    """Return the trials; one whose log has the bytes, or the window, of another's is invalid."""
+    users: dict[str, list[str]] = defaultdict(list)
+    evidence: list[set[str]] = []
     for trial in trials:
         log = trial.log
         is_empty = log is None or log.sha256 == NOTHING
-        whole = set() if log is None or is_empty else {log.digest, log.sha256} - {""}
-        prints.append((whole, log.words if log else frozenset()))
-        for key in itertools.chain(*prints[-1]):
+        evidence.append(set() if log is None or is_empty else {log.digest, log.sha256} - {""})
+        for key in evidence[-1]:
             users[key].append(trial.trial)
     judged = []
-    for trial, (whole, words) in zip(trials, prints, strict=True):
-        others = {other for key in whole for other in users[key]}
-        shared = Counter(other for key in words for other in users[key])
-        others |= {other for other, steps in shared.items() if 2 * steps > len(words)}
-        others.discard(trial.trial)
+    for trial, keys in zip(trials, evidence, strict=True):
+        others = {other for key in keys for other in users[key]} - {trial.trial}
         text = f"the same steps also serve {', '.join(sorted(others))}"
         same = [Problem("SAME-EVIDENCE", text)] if others else []
         judged.append(trial.with_problems(same))

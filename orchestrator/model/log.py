@@ -152,8 +152,6 @@ class TrainingLog:
             None unless the log has both ends.
         window_weighed: their harmonic mean, without the first where a rate is the mean since the
             line before; None likewise.
-        words: hashes over losses and rates of the window's steps, of some if there are many; copies
-            whose times were changed share most of them.
         agreement: how far clock and printed rates may differ over the window, as a share.
         samples: of an iteration, by the clock and the printed rates.
         latency_s: mean seconds per optimizer step over the window, where the program prints them.
@@ -186,7 +184,6 @@ class TrainingLog:
     window: tuple[int, int] | None = None
     window_mean: float | None = None
     window_weighed: float | None = None
-    words: frozenset[bytes] = frozenset()
     samples: float | None = None
     agreement: float = RATE_TOLERANCE
     latency_s: float | None = None

@@ -82,7 +82,6 @@ def import_images(
 def _import_base(
     fleet: Fleet, folder: Path, base: str, before: Mapping[str, ImageRecord], voice: Voice
 ) -> tuple[Path, str, Sequence[Action]]:
-    """Return the file of the base, its sha256, and the import if there was one."""
     at, way = reference(base), image_files.WAYS[fleet.cluster.members[0].runtime]
     plain = f"{at.host}-{at.repository}-{at.tag}".replace("/", "-").replace(":", "-")
     file = folder / f"{plain}{way.suffix}"

@@ -175,7 +175,6 @@ def _check_reach(fleet: Fleet) -> tuple[Finding, ...]:
 def _check_data(
     fleet: Fleet, voice: Voice, members: Sequence[Node], *, fresh: bool
 ) -> tuple[dict[str, dict[str, DataDigest]], list[Finding]]:
-    """Return digests by data set and node, and findings for data sets that cannot be read."""
     nodes = {node.name: node for node in members if node.data}
     digests: dict[str, dict[str, DataDigest]] = {
         name: {} for node in nodes.values() for name in node.data
@@ -202,7 +201,6 @@ def _check_data(
 def _count_data(
     fleet: Fleet, node: Node, *, fresh: bool
 ) -> Mapping[str, DataDigest | errors.DlperfError]:
-    """Return the digests of a node's data sets by name, or the error of each count."""
     probes = {name: data.probe(path, node.folder, fresh=fresh) for name, path in node.data.items()}
     asked = [Section(name, probe.argv, int(DATA_COUNT_S)) for name, probe in probes.items()]
     counts: dict[str, DataDigest | errors.DlperfError] = {}

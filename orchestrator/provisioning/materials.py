@@ -183,7 +183,6 @@ def read_pieces(path: Path) -> Iterator[bytes]:
 
 
 def _write(pieces: Iterable[bytes], path: Path) -> tuple[str, int]:
-    """Write a file and return its digest and its size in bytes."""
     digest, size = hashlib.sha256(), 0
     disk.remove_unfinished(path.parent.glob(f"{path.name}.*.new"))
     with disk.replacing(path) as file:

@@ -107,7 +107,6 @@ def _follow_to_end(
 
 
 def _copy(job: Path, offsets: dict[str, int]) -> None:
-    """Copy what the job has printed since the last time to this program's own streams."""
     for ending, to in ((".log", 2), (".out", 1)):
         with contextlib.suppress(FileNotFoundError), open(f"{job}{ending}", "rb") as file:
             file.seek(offsets.get(ending, 0))

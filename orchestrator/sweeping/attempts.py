@@ -61,8 +61,6 @@ def settle(campaign: Campaign, view: View, trial: Trial) -> None:
 
 def _settle_latest(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
     name = f"{trial.name} a{attempt.number}"
-    if attempt.number in campaign.history(trial).found:
-        campaign.voice.line(f"{name}: its folder exists, but events.jsonl has no entry for it")
     if campaign.scheduler.adoptable(attempt):
         campaign.voice.line(f"{name}: adopted from an earlier run")
         campaign.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))
@@ -281,7 +279,6 @@ def _judge(
 
 
 def _supervisor_errors(folder: Path, attempt: Attempt) -> str:
-    """Return the last 500 characters of each supervisor's standard error, for a message."""
     words = []
     for task in attempt.tasks:
         path = folder / f"r{task.node_rank}.err"

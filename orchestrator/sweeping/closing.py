@@ -161,7 +161,6 @@ def forget_closed(campaign: "Campaign") -> None:
 def _copy_task(
     scheduler: Scheduler, attempt: Attempt, task: Task, end: TaskEnd | None, target: Path
 ) -> None:
-    """Copy what a task's supervisor and observer left."""
     rank = f"r{task.node_rank}"
 
     def read(name: str, offset: int = 0) -> bytes | None:

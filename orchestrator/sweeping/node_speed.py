@@ -151,7 +151,6 @@ def _show_nodes(found: Report, voice: Voice) -> None:
 
 
 def _describe_slow(groups: Sequence[Group], reports: Sequence[Report]) -> Iterator[str]:
-    """Yield a line for each group and each bandwidth that is too slow."""
     for group in node_speeds.find_smallest_slow(groups):
         share, least = words.apart(group.share, node_speeds.LEAST_SHARE, "%", 0)
         yield (

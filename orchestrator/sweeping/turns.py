@@ -71,7 +71,6 @@ def take(
 def _pair_trials(
     sides: tuple[str, str], requests: Sequence[Requested]
 ) -> list[tuple[tuple[Trial, ...], tuple[Trial, ...]]]:
-    """Return the trials of each case on both sides."""
     first, second = requests
     if sides[0] == sides[1]:
         raise _no_turns(f"both sides are {sides[0]}", "name two playbooks or images")

@@ -1,7 +1,5 @@
 """The chain of checksums: events, outcomes, logs, attempts and exit files of every trial."""
 
-import contextlib
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +15,6 @@ def check(place: Folder, record: Object) -> dict[str, Object]:
     """Follow the checksums from SHA256SUMS to the raw logs; return the outcomes by trial."""
     folder.check_sums(place)
     events = folder.events(place)
-    _check_end(place)
     for path in sorted((place.path / "attempts").glob("*/a*/attempt.json")):
         name = path.relative_to(place.path).as_posix()
         _, trial, attempt, _ = name.split("/")
@@ -33,28 +30,6 @@ def check(place: Folder, record: Object) -> dict[str, Object]:
         if outcome is not None:
             found[name] = outcome
     return found
-
-
-def _check_end(place: Folder) -> None:
-    """Compare ``ended.json`` with the files as they were when a command last ended in good order.
-
-    An interrupted command may have added events since, so any beginning of the events counts.
-    """
-    if not (place.path / "ended.json").is_file():
-        return
-    document = place.document("ended.json") or {}
-    if "sweep.json" in document:
-        place.findings.same("ended.json", "", document, {"sweep.json": place.sha256("sweep.json")})
-    noted = document.get("events.jsonl")
-    if noted is None:
-        return
-    hashed = hashlib.sha256()
-    with contextlib.suppress(OSError), open(place.path / "events.jsonl", "rb") as file:
-        for line in file:
-            hashed.update(line)
-            if hashed.hexdigest() == noted:
-                return
-    place.findings.differs("events.jsonl", "sha256", hashed.hexdigest(), f"{noted} by ended.json")
 
 
 def _outcome(place: Folder, planned: Object, events: Sequence[Object]) -> Object | None:
@@ -85,7 +60,6 @@ def _outcome(place: Folder, planned: Object, events: Sequence[Object]) -> Object
 
 
 def _check_event(place: Folder, name: str, outcome: Object, ends: Sequence[Object]) -> None:
-    """Compare an outcome with the event that made it count."""
     findings, attempt = place.findings, outcome.get("attempt")
     event = next((it for it in reversed(ends) if it.get("attempt") == attempt), None)
     if event is None:
@@ -103,7 +77,6 @@ def _check_event(place: Folder, name: str, outcome: Object, ends: Sequence[Objec
 
 
 def _check_raw_log(place: Folder, log: str, name: str, end: Object) -> None:
-    """Compare a task's raw log with the outcome that was recorded of it."""
     digest, where = place.sha256(log), f"tasks[{end.get('node_rank')}]"
     if digest != text(end.get("sha256")) and (digest or end.get("sha256")):
         said = f"{end.get('sha256')} by {where}.sha256 of {name}"

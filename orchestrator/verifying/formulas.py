@@ -52,7 +52,6 @@ def global_batch(case: Object) -> int:
 
 
 def _check_trial(place: Folder, where: str, trial: Object, planned: Object) -> None:
-    """Compare a trial's throughput with what the lines of its log give."""
     findings, log = place.findings, f"logs/{text(planned.get('log'))}"
     written = number(trial.get("throughput"))
     findings.same(RESULTS, f"{where}.log", trial.get("log"), log)

@@ -114,7 +114,6 @@ def _lines(path: Path, last: int) -> Iterator[tuple[int, str]]:
 
 
 def _by_clock(start: str, end: str, samples: int) -> Derived:
-    """Derive samples per second from the times of two lines."""
     found = Derived()
     ends = zip(_times_ns(start), _times_ns(end), strict=False)
     for (began_ns, begins_coarse), (ended_ns, ends_coarse) in ends:
@@ -146,7 +145,6 @@ def _times_ns(line: str) -> list[tuple[int, bool]]:
 
 
 def _reported(line: str) -> Derived:
-    """Return the numbers on the line with the program's own result."""
     found = Derived()
     for key, value in _numbers(line).items():
         found.values.append(value)

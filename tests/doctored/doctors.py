@@ -230,20 +230,6 @@ def _again(it: Patient) -> Iterator[Bad]:
     for new in (b"\r\n", b" \n"):
         it.log.sub(rb"\n", new)
         yield it.bad(f"with {new!r}", "one log")
-    for us in (0, 9):
-        it.log.move(it.log.all, 90_061 * S + 7000)
-        for step in it.log.all:
-            it.log.move([step], it.rng.randint(-us, us) * 1000)
-        yield it.bad(f"a day later, by up to {us} us", "one log")
-    for place, step in it.steps.items():
-        it.log.move([step], 1000)
-        yield it.bad(f"1 us more, {place}", "one log")
-    names = filter(it.old.has, (*LOSSES, "rate", "s"))
-    for name, (place, step) in product(names, it.ends.items()):
-        old = it.old.get(step, name)
-        it.log.move(it.log.all, 90_061 * S + 7000)
-        it.log.put(step, name, old[:-1] + (b"2" if old[-1:] == b"1" else b"1"))
-        yield it.bad(f"a day later, last digit of {name}, {place}", "one log")
 
 
 @doctor("two honest runs")

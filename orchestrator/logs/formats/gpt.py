@@ -48,7 +48,6 @@ _TABLE: Table = {
 
 
 def _event(reader: Reader, line: bytes) -> bool:
-    """Read what precedes the table: arguments and the memory in use."""
     run = reader.run
     if memory := _MEMORY.match(line):
         run.memory_mib = max(run.memory_mib or 0, int(memory[1]))

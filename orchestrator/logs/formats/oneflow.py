@@ -39,7 +39,6 @@ _HIDDEN = ("use_fp16", "dtype", "train_data_dir")
 
 
 def _event(reader: Reader, line: bytes) -> bool:
-    """Read an argument, or the kind of data that is loaded."""
     if argument := _ARGUMENT.match(line):
         reader.argument(*argument.groups(b""))
         return True
