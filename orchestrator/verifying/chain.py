@@ -1,5 +1,7 @@
 """The chain of checksums: events, outcomes, logs, attempts and exit files of every trial."""
 
+import contextlib
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +17,7 @@ def check(place: Folder, record: Object) -> dict[str, Object]:
     """Follow the checksums from SHA256SUMS to the raw logs; return the outcomes by trial."""
     folder.check_sums(place)
     events = folder.events(place)
+    _check_end(place)
     for path in sorted((place.path / "attempts").glob("*/a*/attempt.json")):
         name = path.relative_to(place.path).as_posix()
         _, trial, attempt, _ = name.split("/")
@@ -30,6 +33,28 @@ def check(place: Folder, record: Object) -> dict[str, Object]:
         if outcome is not None:
             found[name] = outcome
     return found
+
+
+def _check_end(place: Folder) -> None:
+    """Compare ``ended.json`` with the files as they were when a command last ended in good order.
+
+    An interrupted command may have added events since, so any beginning of the events counts.
+    """
+    if not (place.path / "ended.json").is_file():
+        return
+    document = place.document("ended.json") or {}
+    if "sweep.json" in document:
+        place.findings.same("ended.json", "", document, {"sweep.json": place.sha256("sweep.json")})
+    noted = document.get("events.jsonl")
+    if noted is None:
+        return
+    hashed = hashlib.sha256()
+    with contextlib.suppress(OSError), open(place.path / "events.jsonl", "rb") as file:
+        for line in file:
+            hashed.update(line)
+            if hashed.hexdigest() == noted:
+                return
+    place.findings.differs("events.jsonl", "sha256", hashed.hexdigest(), f"{noted} by ended.json")
 
 
 def _outcome(place: Folder, planned: Object, events: Sequence[Object]) -> Object | None:
