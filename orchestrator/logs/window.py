@@ -16,6 +16,8 @@ _SAMPLED = Agreement(step=0.1)
 """For a rate of one step where other steps are not printed; recorded: 6.2 %."""
 _LATE = 0.2
 """Share of a step that is too long, by which the next one must be shorter if a line was late."""
+_FEWER = 3
+"""Decimals that a time lacks beside another if its fraction was dropped; Python drops zeros."""
 
 
 class _Interval(NamedTuple):
@@ -182,16 +184,19 @@ class Window:
         self._notes.add("GAP", f"{step.where}, inside the window, {seen}")
 
     def _is_coarse(self, log: TrainingLog) -> bool:
-        """Return True, and note it, if the times of both ends are whole seconds.
+        """Return True, and note it, if the time of an end has no fractions of a second.
 
-        By chance they are once in 10 ** 12 windows.
+        Both ends are whole seconds by chance once in 10 ** 12 windows. One end is not suspicious
+        if it is printed with as many decimals as the other.
         """
         if not (log.start and log.end) or log.end.clock_ns <= log.start.clock_ns:
             return False
         ends = [self._steps[moment.iteration] for moment in (log.start, log.end)]
-        if any((step.clock_ns or 0) % SECOND_NS for step in ends):
+        whole = [step for step in ends if (step.clock_ns or 0) % SECOND_NS == 0]
+        decimals = [len(step.stamp.partition(b".")[2]) for step in ends]
+        if not whole or (len(whole) < 2 and max(decimals) - min(decimals) < _FEWER):
             return False
-        seen = f"line {log.start.line}: the clock shows whole seconds"
+        seen = f"line {whole[0].line}: the clock shows whole seconds"
         lasted = f"the {(log.end.clock_ns - log.start.clock_ns) / SECOND_NS:g} s between the ends"
         self._notes.add("COARSE-CLOCK", f"{seen}; {lasted} of the window are good to 1 s")
         return True
