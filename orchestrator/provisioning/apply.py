@@ -1,8 +1,10 @@
 """Images on all nodes: downloads, builds and loads, and carrying from the node that has one."""
 
 import contextlib
+import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +12,15 @@ from orchestrator import errors, nodeset
 from orchestrator.checks import provisioned
 from orchestrator.console import Voice
 from orchestrator.disk import on_disk
-from orchestrator.fleet import Fleet, ask_all, settled
+from orchestrator.fleet import Fleet, Pool, ask_all, settled
 from orchestrator.model.image import IMAGE_LABEL, INPUTS_LABEL, HeldImage, file_name
 from orchestrator.model.site import ImageRecord, Site
 from orchestrator.planning import images
 from orchestrator.planning.images import Action, ImageRecipe
 from orchestrator.provisioning import materials, recipes
 from orchestrator.provisioning.materials import Preparing
+
+GROWN_S = 0.1  # between reads by an engine that is faster than the file of an image grows
 
 
 def prepare_images(
@@ -174,13 +178,38 @@ def carry(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -
 
 
 def _through_here(preparing: Preparing, tag: str, source: str, targets: Sequence[str]) -> None:
+    """Load the image from a file that still grows, so that a slow node holds up no other."""
     engines, folder = preparing.fleet.images, preparing.downloads.folder
-    # A file without a name leaves nothing behind, even after SIGKILL.
     with on_disk(folder), tempfile.TemporaryFile(dir=folder) as file:
-        file.writelines(engines[source].save(tag))
-        file.flush()
-        saved = Path(f"/proc/self/fd/{file.fileno()}")
-        settled(ask_all(targets, lambda node: engines[node].load(materials.read_pieces(saved))))
+
+        def save() -> None:
+            with on_disk(folder):
+                for piece in engines[source].save(tag):
+                    file.write(piece)
+                    file.flush()
+
+        def read() -> Iterator[bytes]:
+            at = 0
+            while True:
+                has_ended = saving.done()
+                with on_disk(folder):
+                    piece = os.pread(file.fileno(), materials.MIB, at)
+                at += len(piece)
+                if piece:
+                    yield piece
+                elif not has_ended:
+                    wait((saving,), GROWN_S)
+                elif saving.exception() is None:
+                    return
+                else:  # the engine would take a part for the whole image
+                    raise errors.ImageError(f"{source} sent only a part", code="IMAGE-MISSING")
+
+        with contextlib.closing(Pool(1)) as pool:
+            saving = pool.submit(save)
+        loaded = ask_all(targets, lambda node: engines[node].load(read()))
+        if saving.done():
+            saving.result()
+        settled(loaded)
 
 
 def _through_registry(

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -49,13 +49,19 @@ def lacking(daemons: dict[str, Dockerd]) -> dict[str, Dockerd]:
 
 
 @contextmanager
-def carrying(nodes: dict[str, Dockerd], folder: Path) -> Iterator[Preparing]:
-    """Yield nodes whose engines have been asked something already, as provisioning has."""
+def carrying(
+    nodes: dict[str, Dockerd], folder: Path, before: Mapping[str, tuple[str, ...]] | None = None
+) -> Iterator[Preparing]:
+    """Yield nodes whose engines have been asked something already, as provisioning has.
+
+    Args:
+        before: by node, words that stand before its docker command.
+    """
     transports = {name: LocalTransport(name) for name in nodes}
     engines = {
         name: Engine(
             transports[name],
-            command=dockerd.command,
+            command=(*(before or {}).get(name, ()), *dockerd.command),
             patience=PATIENCE,
         )
         for name, dockerd in nodes.items()
@@ -115,6 +121,24 @@ def test_a_node_that_stalls_is_named_and_the_others_are_well(
         if stalled == "one":
             images = preparing.fleet.images
             assert images["two"].find(IMAGE) == images["has"].find(IMAGE)
+
+
+def test_nodes_take_the_image_while_it_is_read(lacking: dict[str, Dockerd], tmp_path: Path) -> None:
+    """The source gives all of it only once another engine has begun to take it."""
+    begun = lacking["one"].folder / "disk" / "docker" / "tmp"
+    pieces = "dd bs=65536 count=200 2>/dev/null"  # less than a tenth of the image
+    script = tmp_path / "docker"
+    script.write_text(
+        'case "$*" in *dial-stdio) ;; *) exec "$@" ;; esac\n'
+        f'"$@" | {{ {pieces}; for _ in $(seq 400); do\n'
+        f"ls {begun}/docker-import-*/* >/dev/null 2>&1 && exec cat; sleep 0.05; done; }}\n"
+    )
+    folder = tmp_path / "downloads"
+    with carrying(lacking, folder, {"has": ("sh", str(script))}) as preparing:
+        carry(preparing, IMAGE, "has", ("one", "two"))
+        images = preparing.fleet.images
+        assert images["one"].find(IMAGE) == images["two"].find(IMAGE) == images["has"].find(IMAGE)
+        assert not list(folder.iterdir())
 
 
 def test_a_full_disk_here_is_an_error_of_this_machine_alone(
