@@ -119,10 +119,7 @@ class Scheduler(ABC):
 
         Each open attempt of this state folder on the cluster is reclaimed before the first request,
         also one that an earlier run has reclaimed and released. Return the attempt without tasks
-        on nodes that the inventory no longer has.
-
-        Raises:
-            UnfitError: NODE-MOVED; the inventory gives a node of it another address.
+        on nodes that the inventory no longer has at the same address.
         """
 
     def release(self, allocation: Allocation) -> None:

@@ -165,29 +165,18 @@ def test_leaving_a_node_out_goes_on_with_the_same_sweep(place: Place) -> None:
 
 
 @pytest.mark.cluster
-def test_a_name_that_means_another_machine_now_is_an_error(place: Place) -> None:
-    """What an earlier run left is looked for where it was started, and stopped there."""
-    killed(place)
-    edit(place, "127.0.0.3", "127.0.0.9")
-    refused = place.must(*WORDS, code=5)
-    assert "ERROR NODE-MOVED node=right" in refused.stderr
-    assert "at 127.0.0.3; the inventory gives that node the address 127.0.0.9" in refused.stderr
-    place.must("stop")
-    assert place.pids() == []
-    place.must(*WORDS)
-    (attempt,) = place.state.glob("sweeps/*/attempts/*/a2/attempt.json")
-    assert [seat["address"] for seat in json.loads(attempt.read_text())["seats"]] == [
-        "127.0.0.1",
-        "127.0.0.9",
-    ]
-
-
-@pytest.mark.cluster
-def test_what_may_run_on_a_node_that_is_gone_is_never_taken_for_ended(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("name: right", "name: new"), ("127.0.0.3", "127.0.0.9")],
+    ids=["gone", "moved"],
+)
+def test_what_may_run_on_a_node_that_is_gone_is_never_taken_for_ended(
+    place: Place, old: str, new: str
+) -> None:
     """Its other tasks are ended; the attempt stays open until the node can be asked again."""
     killed(place)
     text = inventory(place).read_text()
-    edit(place, "name: right", "name: new")
+    edit(place, old, new)
     done = place.must(*WORDS)
     assert "a1 was ended, except on right, left out this time" in done.stderr
     assert states(place) == {TRIAL: "open"}
