@@ -89,8 +89,7 @@ class Sweep:
         content = read(path) or b""
         lines = content[: content.rfind(b"\n") + 1].splitlines()
         with _refusing_damage(path):
-            events = [records.event(line) for line in lines]
-        return tuple(event for event in events if event is not None)
+            return tuple(records.event(line) for line in lines)
 
     def histories(self) -> dict[str, History]:
         """Return the history of attempts, by trial name.
