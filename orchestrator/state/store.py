@@ -121,18 +121,7 @@ class Store:
         return Sweep(self.root / "sweeps" / sweep_id)
 
     def lock(self, cluster: str) -> Lock:
-        """Return the lock that a process holds while it measures on a cluster.
-
-        Raises:
-            UsageError: STATE-NAME; the folder's path is not UTF-8, which the lock's file needs.
-        """
-        root = str(self.root.resolve())
-        if root.encode(errors="replace").decode() != root:
-            raise errors.UsageError(
-                f"{words.shown(root)} is not UTF-8, and files in a state folder name it",
-                code="STATE-NAME",
-                fix="choose another folder with --state",
-            )
+        """Return the lock that a process holds while it measures on a cluster."""
         return Lock(self.root / "sites" / f"{cluster}.lock", f"cluster {cluster}", self.root)
 
     def cluster_holders(self) -> list[Holder]:

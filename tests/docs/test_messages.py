@@ -74,7 +74,7 @@ def test_exit_codes_of_headings_and_rows_are_those_of_the_errors() -> None:
             assert having <= exits(title + cells[1]), code
             assert exits(cells[1]) <= having, code
             judged += 1
-    assert judged > 55
+    assert judged > 50
 
 
 def test_how_often_a_trial_is_tried_again_is_told() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator import disk
 from tests import SAMPLES, warm
-from tests.conftest import PROGRAM, Place
+from tests.conftest import Place
 
 LONG = "a" * 5000
 OLD = "toy-20210105-090000-b4f45b"
@@ -48,23 +48,6 @@ def test_a_path_that_cannot_be_followed_is_not_taken_for_absent(tmp_path: Path) 
         disk.is_there(tmp_path / ("b" * 300))
     with pytest.raises(OSError, match="too long"):
         disk.listed(tmp_path / ("b" * 300))
-
-
-def test_a_state_folder_that_is_not_utf_8_is_refused_before_anything_starts(place: Place) -> None:
-    """Records of a sweep are JSON and name it: exit 2, and nothing is written."""
-    words = (b"sweep", b"toy", b"--state", b"caf\xe9")
-    done = subprocess.run(
-        [*map(os.fsencode, PROGRAM), *words],
-        cwd=place.folder,
-        env=place.env(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 2, done.stderr
-    assert b"ERROR STATE-NAME: " in done.stderr
-    assert b"choose another folder with --state" in done.stderr
-    assert not any(place.folder.glob("caf*/sweeps"))
 
 
 def test_a_folder_in_the_place_of_a_site_file_is_named(place: Place) -> None:
