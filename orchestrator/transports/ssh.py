@@ -226,7 +226,6 @@ def _shake_hands(node: Node, kinds: Sequence[str], judge: Judge, identity: Any) 
 def _explain_failure(
     node: Node, ending: Ending, transport: ClientTransport, error: Exception
 ) -> errors.DlperfError:
-    """Return the error for a connection on which the handshake or the login failed."""
     said, port = str(error), f"port {node.port}"
     farewell = f", with the words {transport.farewell!r}" if transport.farewell else ""
     login = f"user {node.user} with the key {node.identity}"
