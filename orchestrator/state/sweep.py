@@ -169,7 +169,7 @@ class Sweep:
                 with self._gate:
                     target.unlink(missing_ok=True)
                     os.link(source, target)
-            except OSError:  # a file system without links; or a folder is in its place
+            except OSError:  # a file system without links
                 with replacing(target, self._gate) as file:
                     shutil.copyfileobj(log, file)
             disk.sync_folder(target.parent)
