@@ -39,6 +39,7 @@ NODE_LOST_S = 12.0  # without an answer of the node until its task is given up
 ENGINE_LOST_S = 10.0  # likewise of its engine alone, which may be starting anew
 ENGINE_LOOK_S = 2.0  # between two looks whether the engine of a task that runs is there
 ENGINE_ANSWER_S = 5.0  # for its answer to that
+ENGINE_SILENCE_S = 8.0  # of an answer that takes longer, until it is asked whether it is there
 
 # Ports between nodes.
 LISTEN_S = 10.0  # until a listener says that it listens

@@ -19,7 +19,7 @@ from docker.transport import UnixHTTPAdapter
 from docker.utils import version_lt
 
 from orchestrator import errors
-from orchestrator.deadlines import ENGINE_ANSWER_S, PATIENCE, Patience
+from orchestrator.deadlines import ENGINE_ANSWER_S, ENGINE_SILENCE_S, PATIENCE, Patience
 from orchestrator.model import findings
 from orchestrator.model.site import kind_of_silence
 from orchestrator.retries import ENGINE
@@ -44,18 +44,27 @@ class _Socket:
     """A stream with those methods of a socket that an HTTP client uses.
 
     An answer that is still being read keeps the stream open after the connection is closed.
+
+    Args:
+        check: called in each long silence; raises if the engine is the reason.
     """
 
     makefile = socket.socket.makefile  # counts in _io_refs who still reads
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, check: Callable[[], None]) -> None:
         self._stream = stream
+        self._check = check
+        self._limit_s: float | None = None
         self._io_refs = 0
         self._closed = False
-        self.sendall, self.settimeout = stream.sendall, stream.settimeout
+        self.sendall = stream.sendall
+
+    def settimeout(self, limit_s: float | None) -> None:
+        self._limit_s = limit_s
+        self._stream.settimeout(limit_s)
 
     def recv_into(self, buffer: Any) -> int:
-        piece = self._stream.recv(len(buffer))
+        piece = self._recv(len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)
 
@@ -80,14 +89,26 @@ class _Socket:
             return False
         return False
 
+    def _recv(self, size: int) -> bytes:
+        left_s = self._limit_s
+        while left_s is not None and left_s > 2 * ENGINE_SILENCE_S:  # no short question's
+            self._stream.settimeout(ENGINE_SILENCE_S)
+            try:
+                return self._stream.recv(size)
+            except TimeoutError:
+                left_s -= ENGINE_SILENCE_S
+                self._check()
+        self._stream.settimeout(left_s)
+        return self._stream.recv(size)
+
 
 class _Connection(urllib3.connection.HTTPConnection):
-    def __init__(self, dial: Dial, **of_pool: Any) -> None:
+    def __init__(self, dial: Dial, check: Callable[[], None], **of_pool: Any) -> None:
         super().__init__(**of_pool)
-        self._dial = dial
+        self._dial, self._check = dial, check
 
     def connect(self) -> None:
-        self.sock: Any = _Socket(self._dial())
+        self.sock: Any = _Socket(self._dial(), self._check)
         self.sock.settimeout(self.timeout)
 
     @property
@@ -98,9 +119,9 @@ class _Connection(urllib3.connection.HTTPConnection):
 class _DialAdapter(UnixHTTPAdapter):  # type: ignore[misc] # the library has no types
     """Sends every request down streams that ``dial`` opens, and keeps them for the next."""
 
-    def __init__(self, dial: Dial) -> None:
+    def __init__(self, dial: Dial, check: Callable[[], None]) -> None:
         self._streams = urllib3.HTTPConnectionPool("docker", maxsize=MOST_STREAMS)
-        connected = partial(_Connection, dial)
+        connected = partial(_Connection, dial, check)
         self._streams.ConnectionCls = connected  # type: ignore[assignment] # pools only call it
         super().__init__("")
 
@@ -138,7 +159,7 @@ class Engine:
         self._sudo = sudo
         self.command = (*(("sudo", "-n") if sudo else ()), *command)
         self._slots = threading.BoundedSemaphore(MOST_STREAMS)
-        self._adapter = _DialAdapter(self._dial)
+        self._adapter = _DialAdapter(self._dial, self._check_aside)
         self._version = Cached(self._common_version)
 
     def check(self, container: str = "") -> None:
@@ -231,7 +252,7 @@ class Engine:
     def close(self) -> None:
         """Close the streams; the engine and its containers go on. A later question opens others."""
         self._adapter.close()
-        self._adapter = _DialAdapter(self._dial)
+        self._adapter = _DialAdapter(self._dial, self._check_aside)
 
     def _dial(self) -> Stream:
         return self._transport.open((*self.command, "system", "dial-stdio"))
