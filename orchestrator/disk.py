@@ -84,14 +84,13 @@ def replacing(
 ) -> Iterator[BinaryIO]:
     """Yield a file that replaces ``path`` when the block ends well: synced, then renamed.
 
-    Whatever goes wrong leaves what was there. A folder in its place is moved aside, never removed.
+    Whatever goes wrong leaves what was there.
 
     Args:
         gate: held while the file takes its place.
     """
     # Two processes may write the same report, and two threads.
-    own = f"{path.name}.{threading.get_native_id()}.{os.getpid()}"
-    aside = path.with_name(f"{own}.new")
+    aside = path.with_name(f"{path.name}.{threading.get_native_id()}.{os.getpid()}.new")
     with on_disk(path, code, fix):
         make_folder(path.parent)
         try:
@@ -100,8 +99,6 @@ def replacing(
                 file.flush()
                 os.fsync(file.fileno())
             with gate or contextlib.nullcontext():
-                if path.is_dir():
-                    path.rename(path.with_name(f"{own}.folder"))
                 aside.rename(path)
         except BaseException:
             with contextlib.suppress(OSError):

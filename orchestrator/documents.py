@@ -159,7 +159,6 @@ def _follow(location: Where, data: Tree) -> tuple[Where, Tree]:
 
 
 def _list_keys(model: type[BaseModel], path: Where) -> list[str]:
-    """Return the keys of the models that the value at a path may be."""
     models = [model]
     for step in path:
         fields = [one.model_fields[step] for one in models if step in one.model_fields]

@@ -339,7 +339,6 @@ class DockerRuntime:
     def _judge_end(
         self, files: TaskFiles, identity: ProcessIdentity | None, container: ContainerState | None
     ) -> TaskState:
-        """Return the state of a task whose container has ended or does not exist."""
         end = files.end()
         if end is None and identity is None and container is None:
             return TaskState("absent")

@@ -16,7 +16,7 @@ import docker.utils.proxy
 import requests
 import urllib3
 from docker.transport import UnixHTTPAdapter
-from docker.utils import version_gte, version_lt
+from docker.utils import version_lt
 
 from orchestrator import errors
 from orchestrator.deadlines import ENGINE_ANSWER_S, ENGINE_SILENCE_S, PATIENCE, Patience
@@ -273,21 +273,10 @@ class Engine:
         client = self._client(OLDEST_API, self.patience.answer_s)
         pinged = client._get(client._url("/_ping", versioned_api=False))
         client._raise_for_status(pinged)
-        if "Libpod-Api-Version" in pinged.headers:
-            served = f"{pinged.headers.get('Server', 'podman')} serves Docker's API: podman"
-            raise _causes.silence(served, self.node, "", self._sudo)
-        theirs = pinged.headers.get("Api-Version", "")
-        if theirs and version_gte(theirs, OLDEST_API) and version_gte(ours, theirs):
-            return str(theirs)
-        reported = client.version(api_version=False)  # which starts runc, for its version
-        theirs, least = reported["ApiVersion"], reported.get("MinAPIVersion", "1.12")
-        if version_lt(theirs, OLDEST_API) or version_lt(ours, least):
-            raise errors.UnfitError(
-                f"the engine speaks API {least} to {theirs}, this program {OLDEST_API} to {ours}",
-                code="DOCKER-API",
-                node=self.node,
-                fix="bring Docker on the node, or the docker package here, to a later version",
-            )
+        theirs = pinged.headers.get("Api-Version", "1.12")
+        if version_lt(theirs, OLDEST_API):  # one that is too new for us says so itself
+            cause = f"Docker speaks API {theirs}; this program requires API version {OLDEST_API}"
+            raise _causes.refusal(cause, self.node)
         return str(theirs) if version_lt(theirs, ours) else ours
 
     def _check_aside(self) -> None:

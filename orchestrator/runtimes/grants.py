@@ -1,7 +1,5 @@
 """Requests for containers: user, devices, GPUs and limits, for Docker's API and `docker run`."""
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -139,7 +137,11 @@ def run_words(request: Mapping[str, Any], *options: str) -> tuple[str, ...]:
         "network": [host["NetworkMode"]],
         "log-driver": [host["LogConfig"]["Type"]],
         "log-opt": pairs(host["LogConfig"]["Config"]),
-        "mount": (_mount(mount) for mount in host["Mounts"]),
+        "mount": (
+            f"type={it['Type']},source={it['Source']},target={it['Target']}"
+            + (",readonly" if it["ReadOnly"] else "")
+            for it in host["Mounts"]
+        ),
         "ulimit": (f"{u['Name']}={u['Soft']}:{u['Hard']}" for u in host["Ulimits"]),
         "privileged": [""] if host.get("Privileged") else [],
         "cap-drop": host.get("CapDrop", ()),
@@ -157,13 +159,6 @@ def run_words(request: Mapping[str, Any], *options: str) -> tuple[str, ...]:
         *("run", "--rm", "--init", *options, *words, request["Image"]),
         *(*entry[1:], *request.get("Cmd", ())),
     )
-
-
-def _mount(mount: Mapping[str, Any]) -> str:
-    fields = [f"type={mount['Type']}", f"source={mount['Source']}", f"target={mount['Target']}"]
-    row = io.StringIO()  # Docker reads it as a line of CSV
-    csv.writer(row, lineterminator="").writerow([*fields, *["readonly"] * mount["ReadOnly"]])
-    return row.getvalue()
 
 
 def _devices(host: Mapping[str, Any]) -> Iterator[str]:

@@ -46,10 +46,10 @@ done
 # Source: pyxis 0.24.0 under Slurm 22.05; tests/samples/srun-pyxis. Where one slurmd serves a
 # machine, slurmstepd does not name its node. An indented text is of enroot's log.
 _PYXIS = re.compile(r"^slurmstepd(?:-(\S+))?: error: pyxis: +(\S.*)$", re.MULTILINE)
-_SAYS_NOTHING = re.compile(
-    r"child \d+ |printing enroot log file|couldn't create enroot start|\[INFO\]"
+_SEE_LOG = re.compile(
+    r"child \d+ |printing enroot log file|couldn't create enroot start|\[INFO\]|failed to "
+    r"|container start failed|container exited"
 )
-_SEE_LOG = re.compile(r"failed to |container start failed|container exited")
 _FATAL = re.compile(r"FATAL: +(.*)")  # apptainer 1.4.5, without colours
 _EXITED = re.compile(r"^srun: error: ([^][\s]+): task \d+: Exited with exit code", re.MULTILINE)
 _ENDED = "received SIG"  # a node whose container was being made when another's failed
@@ -195,11 +195,8 @@ def find_failed_start(said: str) -> tuple[str, str] | None:
     node = next((name for name, _ in lines if name not in ended), None)
     if node is None:
         return None
-
-    def rank(text: str) -> int:
-        return 2 if _SAYS_NOTHING.match(text) else 1 if _SEE_LOG.match(text) else 0
-
-    cause: str = min((text for name, text in lines if name == node), key=rank)
+    texts = [text for name, text in lines if name == node]
+    cause: str = next((text for text in texts if not _SEE_LOG.match(text)), texts[-1])
     return node, cause.removeprefix("[ERROR] ").strip()
 
 

@@ -140,18 +140,10 @@ class Images:
 
     def load(self, pieces: Iterable[bytes]) -> None:
         """Take in the tar of an image."""
-        # The first is for each piece that is sent: an engine that stalls takes none.
-        stall_s = self._engine.patience.stall_s
-        wait_s = (stall_s, self._engine.patience.work_s)
-        try:
-            params = {"quiet": True}
-            with self._words("/images/load", wait_s, params=params, data=iter(pieces)) as words:
-                for word in words:
-                    self._heed(word)
-        except errors.UnfitError as error:
-            if error.code == "DOCKER-HUNG":
-                error.cause = f"Docker took no byte of the image for {stall_s:g} s"
-            raise
+        request = {"params": {"quiet": True}, "data": iter(pieces)}
+        with self._words("/images/load", self._engine.patience.work_s, **request) as words:
+            for word in words:
+                self._heed(word)
 
     def remove(self, reference: str) -> bool:
         """Remove an image by one of its names; False if there was none."""
@@ -200,18 +192,22 @@ class Images:
     # The SDK's own pull, load and get take no time-out, and keep their connection when they fail.
     @contextmanager
     def _words(
-        self, path: str, wait_s: float | tuple[float, float], **request: Any
+        self, path: str, wait_s: float, **request: Any
     ) -> Iterator[Iterator[Mapping[str, Any]]]:
-        """Yield the JSON lines that the engine sends while it works; each may take ``wait_s``."""
-        with self._engine.asking() as client:
+        """Yield the JSON lines that the engine sends while it works; each may take ``wait_s``.
+
+        It may take ``stall_s`` for each piece that it is sent.
+        """
+        stall_s = self._engine.patience.stall_s
+        with self._engine.asking(stall_s) as client:
             url = f"{client.base_url}/v{client.api_version}{path}"
-            with closing(client._post(url, stream=True, timeout=wait_s, **request)) as answer:
+            limits = stall_s, wait_s
+            with closing(client._post(url, stream=True, timeout=limits, **request)) as answer:
                 client._raise_for_status(answer)
                 yield client._stream_helper(answer, decode=True)
 
     @contextmanager
     def _finding(self, reference: str) -> Iterator[None]:
-        """Say of an image that is not there that it is missing."""
         try:
             yield
         except docker.errors.NotFound as error:

@@ -68,22 +68,14 @@ class Fanout(Scheduler):
         return Allocation(given, port)
 
     def reclaim(self, attempt: Attempt) -> Attempt:
-        """Take the attempt's nodes again, without those left out by the inventory or --nodes."""
-        known = {seat.node: seat.address for seat in self._seats}
-        for seat in attempt.seats:
-            now = known.get(seat.node, seat.address)
-            if now != seat.address:
-                raise errors.UnfitError(
-                    f"it was started on node {seat.node} at {seat.address}; the inventory gives"
-                    f" that node the address {now}",
-                    code="NODE-MOVED",
-                    node=seat.node,
-                    trial=attempt.trial,
-                    fix="restore the node's name or address until `dlperf-orch stop` has ended what"
-                    " it runs",
-                )
-        tasks = tuple(task for task in attempt.tasks if task.node in known)
-        kept = tuple(seat for seat in attempt.seats if seat.node in known)
+        """Take the attempt's nodes again, without those left out by the inventory or --nodes.
+
+        A node that the inventory gives another address now is left out too.
+        """
+        known = {(seat.node, seat.address) for seat in self._seats}
+        kept = tuple(seat for seat in attempt.seats if (seat.node, seat.address) in known)
+        nodes = {seat.node for seat in kept}
+        tasks = tuple(task for task in attempt.tasks if task.node in nodes)
         self._take(kept, attempt.port)
         return replace(attempt, tasks=tasks, seats=kept)
 

@@ -79,8 +79,6 @@ def launch(
 
 @dataclass(slots=True)
 class _Watched:
-    """One task while its gang runs."""
-
     task: Task
     unheard_since: float | None = None  # when its node was first polled without an answer
     silence: str = ""  # how the task ends if its engine alone stays silent

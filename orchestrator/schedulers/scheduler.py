@@ -119,10 +119,7 @@ class Scheduler(ABC):
 
         Each open attempt of this state folder on the cluster is reclaimed before the first request,
         also one that an earlier run has reclaimed and released. Return the attempt without tasks
-        on nodes that the inventory no longer has.
-
-        Raises:
-            UnfitError: NODE-MOVED; the inventory gives a node of it another address.
+        on nodes that the inventory no longer has at the same address.
         """
 
     def release(self, allocation: Allocation) -> None:
@@ -295,8 +292,6 @@ class Scheduler(ABC):
         return Seen(state.phase, int(size[0]) if size and done.exit_code == 0 else 0)
 
     def _listening(self, nodes: Sequence[str]) -> dict[str, frozenset[int]]:
-        """Query the ports that somebody listens at, by node."""
-
         def look(node: str) -> frozenset[int]:
             done = self._fleet.transports[node].run(LISTENING, timeout_s=COMMAND_S)
             return frozenset(int(port, 16) for port in done.stdout.split())
@@ -319,9 +314,7 @@ def choose_port(
         if not busy:
             return port
     raise errors.UnfitError(
-        f"port {ports[0]} is taken, and the program can use no other"
-        if len(request.ports) == 1
-        else f"ports {ports[0]} to {ports[-1]} are all taken",
+        f"every port that the program can use is taken, from {ports[0]} to {ports[-1]}",
         code="PORT-BUSY",
         node=nodeset.fold(busy),
         trial=request.trial,

@@ -122,7 +122,6 @@ class Slurm(Scheduler):
         return healthy, [seat for seat in healthy if seat.node not in self._taken]
 
     def _refuse_late(self, request: Request, job: Mapping[str, str]) -> None:
-        """Refuse an attempt that the job's end would cut off."""
         trial = request.trial
         if slurm_queue.is_preempted(job):
             seen = "Slurm ends the job soon, to make room for one of higher priority"

@@ -41,12 +41,16 @@ def pack(sweep: Sweep, target: Path) -> contents.Survey:
     their own.
 
     Raises:
-        LocalError: ARCHIVE-INCOMPLETE; evidence would be missing, or changed while it was read.
+        LocalError: ARCHIVE-INCOMPLETE; evidence would be missing.
     """
     found = contents.survey(sweep)
     if found.missing:
         missing = [f"{words.printable(path)}: {why}" for path, why in found.missing.items()]
-        raise _incomplete(f"evidence of sweep {sweep.id} cannot be read: {'; '.join(missing)}")
+        raise errors.LocalError(
+            f"evidence of sweep {sweep.id} cannot be read: {'; '.join(missing)}",
+            code="ARCHIVE-INCOMPLETE",
+            fix="put the files themselves there, or remove what is no evidence",
+        )
     if target.parent.resolve().is_relative_to(sweep.folder.resolve()):
         raise errors.UsageError(
             f"{words.printable(str(target))} lies in the sweep's own folder, whose files it holds",
@@ -62,9 +66,11 @@ def pack(sweep: Sweep, target: Path) -> contents.Survey:
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as archive,
     ):
         for path in listed:
-            _add(archive, f"{sweep.id}/{path}", sweep.folder / path)
-        if contents.survey(sweep) != found:
-            raise _incomplete(f"files of sweep {sweep.id} came or went while they were read")
+            source = sweep.folder / path
+            with on_disk(source, "STORE-RIGHTS", "make it readable"), open(source, "rb") as member:
+                entry = tarfile.TarInfo(f"{sweep.id}/{path}")  # owner root, no time: as it begins
+                entry.size, entry.mode = os.fstat(member.fileno()).st_size, 0o600
+                archive.addfile(entry, member)
     return replace(found, files=listed)
 
 
@@ -180,45 +186,14 @@ class _Stream(io.RawIOBase):
             raise _damaged(self._path, "something follows after its end")
 
 
-def _add(archive: tarfile.TarFile, name: str, source: Path) -> None:
-    """Add a file, and refuse one that changes meanwhile."""
-    with on_disk(source, "STORE-RIGHTS", "make it readable for this user"):
-        with open(source, "rb") as member:
-            before = os.fstat(member.fileno())
-            entry = tarfile.TarInfo(name)  # owner root, no time: as TarInfo begins
-            entry.size, entry.mode = before.st_size, 0o600
-            try:
-                archive.addfile(entry, member)
-            except OSError as error:
-                if error.errno is None:  # of tarfile: the file has become shorter
-                    raise _incomplete(f"{source} changed while it was read") from error
-                raise
-        after = os.stat(source)
-    stamps = [(status.st_ino, status.st_size, status.st_mtime_ns) for status in (before, after)]
-    if stamps[0] != stamps[1]:
-        raise _incomplete(f"{source} changed while it was read")
-
-
-def _incomplete(why: str) -> errors.LocalError:
-    return errors.LocalError(
-        f"{why}; nothing was written",
-        code="ARCHIVE-INCOMPLETE",
-        fix="put the files themselves there, or remove what is no evidence; then archive it again"
-        " while nothing writes there",
-    )
-
-
 def _refuse_unsafe(path: Path, member: tarfile.TarInfo, names: set[str]) -> None:
     """Refuse whatever we never write: links, devices, folders, names that leave, too much."""
-    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
-        raise _unsafe(path, member.name, "is no regular file")
     steps = member.name.split("/")
-    if len(steps) < 2 or not all(_NAME.fullmatch(step) and step.strip(".") for step in steps):
-        raise _unsafe(path, member.name, "would be written outside of its folder")
-    if names and steps[0] != next(iter(names)).partition("/")[0]:
-        raise _unsafe(path, member.name, "is in another folder than the files before it")
-    if member.name in names:
-        raise _unsafe(path, member.name, "is there twice")
+    is_inside = len(steps) > 1 and all(_NAME.fullmatch(it) and it.strip(".") for it in steps)
+    is_beside = steps[0] == next(iter(names), member.name).partition("/")[0]
+    is_plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
+    if not (is_inside and is_beside and is_plain) or member.name in names:
+        raise _unsafe(path, member.name, "is none of the regular files of one sweep's folder")
     names.add(member.name)
     if len(names) > MOST_FILES or member.size > MOST_BYTES:
         raise _unsafe(path, member.name, f"is beyond {MOST_FILES} files, {MOST_BYTES} bytes")

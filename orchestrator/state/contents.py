@@ -17,7 +17,7 @@ SUMS = "SHA256SUMS"
 """In the form of coreutils: ``sha256sum -c SHA256SUMS`` checks them too."""
 # Among them the FIFOs that a killed supervisor leaves, such as r0.gate.
 _NO_EVIDENCE = re.compile(
-    r"lock|SHA256SUMS|detached-.*\.log|.*\.new|.*\.folder|r[0-9]+\.(gate|alive|clock)", re.ASCII
+    r"lock|SHA256SUMS|detached-.*\.log|.*\.new|r[0-9]+\.(gate|alive|clock)", re.ASCII
 )
 
 _OF_ATTEMPT = re.compile(r"attempts/([^/]+)/a([0-9]{1,6})/([^/]+)", re.ASCII)

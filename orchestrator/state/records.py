@@ -53,9 +53,8 @@ def sweep(content: bytes, sweep_id: str) -> SweepRecord:
         StoreError: STORE-VERSION.
     """
     record = document(content)
-    if (version := _version(record)) != VERSION:
-        by = record.get("written_by")
-        writer = f"dlperf-orch {by}" if isinstance(by, str) else "an earlier dlperf-orch"
+    if (version := record.get("version")) != VERSION:
+        writer = f"dlperf-orch {record.get('written_by', 'of another version')}"
         raise errors.StoreError(
             f"sweep {sweep_id} was written by {writer} and has version {version};"
             f" dlperf-orch {__version__} reads version {VERSION} only",
@@ -76,26 +75,17 @@ def attempt_document(attempt: Attempt, inherited_env: Mapping[str, str]) -> dict
 def attempt(content: bytes) -> Attempt:
     """Parse the attempt in an attempt.json of this version; ValueError says why it is damaged."""
     record = document(content)
-    if (version := _version(record)) != VERSION:
+    if (version := record.get("version")) != VERSION:
         raise ValueError(f"it has version {version}")
     return _unseal(Attempt, record)
 
 
-def _version(record: Mapping[str, JSON]) -> int:
-    number = record.get("version")
-    if type(number) is not int or number < 1:
-        raise ValueError(f"it has version {number!r}")
-    return number
-
-
-def event(line: bytes) -> Event | None:
-    """Parse a line of events.jsonl; return None for a kind of event that a later version writes."""
+def event(line: bytes) -> Event:
+    """Parse a line of events.jsonl."""
     fields = document(line)
-    kind = fields.pop("event", None)
-    if not isinstance(kind, str):
-        raise ValueError(f"{line[:60]!r} is not an event")
+    kind = str(fields.pop("event", None))
     if kind not in NOUNS:
-        return None
+        raise ValueError(f"{line[:60]!r} is not an event")
     return _read(NOUNS[kind], fields, kind, is_strict=True)
 
 

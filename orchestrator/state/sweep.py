@@ -89,14 +89,13 @@ class Sweep:
         content = read(path) or b""
         lines = content[: content.rfind(b"\n") + 1].splitlines()
         with _refusing_damage(path):
-            events = [records.event(line) for line in lines]
-        return tuple(event for event in events if event is not None)
+            return tuple(records.event(line) for line in lines)
 
     def histories(self) -> dict[str, History]:
         """Return the history of attempts, by trial name.
 
-        An attempt with a folder here but without an event counts as begun and open: its number is
-        not used again, and its tasks are adopted or ended.
+        An attempt with a record but without an event counts as begun and open: its number is not
+        used again, and its tasks are adopted or ended.
         """
         histories = by_trial(self.events())
         place = self.folder / "attempts"
@@ -104,14 +103,12 @@ class Sweep:
             trials = disk.listed(place)
         for trial in trials:
             with ours(trial):
-                folders = disk.listed(trial)
-            for path in folders:
-                if re.fullmatch("a[1-9][0-9]{0,5}", path.name, re.ASCII) and path.is_dir():
+                bound = [it for it in disk.listed(trial) if disk.is_there(it / "attempt.json")]
+            for path in bound:
+                if re.fullmatch("a[1-9][0-9]{0,5}", path.name, re.ASCII):
                     history = histories.setdefault(trial.name, History())
-                    number = int(path.name[1:])
-                    if number > history.attempts:
-                        with ours(path):
-                            history.found[number] = disk.is_there(path / "attempt.json")
+                    if int(path.name[1:]) > history.attempts:
+                        history.begun[int(path.name[1:])] = ""
         return histories
 
     def freeze(self) -> None:
@@ -172,7 +169,7 @@ class Sweep:
                 with self._gate:
                     target.unlink(missing_ok=True)
                     os.link(source, target)
-            except OSError:  # a file system without links; or a folder is in its place
+            except OSError:  # a file system without links
                 with replacing(target, self._gate) as file:
                     shutil.copyfileobj(log, file)
             disk.sync_folder(target.parent)
@@ -196,7 +193,6 @@ class Sweep:
 
 @contextlib.contextmanager
 def _refusing_damage(path: Path) -> Iterator[None]:
-    """Turn the ValueError of a file that cannot be parsed into STORE-DAMAGED."""
     try:
         yield
     except ValueError as error:

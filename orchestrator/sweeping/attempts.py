@@ -36,11 +36,7 @@ AGAIN_S = 0.2  # between two requests for nodes that are taken
 
 
 def settle(campaign: Campaign, view: View, trial: Trial) -> None:
-    """Settle attempts at a trial that an earlier run left open: adopt what runs, close the others.
-
-    Raises:
-        UnfitError: NODE-MOVED; the inventory gives a node's name to another machine now.
-    """
+    """Settle attempts that an earlier run left open: adopt what runs, close the others."""
     sweep, scheduler = campaign.sweep, campaign.scheduler
     for number in campaign.history(trial).open:
         attempt = sweep.attempt(trial.name, number)

@@ -24,12 +24,8 @@ LONGEST = 400
 # No task is given a secret; what people write into playbooks and images may hold some.
 _NAME = rf"_*(?:[a-z0-9]+[_-])*(?:{SECRET_PART})(?:[_-][a-z0-9]+)*"
 _OPTION = re.compile(rf"(?i)--?{_NAME}")
-_ASSIGNED = re.compile(rf"(?is)(-{{0,2}}{_NAME}=).*")
-# Within scripts and addresses: a value ends where the shell would end it.
-_VALUE = r"""(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s;&|'"\\])+"""
-_WITHIN = re.compile(
-    rf"(?is)((?<![\w-])-{{0,2}}{_NAME}=|(?<![\w-])--?{_NAME}\s+|\b(?:bearer|basic)\s+){_VALUE}"
-)
+# All that follows in the word, which may be a script: its quoting is not parsed.
+_VALUE = re.compile(rf"(?is)((?<![\w-])(?:-{{0,2}}{_NAME}=|--?{_NAME}\s)|\b(?:bearer|basic)\s).+")
 _LOGIN = re.compile(r"(://)[^\s/@]*@")
 
 
@@ -161,7 +157,6 @@ def _logged(node: str, action: str, words: tuple[str, ...]) -> Iterator[list[str
 
 
 def _redact(words: Iterable[str]) -> Iterator[str]:
-    """Replace words of a command that may be secrets by dots."""
     follows = False
     for whole in words:
         word = whole[: 4 * LONGEST]  # more is not shown, and scripts may be long
@@ -171,6 +166,4 @@ def _redact(words: Iterable[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=256)  # many nodes are given the same scripts, for which this takes a millisecond
 def _without_values(word: str) -> str:
-    if assigned := _ASSIGNED.fullmatch(word):
-        return f"{assigned[1]}..."
-    return _LOGIN.sub(r"\1...@", _WITHIN.sub(r"\1...", word))
+    return _LOGIN.sub(r"\1...@", _VALUE.sub(r"\1...", word))

@@ -212,7 +212,6 @@ class ChannelStream:
                 raise TimeoutError
 
     def _check_loss(self) -> None:
-        """Raise if the connection is lost, which is not the output's end."""
         if not self._session.is_alive and self._channel.exit_status == -1:
             raise self._session.explain_loss("a transfer")
 
@@ -338,7 +337,6 @@ class Session:
             raise self.explain_loss(doing, error) from error
 
     def _explain_no_shell(self, ended: str, printed: bytes) -> errors.DlperfError:
-        """Return the error for a login shell that has started no command."""
         self.probe()
         if not self.is_alive:
             return self.explain_loss("starting a command")

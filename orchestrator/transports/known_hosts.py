@@ -109,7 +109,6 @@ def trust(path: str, name: str, key: HostKey) -> None:
 
 @lru_cache(maxsize=8)
 def _read(file: Path, path: str, _state: tuple[int, int]) -> tuple[Entry, ...]:
-    """Read the file's entries; a changed file is read again."""
     entries: list[Entry] = []
     for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
         words = line.split()

@@ -31,7 +31,7 @@ HOST = {
     "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m"}},
     "Mounts": [
         {"Type": "bind", "Source": "/w/a1", "Target": "/w/a1", "ReadOnly": False},
-        {"Type": "bind", "Source": "/data/a,b", "Target": "/data", "ReadOnly": True},
+        {"Type": "bind", "Source": "/data/a b", "Target": "/data", "ReadOnly": True},
     ],
     "Ulimits": [{"Name": "memlock", "Soft": -1, "Hard": -1}],
 }

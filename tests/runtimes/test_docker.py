@@ -66,7 +66,7 @@ def test_containers_have_the_least_rights(stage: DockerStage) -> None:
 def test_docker_run_makes_the_container_that_the_api_makes(stage: DockerStage) -> None:
     """The engine shows both, and only what the foreground needs differs."""
     runtime = DockerStage(stage.dockerd, stage.folder, BOUND, engine=stage.engine).runtime
-    made = stage.task("true", mounts=(Mount("/usr/share", "/da,ta", read_only=True),))
+    made = stage.task("true", mounts=(Mount("/usr/share", "/data", read_only=True),))
     granted = replace(made.task, capabilities=("CAP_CHOWN",))
     request = runtime.request(made.attempt, granted, LIMITS)
     made.path("log").parent.mkdir()

@@ -40,7 +40,7 @@ def test_a_port_that_somebody_listens_at_is_passed_over(
         assert given is not None
         assert given.port == free
         scheduler.release(given)
-        with pytest.raises(errors.UnfitError, match=f"port {busy} is taken") as refused:
+        with pytest.raises(errors.UnfitError, match=f"taken, from {busy} to {busy}") as refused:
             scheduler.allocate(Request("1n1g-toy_1", 1, 0, (), (busy,), 60.0))
         assert (refused.value.code, refused.value.where["node"]) == ("PORT-BUSY", "n1")
 

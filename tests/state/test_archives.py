@@ -2,11 +2,9 @@
 
 import io
 import os
-import random
 import socket
 import tarfile
 import tempfile
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,15 +146,13 @@ SPECIAL = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.BLKTYPE, 
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "words"),
+    ("name", "kind"),
     [
-        *((name, tarfile.REGTYPE, "outside of its folder") for name in OUTSIDE),
-        ("b/out", tarfile.REGTYPE, "another folder"),
-        ("a/sweep.json", tarfile.REGTYPE, "is there twice"),
-        *(("a/special", kind, "is no regular file") for kind in SPECIAL),
+        *((name, tarfile.REGTYPE) for name in (*OUTSIDE, "b/out", "a/sweep.json")),
+        *(("a/special", kind) for kind in SPECIAL),
     ],
 )
-def test_unsafe_members_are_refused(tmp_path: Path, name: str, kind: bytes, words: str) -> None:
+def test_unsafe_members_are_refused(tmp_path: Path, name: str, kind: bytes) -> None:
     """Nothing is written beside its folder, and no link or device at all."""
     text = b"" if kind != tarfile.REGTYPE else b"x"
     path = crafted(
@@ -164,9 +160,7 @@ def test_unsafe_members_are_refused(tmp_path: Path, name: str, kind: bytes, word
     )
     into = tmp_path / "into"
     into.mkdir()
-    said = refused(path, into)
-    assert said.startswith("ARCHIVE-UNSAFE")
-    assert words in said
+    assert refused(path, into).startswith("ARCHIVE-UNSAFE")
     assert {path.name for path in tmp_path.iterdir()} == {"a.zst", "into"}
     assert not Path("/tmp/out").exists()
 
@@ -309,27 +303,6 @@ def test_an_attempt_whose_record_is_gone_is_named(sweep: Sweep, tmp_path: Path) 
     said = refusal(sweep, tmp_path / "a.tar.zst")
     assert "attempts/t/a1/r0.end: its attempt.json cannot be read" in said
     assert "r0.log" not in said
-
-
-def test_files_that_change_while_they_are_read_are_named(sweep: Sweep, tmp_path: Path) -> None:
-    """A log that a program still writes; a file that came meanwhile."""
-    path = sweep.folder / "attempts/t/a1/r0.log"
-    path.write_bytes(random.Random(1).randbytes(8 << 20))
-    done = threading.Event()
-
-    def grow() -> None:
-        while not done.is_set():
-            with open(path, "ab") as file:
-                file.write(b"more\n")
-
-    writer = threading.Thread(target=grow)
-    writer.start()
-    try:
-        said = refusal(sweep, tmp_path / "a.tar.zst")
-    finally:
-        done.set()
-        writer.join()
-    assert f"{path} changed while it was read" in said
 
 
 def test_an_archive_is_not_written_into_its_own_sweep(sweep: Sweep) -> None:

@@ -98,7 +98,7 @@ def test_commands_on_an_old_sweep_name_the_version_that_reads_it(old: Place) -> 
     for words, (code, _, err) in zip(lines, warm.run(old, lines), strict=True):
         assert code == 6, (words, err)
         assert "ERROR STORE-VERSION" in err
-        assert f"sweep {OLD} was written by an earlier dlperf-orch and has version 1" in err
+        assert f"sweep {OLD} was written by dlperf-orch of another version and has version 1" in err
         assert "read it with the dlperf-orch that wrote it" in err
     (row,) = old.json("list", "sweeps")
     assert (row["sweep"], row["cluster"]) == (OLD, "other version")
