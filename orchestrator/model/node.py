@@ -153,7 +153,7 @@ class NodeEntry(Settings):
     address: Address
     """Host name or IP address that all machines use to reach the node; a range if `name` is one."""
     host_key: Fingerprint | None = None
-    """Fingerprint of the key that its sshd must show; of its ed25519 key, if it has one."""
+    """Fingerprint of the key that its sshd must show."""
     jump: Jump | None = None
     """Through which machine the node is reached."""
 

@@ -57,11 +57,11 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 Judge = Callable[[HostKey], None]  # raises if a host key is not trusted
 
 
-class _Shown(Exception):
-    """The host key that a node shows, the argument, which is wanted alone."""
+class _AnotherKey(Exception):
+    """The node shows another host key, the argument, than the pinned one."""
 
 
-OURS = (errors.DlperfError, _Shown)
+OURS = (errors.DlperfError, _AnotherKey)
 
 
 class SshTransport(Transport):
@@ -123,13 +123,9 @@ def fetch_host_key(node: Node) -> HostKey:
     """Return the host key that a node shows, if possible of a kind in known_hosts."""
     name = known_hosts.format_name(node.address, node.port)
     entries = known_hosts.find_entries(node.known_hosts, name)
-
-    def refuse(key: HostKey) -> None:
-        raise _Shown(key)
-
     try:
-        _shake_hands(node, _kinds(entries), refuse, None)
-    except _Shown as shown:
+        _shake_hands(node, _kinds(entries), partial(_check_fingerprint, None), None)
+    except _AnotherKey as shown:
         key: HostKey = shown.args[0]
         return key
     raise AssertionError("no handshake ends without a look at the host key")
@@ -143,13 +139,26 @@ def connect(node: Node) -> Session:
         entries = known_hosts.find_entries(node.known_hosts, name)
         judge = partial(known_hosts.check_key, node.name, name, entries)
         return _shake_hands(node, _kinds(entries), judge, identity)
+    # A fingerprint does not tell its key's kind: one after another is requested.
+    seen: list[HostKey] = []
+    for kinds in (HOST_KEYS, *((kind,) for kind in HOST_KEYS)):
+        if any(kinds == (key.kind,) for key in seen):
+            continue
+        try:
+            return _shake_hands(node, kinds, partial(_check_fingerprint, node.host_key), identity)
+        except _AnotherKey as other:
+            seen.append(other.args[0])
+        except errors.NodeError as error:
+            if error.code != "SSH-ALGO" or not seen:
+                raise
+    cause = f"{name} shows the host key {', '.join(map(str, seen))}"
+    pinned = f"the inventory says host_key: {node.host_key}"
+    raise make_error("SSH-HOSTKEY-CHANGED", f"{cause}; {pinned}", node=node.name)
 
-    def compare(key: HostKey) -> None:
-        if key.fingerprint != node.host_key:
-            cause = f"{name} shows the host key {key}; the inventory says {node.host_key}"
-            raise make_error("SSH-HOSTKEY-CHANGED", cause, node=node.name)
 
-    return _shake_hands(node, HOST_KEYS, compare, identity)
+def _check_fingerprint(fingerprint: str | None, key: HostKey) -> None:
+    if key.fingerprint != fingerprint:
+        raise _AnotherKey(key)
 
 
 def _kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
