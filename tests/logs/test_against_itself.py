@@ -69,6 +69,20 @@ def test_a_rate_of_few_digits_still_shows_that_an_end_moved() -> None:
     assert "7.816 s by the clock" in seen
 
 
+@pytest.mark.parametrize(
+    ("end", "fraction", "is_coarse"),
+    [(0, b"", True), (1, b"", True), (0, b".000000", False), (1, b".000000", False)],
+    ids=["first without", "last without", "first of zeros", "last of zeros"],
+)
+def test_one_end_without_a_fraction_makes_the_clock_coarse(
+    end: int, fraction: bytes, is_coarse: bool
+) -> None:
+    """A whole second with as many decimals as the other end is chance."""
+    changed, step = PYTORCH.log(), PYTORCH.ends[end]
+    changed.put(step, "t", changed.get(step, "t").partition(b".")[0] + fraction)
+    assert ("COARSE-CLOCK" in codes(PYTORCH.read(changed.text()))) == is_coarse
+
+
 def test_bert_has_a_limit_over_the_window() -> None:
     """Each of its lines may be 70 ms late, and the window of 2.3 s agrees within 50 ms."""
     log = next(Recorded(base, None) for base in BASES if "637bb9c_1n1g_bert" in base.source)
