@@ -113,6 +113,10 @@ def damage_logs(log: Recorded) -> Iterator[tuple[str, bytes]]:
         new.move([inside] if by_ns < 0 else range(inside, len(old)), by_ns)
         yield f"the clock goes {name}", new.text()
     new = log.log()
+    for step in old.all:
+        new.put(step, "t", old.get(first, "t"))
+    yield "the clock stands still", new.text()
+    new = log.log()
     new.slow(inside, 10)
     yield "a step takes ten times as long", new.text()
     new = log.log()
