@@ -51,6 +51,7 @@ def test_an_honest_clock_is_not_marked() -> None:
     jitter = {30: 0.101, 31: 0.099, 40: 0.150, 41: 0.050}
     log = PYTORCH.read(write_log(lambda number: jitter.get(number, 0.1)))
     assert log.problems == ()
+    assert log.words == frozenset()  # equal rates prove no copy
 
 
 @pytest.mark.parametrize("base", BASES, ids=lambda base: f"{base.source}-{base.rule}")
@@ -136,8 +137,8 @@ def test_a_crash_behind_the_last_step_is_marked(words: str) -> None:
     """All steps are there and count; before them it is no crash of this run."""
     steps = b"".join(PYTORCH.log().parts[:-1])
     (seen,) = problems(PYTORCH.read(steps + words.encode() + b"\n"), "CRASHED")
-    behind = seen.partition(": ")[0].removeprefix("line ")
-    assert int(behind) in range(steps.count(10) + 1, steps.count(10) + 5)
+    is_introduced = words.startswith(("vs001:71", "[vs001:", "slurmstepd:"))  # by a line before it
+    assert seen.startswith(f"line {steps.count(10) + 1 + is_introduced}: ")
     assert problems(PYTORCH.read(words.encode() + b"\n" + PYTORCH.raw), "CRASHED") == []
 
 
