@@ -220,6 +220,7 @@ LATENT = replace(LOG, window_rate=5.0, start=None, latency_s=20.0)
                 *((1.005, 128, "CLOCK-JUMP"), (0.995, 128, "CLOCK-JUMP")),
             )
         ],
+        (replace(OF_SEVERAL, samples=128.0), None, None),
         (replace(NAME_ALONE, window_rate=100.3), 100, None),
         (replace(NAME_ALONE, window_rate=101.0), 100, "CLOCK-JUMP"),
         (replace(NAME_ALONE, window_rate=104.0), 100, "RATE-MISMATCH"),
