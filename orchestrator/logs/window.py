@@ -225,7 +225,7 @@ class Window:
         rate = compute_harmonic_mean([step.rate for step in self._steps.values()][1:])
         if not jumped and batch and rate:
             expected_ns = batch * (log.end.iteration - log.start.iteration) / rate * SECOND_NS
-            if is_sampled:  # rates of single steps do not sum up to a window
+            if is_sampled and samples:  # rates of single steps do not sum up to a window
                 expected_ns = took_ns * (batch / samples)
             least_ns = agreed.window * expected_ns + agreed.window_late_ns
             if least_ns < abs(took_ns - expected_ns) <= RATE_TOLERANCE * expected_ns:

@@ -14,7 +14,7 @@ from tests.logs.recorded import KINDS, Recorded
 
 every_kind = pytest.mark.parametrize("log", KINDS.values(), ids=KINDS)
 HEADER_AGAIN = {
-    "pytorch": b"DLL 2020-12-16 11:37:19.7 - PARAMETER data : /imagenet  prof : 100 \n",
+    "pytorch": b"DLL 2020-12-16 11:37:19.700000 - PARAMETER data : /imagenet  prof : 100 \n",
     "benchmark": b"DLL 2020-12-16 11:37:19.700000 - PARAMETER arch : resnet50  mode : train \n",
     "nvlog": b":::NVLOGv0.2.3 None 1621936119.343728542 (runner.py:385) Starting Model Training\n",
     "rn50": b"num_nodes = 1\n",
@@ -64,6 +64,8 @@ def damage_lines(log: Recorded) -> Iterator[tuple[str, bytes]]:
     for name, values in {
         "rate": ("nan", "nan(ind)", "-inf", "0", "-1.5", "None"),
         "loss": ("nan", "-inf", "NaN(ind)"),
+        "loss2": ("-nan",),
+        "loss3": ("Infinity",),
         "s": ("nan", "0.00000"),
     }.items():
         for value in values if old.has(name) else ():
@@ -110,6 +112,10 @@ def damage_logs(log: Recorded) -> Iterator[tuple[str, bytes]]:
         new = log.log()
         new.move([inside] if by_ns < 0 else range(inside, len(old)), by_ns)
         yield f"the clock goes {name}", new.text()
+    new = log.log()
+    for step in old.all:
+        new.put(step, "t", old.get(first, "t"))
+    yield "the clock stands still", new.text()
     new = log.log()
     new.slow(inside, 10)
     yield "a step takes ten times as long", new.text()

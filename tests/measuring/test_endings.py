@@ -46,10 +46,12 @@ def test_what_others_ended_is_no_fault_of_the_program(
 
 def test_a_long_limit_is_told_in_hours() -> None:
     """Beside the key under which the playbook has it in seconds."""
-    long = METHOD.model_copy(update={"time_limit_s": 14400.0})
-    found = endings.by_others(gang("deadline"), long)
-    assert found is not None
-    assert found[1].message == "it ran longer than 4:00:00, which is method.time_limit_s"
+    long = METHOD.model_copy(update={"time_limit_s": 14400.0, "stall_limit_s": 7200.0})
+    found = [endings.by_others(gang(reason), long) for reason in ("deadline", "stalled")]
+    assert [it[1].message for it in found if it] == [
+        "it ran longer than 4:00:00, which is method.time_limit_s",
+        "no task printed anything for 2:00:00, which is method.stall_limit_s",
+    ]
 
 
 def test_an_exit_status_is_the_programs_own() -> None:

@@ -263,29 +263,40 @@ def test_trials_of_another_provenance_than_most_share_no_median(
     assert found.statistics == (medians.summary(values) if values else None)
 
 
+def test_a_trial_without_a_number_is_no_reference_for_others() -> None:
+    """As of a valid outcome whose log is gone."""
+    gone, there = seen(1, None, provenance={}), seen(2, provenance=OLD)
+    assert of(gone, there).trials[1] == there
+
+
 @pytest.mark.parametrize(
-    ("transports", "states"),
+    ("transports", "problems"),
     [
-        (("Socket ib0", "IB mlx5_0", "IB mlx5_0"), ["invalid", "valid", "valid"]),
+        (
+            ("Socket ib0", "IB mlx5_0", "IB mlx5_0"),
+            {0: "transport is Socket ib0, in most trials IB mlx5_0"},
+        ),
         (
             (
                 "vs001: IB a; vs002: IB b",
                 "vs003: IB b; vs004: IB a",
                 "vs003: IB b; vs004: Socket",
             ),
-            ["valid", "valid", "invalid"],
+            {2: "transport is IB b; Socket, in most trials IB a; IB b"},
         ),
     ],
 )
 def test_trials_over_another_transport_than_most_share_no_median(
-    transports: Sequence[str], states: list[str]
+    transports: Sequence[str], problems: dict[int, str]
 ) -> None:
     """The same mixture on other nodes is the same transport; another mixture is not."""
     trials = [
         seen(n, transport=it, nodes=OTHERS if "vs003" in it else PAIR)
         for n, it in enumerate(transports)
     ]
-    assert [one.state for one in of(*trials).trials] == states
+    for number, one in enumerate(of(*trials).trials):
+        expected = (Problem("PROVENANCE", problems[number]),) if number in problems else ()
+        assert (one.problems, one.state == "invalid") == (expected, number in problems)
 
 
 @pytest.mark.parametrize(
@@ -417,6 +428,7 @@ def test_a_canary_that_differs_by_more_than_two_percent_is_a_drift() -> None:
         " expected at most 2.0%: the machines changed"
     )
     assert watch((802.9, 790.0, 788.0))[2] == ""
+    assert watch((101.0, 100.0, 99.0))[2] == ""
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from orchestrator.model.experiment import Method
 from orchestrator.model.log import SECOND_NS, Moment, Rate, Rule, TrainingLog, global_batch_size
 from orchestrator.model.problem import Problem
 from orchestrator.model.text import Scalar
-from orchestrator.workloads import ngc_pytorch_rn50
+from orchestrator.workloads import ngc_pytorch_rn50, oneflow_rn50
 from tests import SAMPLES
 from tests.measuring.trials import LOG, METHOD, case, seed_log
 
@@ -48,9 +48,10 @@ def log(raw: bytes = RAW) -> TrainingLog:
         (RAW, 128, []),
         (RAW, 256, ["CASE-MISMATCH"]),
         (RAW + RAW, 128, ["SEVERAL-RUNS"]),
-        (RAW[: RAW.index(b"Iteration: 50 ")], 128, ["WINDOW"]),
+        (RAW[: RAW.index(b"Iteration: 50 ")], 128, ["TRUNCATED", "TRUNCATED", "WINDOW"]),
+        (RAW[: RAW.index(b"DLL 2020-12-16 11:37:27")], 128, ["TRUNCATED", "NO-STEPS"]),
     ],
-    ids=["its own", "another case", "two runs", "cut"],
+    ids=["its own", "another case", "two runs", "cut", "no steps"],
 )
 def test_a_log_counts_if_it_is_whole_and_of_its_case(
     raw: bytes, batch: int, codes: list[str]
@@ -59,12 +60,34 @@ def test_a_log_counts_if_it_is_whole_and_of_its_case(
     own = replace(CASE, micro_batch_size=batch)
     method = Method(repeats=1, iterations=100, window=(20, 60))
     found = validity.measure_log(log(raw), own, method, trial="t", repeat=1, path="p")
-    given = [problem.code for problem in found.problems]
-    assert [given.count(code) for code in codes] == [1] * len(codes)
+    assert [problem.code for problem in found.problems] == codes
     assert found.state == ("invalid" if codes else "valid")
     assert (found.throughput is None) == bool(codes)
     assert found.log is not None
-    assert found.log.sha256 == log(raw).sha256
+    assert (found.log.sha256, found.log.rule) == (log(raw).sha256, "clock")
+
+
+def test_a_log_without_a_clock_lacks_no_window_beside() -> None:
+    """Its reader notes NO-CLOCK, and one reason is enough."""
+    raw = (SAMPLES / "logs-oneflow-rn50/of_v0.1.8_1n1g_b128_no_timestamp.txt").read_bytes()
+    found = oneflow_rn50.WORKLOAD.read([raw], (20, 120))
+    assert "NO-CLOCK" in [problem.code for problem in found.problems]
+    assert validity.value(found, 128) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("code", "rule", "is_out"),
+    [
+        ("NO-CLOCK", "clock", True),
+        ("NO-CLOCK", "rates", False),
+        ("GAP", "clock", False),
+        ("TRUNCATED", "rates", True),
+    ],
+)
+def test_a_problem_keeps_a_trial_out_unless_it_is_a_mark(
+    code: str, rule: Rule, *, is_out: bool
+) -> None:
+    assert validity.keeps_out(Problem(code, "x"), rule) == is_out
 
 
 def test_the_rule_of_the_method_makes_the_number() -> None:
@@ -197,6 +220,7 @@ LATENT = replace(LOG, window_rate=5.0, start=None, latency_s=20.0)
                 *((1.005, 128, "CLOCK-JUMP"), (0.995, 128, "CLOCK-JUMP")),
             )
         ],
+        (replace(OF_SEVERAL, samples=128.0), None, None),
         (replace(NAME_ALONE, window_rate=100.3), 100, None),
         (replace(NAME_ALONE, window_rate=101.0), 100, "CLOCK-JUMP"),
         (replace(NAME_ALONE, window_rate=104.0), 100, "RATE-MISMATCH"),

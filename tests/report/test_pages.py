@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from orchestrator import __version__, report
+from orchestrator import __version__, nodeset, report
 from orchestrator.model.log import Fabric, Port
 from orchestrator.model.problem import Problem
 from orchestrator.model.report import Layout, LoneLog, Report
@@ -21,7 +21,8 @@ from tests.reported import LOG, SEED_AMP, folder, logged, results, rows, sweep
 
 # English words of a Chinese page beside its data: units, codes, names of things and methods.
 NAMES = {
-    *("AMP", "FP32", "BS", "GPU", "SM", "MHz", "J", "GiB", "MiB", "TFLOP/s", "UTC", "n/a", "Welch"),
+    *("AMP", "FP32", "BS", "CPU", "GPU", "HCA", "SM", "MHz", "J", "C", "GiB", "MiB", "ms"),
+    *("TFLOP/s", "UTC", "n/a", "Welch", "sha256"),
     *("dlperf-orch", "COMPLETE", "INCOMPLETE", "MARKED", "SHARED-MACHINE", "UNLOCKED"),
 }
 ONE, FOUR = results({"1x1": (800.0, 801.0), "1x4": (3000.0, 3001.0)})
@@ -55,11 +56,20 @@ def test_the_lines_of_a_terminal_read_as_recorded(snapshot: SnapshotAssertion) -
     assert "\n".join(lines) == snapshot
 
 
+def join_values(item: object) -> str:
+    """Return the values of a document without its keys, which are English words."""
+    if isinstance(item, dict):
+        return " ".join(map(join_values, item.values()))
+    return " ".join(map(join_values, item)) if isinstance(item, list | tuple) else str(item)
+
+
 @pytest.mark.parametrize("name", REPORTS)
 def test_english_words_in_a_chinese_page_are_names_or_data(name: str) -> None:
-    """Data is in results.json, the findings, or the command lines."""
+    """Data is a value of results.json, a node, a finding, or a command line."""
     found = REPORTS[name]()
-    data = f"{report.document(found)} {found.findings} {found.commands} {found.added_env}"
+    nodes = f"{list(found.environment)} {nodeset.fold(list(found.environment))}"
+    seen = f"{found.findings} {found.commands} {found.added_env} {nodes}"
+    data = f"{join_values(report.document(found))} {seen}"
     text = re.sub("```.*?```|`.*?`", "", report.markdown(found, "zh"), flags=re.DOTALL)
     text = re.sub(r"[A-Z][A-Z0-9-]+（[^（）]*）|\(figures/\S+\.svg\)|\\", "", text)
     words = set(re.findall(r"(?<![\w./-])[A-Za-z][\w/-]*", text, re.ASCII))
