@@ -72,7 +72,9 @@ def _xid(node: Node, xid: Xid, *, is_recovered: bool) -> Finding:
     is_fresh = is_urgent and (xid.age_s or 0) <= XID_WINDOW_S
     is_error = not is_recovered and (xid.fatal or is_fresh)
     since = "the driver asks for no recovery" if is_recovered else "no reset or reboot logged"
-    ago = "its time is not logged" if xid.age_s is None else f"{xid.age_s / 60:.0f} minutes ago"
+    ago = "its time is not logged"
+    if xid.age_s is not None:
+        ago = f"{words.count(round(xid.age_s / 60), 'minute')} ago"
     return found(
         "NVSWITCH-SXID" if xid.of_switch else "GPU-XID",
         node.name,

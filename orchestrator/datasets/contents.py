@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from orchestrator import errors
+from orchestrator import errors, words
 from orchestrator.datasets import Classes, Dataset, NamedFiles, Shards
 from orchestrator.model.findings import found
 from orchestrator.model.site import Finding
@@ -61,12 +61,12 @@ Lack = tuple[str, str, str]  # code, what was seen, what was needed
 
 def probe(dataset: Dataset, path: str) -> Probe[Contents]:
     """Return the probe that lists ``path`` on a node."""
-    words = [
+    asked = [
         word
         for part in dataset.parts
         for word in ("classes" if isinstance(part, Classes) else "files", part.folder)
     ]
-    argv = ("sh", "-c", SCRIPT, "sh", path, str(MOST_NAMES), *words)
+    argv = ("sh", "-c", SCRIPT, "sh", path, str(MOST_NAMES), *asked)
     return Probe("contents", argv, lambda text: parse(text, dataset, path))
 
 
@@ -120,14 +120,14 @@ def judge(dataset: Dataset, node: str, path: str, contents: Contents) -> Iterato
 
 def counted(dataset: Dataset, contents: Contents) -> str:
     """Describe the number of files in each part."""
-    words = []
+    parts = []
     for part, seen in zip(dataset.parts, contents, strict=True):
         where = part.folder or (part.stem.rstrip("-") if isinstance(part, Shards) else "files")
         if isinstance(part, Classes):
-            words.append(f"{where}: {seen['files']} files of {seen['folders']} classes")
+            parts.append(f"{where}: {seen['files']} files of {seen['folders']} classes")
         else:
-            words.append(f"{where}: {len(_matching(part, seen))} files")
-    return ", ".join(words)
+            parts.append(f"{where}: {words.count(len(_matching(part, seen)), 'file')}")
+    return ", ".join(parts)
 
 
 def _judge_classes(part: Classes, folder: str, seen: Mapping[str, int]) -> Iterator[Lack]:
@@ -165,7 +165,7 @@ def _judge_files(part: Shards | NamedFiles, folder: str, seen: Mapping[str, int]
     if gone := [name for name in names if name not in sizes]:
         yield "DATA-PARTS", f"{folder} lacks {_abbreviate(gone)}", f"all of {len(names)} files"
     elif isinstance(part, Shards) and len(sizes) != part.count:
-        seen_files = f"{len(sizes)} files {part.stem}* in {folder}"
+        seen_files = f"{words.count(len(sizes), 'file')} {part.stem}* in {folder}"
         yield "DATA-INCOMPLETE", seen_files, f"{part.count}"
 
 

@@ -80,6 +80,7 @@ def judged_playbook(document: Document, name: str, other_image: str | None = Non
     conflicts: list[Conflict] = []
     if not is_name(name):  # it becomes part of folders, and of names on nodes
         needed = "needed 2 to 63 letters, digits, '_', '.' or '-' before .yaml"
+        needed += ", beginning with a letter or digit"
         conflicts.append(Conflict((), f"the file's name is {words.shown(name)}; {needed}"))
     base = experiment.image.partition("@")[0]
     for key, value, choices in (

@@ -96,6 +96,14 @@ def test_the_key_that_decides_a_files_kind_may_be_misspelt(
         ),
         pytest.param(
             {
+                "one.yaml": PLAYBOOK.replace("inventory: local\n", ""),
+                "lab.yaml": INVENTORY,
+                "two.yaml": PLAYBOOK.replace("inventory: local\n", ""),
+            },
+            id="two playbooks on an inventory that lacks their image",
+        ),
+        pytest.param(
+            {
                 "two.yaml": PLAYBOOK.replace("repeats: 5", "repeats: 0"),
                 "good.yaml": IMAGE,
                 "one.yaml": INVENTORY.replace("port: 22", "port: 0"),
@@ -104,7 +112,7 @@ def test_the_key_that_decides_a_files_kind_may_be_misspelt(
             id="several files",
         ),
         pytest.param(
-            {f"{name}.yaml": PLAYBOOK for name in ("$(id)", "x", "n" * 64)}, id="file names"
+            {f"{name}.yaml": PLAYBOOK for name in ("$(id)", "x", "-rf", "n" * 64)}, id="file names"
         ),
         pytest.param(
             {"lab.yaml": INVENTORY, "more.yaml": INVENTORY, "one.yaml": PLAYBOOK},

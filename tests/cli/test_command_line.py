@@ -81,6 +81,7 @@ def test_schemas_are_json_with_and_without_the_option(bare: Here) -> None:
         ("--version", {*OF_NODES, "rich", "yaml", "orchestrator.model.cluster"}),
         ("--help", {*OF_NODES, "rich", "yaml", "orchestrator.model.cluster"}),
         ("list workloads", {*OF_NODES, "yaml"}),
+        ("list inventories", {*OF_NODES, "yaml"}),
         ("list playbooks", OF_NODES | OURS),
         ("schema inventory", OF_NODES | OURS),
         ("check inventory/local.yaml", OF_NODES | OURS),

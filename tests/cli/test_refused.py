@@ -48,6 +48,7 @@ def test_an_unfinished_command_is_refused(
     here: Here, line: str, snapshot: SnapshotAssertion
 ) -> None:
     assert here.session(line) == snapshot
+    assert here(*line.split(), code=2).out == ""
 
 
 def test_json_after_two_dashes_is_an_argument(here: Here) -> None:

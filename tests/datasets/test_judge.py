@@ -106,7 +106,7 @@ def test_a_lack_that_breaks_a_reader_is_an_error_and_another_a_warning(
         (
             "imagenet_tfrecord",
             (sizes("train-00000-of-00001", "x"),) * 2,
-            "train: 1 files, validation: 0 files",
+            "train: 1 file, validation: 0 files",
         ),
         ("gpt", (sizes("x"),), "files: 0 files"),
     ],

@@ -197,6 +197,10 @@ HOLDINGS: dict[str, tuple[ImageRecipe, Held]] = {
     "the base is not known": (replace(RECIPE, base_digest=None), {"vs001": None}),
     "an archive is not known": (UNKNOWN, {"vs001": None}),
     "an archive's base is known": (LOOKED_INTO, {"vs001": None}),
+    "an archive and its base are known": (
+        replace(LOOKED_INTO, downloads={ARCHIVE: SUM}),
+        {"vs001": None},
+    ),
     "an archive's image is in a bundle": (
         replace(LOOKED_INTO, bundled={str(LOOKED_INTO.tag): FIRST}),
         {"vs001": None},

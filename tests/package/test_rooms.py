@@ -84,11 +84,14 @@ def test_no_module_with_an_underscore_is_used_outside_its_room() -> None:
     package, found = ROOT / "orchestrator", []
     for file in package.rglob("*.py"):
         room = file.relative_to(package).parts[0]
-        for line in re.findall(r"from orchestrator\.(\S+) import (.*)", file.read_text()):
-            words = [word for part in line for word in re.split(r"[\s.,()]+", part)]
-            private = [word for word in words[:3] if re.match("_[^_]", word)]
-            if private and words[0] != room:
-                found.append((file, line))
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("orchestrator."):
+                names = [f"{node.module}.{alias.name}".split(".")[1:] for alias in node.names]
+                found += [
+                    (file, name)
+                    for name in names
+                    if name[0] != room and any(re.match("_[^_]", word) for word in name)
+                ]
     assert found == []
 
 

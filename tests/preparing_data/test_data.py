@@ -99,21 +99,22 @@ def test_a_dry_run_shows_the_work_and_writes_nothing(nodes: Nodes, source: Path)
 
 
 TRAIN = "ILSVRC2012_img_train.tar"
-HINDRANCES: dict[str, Callable[[Path, Path], object]] = {
-    "DATA-SOURCE": lambda source, _: (source / "ILSVRC2012_img_val.tar").unlink(),
-    "LABELS": lambda source, _: (source / "valprep.sh").write_text("490\n361\n171\n"),
-    "DISK-FULL": lambda source, _: os.truncate(source / TRAIN, 1 << 43),
-    "DATA-TARGET": lambda _, image: Path(f"{image}.partial").mkdir(parents=True),
-}
+HINDRANCES: list[tuple[str, Callable[[Path, Path], object]]] = [
+    ("DATA-SOURCE", lambda source, _: (source / "ILSVRC2012_img_val.tar").unlink()),
+    ("LABELS", lambda source, _: (source / "valprep.sh").unlink()),
+    ("LABELS", lambda source, _: (source / "valprep.sh").write_text("490\n361\n171\n")),
+    ("DISK-FULL", lambda source, _: os.truncate(source / TRAIN, 1 << 43)),
+    ("DATA-TARGET", lambda _, image: Path(f"{image}.partial").mkdir(parents=True)),
+]
 
 
-@pytest.mark.parametrize("code", HINDRANCES)
+@pytest.mark.parametrize(("code", "hinder"), HINDRANCES)
 def test_a_preparation_that_cannot_succeed_is_refused_before_anything_is_written(
-    nodes: Nodes, source: Path, code: str
+    nodes: Nodes, source: Path, code: str, hinder: Callable[[Path, Path], object]
 ) -> None:
     image = nodes.folder / "node1/image"
     nodes.write("node1", imagenet=str(image))
-    HINDRANCES[code](source, image)
+    hinder(source, image)
     said = nodes.json("prepare", "imagenet", "--from", str(source), code=5)
     assert states(said) == {"node1": "refused"}
     assert codes(said) == {("error", code)}

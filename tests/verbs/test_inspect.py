@@ -128,6 +128,9 @@ def test_a_log_gives_a_number_or_its_problems(
     found = document["throughput"]
     assert (seen, found and round(found, 2)) == (codes, throughput)
     assert document["rate"]["median"] == 6275.76 or codes == ["TRUNCATED"]
+    message = document["problems"][-1]["message"]
+    assert "TRUNCATED" not in codes or message == "have 69 of 99 steps"
+    assert "BATCH-MISMATCH" not in codes or {"1024", "2048"} <= {*re.findall(r"\d+", message)}
 
 
 def test_a_batch_that_the_printed_rates_contradict_is_a_problem(bare: Here) -> None:
