@@ -41,6 +41,13 @@ def test_the_command_shows_a_cut_log_and_never_zero(five: Path) -> None:
     assert not re.search(r"\b0\.0+\b(?!%)", done.stdout)
 
 
+def test_a_copy_with_other_losses_is_a_copy(five: Path) -> None:
+    text = re.sub(r"(train\.loss : )\d", r"\g<1>5", log(five, 1).read_text())
+    log(five, 2).write_text(text)
+    (case,) = results(five)["cases"]
+    assert [codes(trial) for trial in case["trials"]] == [SAME, SAME, [], [], []]
+
+
 def test_a_copy_with_some_changed_rates_is_a_copy(tmp_path: Path) -> None:
     """Other times and a digit of every third rate: most steps are still those of the other run."""
     source = SAMPLES / "logs-pytorch-rn50/paddleperf_2020-12-18_be362d9_pytorch_gpu8_amp_bs128.txt"
