@@ -178,7 +178,7 @@ def test_the_way_around_a_node_resumes_what_new_began(place: Place) -> None:
     done = commands.run(list(alone), cwd=place.folder, env=place.env())
     assert (done.returncode, "ERROR PORT-BUSY node=left" in done.stderr) == (5, True), done.stderr
     command = " ".join(("dlperf-orch", *words, "--nodes", "'!left'"))
-    assert f"or leave it out: `{command}`" in done.stderr
+    assert f"Fix: leave it out: `{command}`." in done.stderr
 
 
 def test_a_terminal_sees_a_live_view(place: Place) -> None:
