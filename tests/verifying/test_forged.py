@@ -446,6 +446,7 @@ def test_a_file_that_came_or_went_is_found(pytorch: Sweep) -> None:
     assert named["logs/1n8g/r50_b256_amp_9.log"].written == "a file"
     assert named[f"{ATTEMPT}/r0.gpus"].written == "a file"
     assert {f"{ATTEMPT}/r0.log", "figures/scaling.fr.svg"} <= named.keys()
+    assert "figures/scaling.fr.svg" in found(pytorch)  # though SHA256SUMS has it
 
 
 @pytest.mark.parametrize("content", ['{"tasks": [{"files": ["key"]}]}', "{", "[]"])
