@@ -126,6 +126,10 @@ def test_each_changed_value_of_an_outcome_is_found_though_its_event_agrees(
         outcome.write_bytes(before[0])
         events.write_bytes(before[1])
     assert unproven == {"tasks[0].why", "tasks[1].why", "code"}
+    for place in unproven:  # by the hash in its event all the same
+        change_leaf_at(outcome, place)
+        assert "logs/2n8g/r50_b256_amp_2.json" in found(sweep)
+        outcome.write_bytes(before[0])
 
 
 def test_each_changed_value_of_an_attempt_is_found_though_it_is_sealed(marked: Sweep) -> None:
