@@ -97,6 +97,17 @@ def test_a_log_is_changed_only_where_events_know_another(tmp_path: Path) -> None
     assert codes(other) == ["LOG-CHANGED", "OUTCOME-CHANGED"]
 
 
+def test_a_changed_log_of_a_rank_is_named_with_its_node(tmp_path: Path) -> None:
+    """It proves the transport of its node."""
+    made = sweeps.made(Store(tmp_path), sweeps.gang())
+    trial, *_ = made.record().plan.trials
+    (made.attempt_folder(trial.name, 1) / "r1.log").write_text("other\n")
+    found = evidence.check_outcome(made, trial, made.histories()[trial.name])
+    (problem,) = found.problems
+    assert (found.valid, problem.code) == (False, "LOG-CHANGED")
+    assert problem.message.startswith("r1.log of vs2: its sha256 is not the one")
+
+
 def test_files_of_observers_are_hashed(tmp_path: Path) -> None:
     (tmp_path / "r0.state").write_bytes(b"state")
     (tmp_path / "r1.gpus").write_bytes(b"")

@@ -38,6 +38,13 @@ def test_the_command_shows_a_cut_log_and_never_zero(five: Path) -> None:
     assert not re.search(r"\b0\.0+\b(?!%)", done.stdout)
 
 
+def test_a_copy_with_other_losses_is_a_copy(five: Path) -> None:
+    text = re.sub(r"(train\.loss : )\d", r"\g<1>5", log(five, 1).read_text())
+    log(five, 2).write_text(text)
+    (case,) = results(five)["cases"]
+    assert [codes(trial) for trial in case["trials"]] == [SAME, SAME, [], [], []]
+
+
 def test_one_log_in_two_cases_counts_in_neither(published: Path) -> None:
     """The 2-node listing of seed 003 is its 4-node listing with another world size."""
     source = published / "amp_ngc/pytorch/4n8g/r50_b256_amp_3.log"

@@ -32,6 +32,14 @@ def gang(reason: str, *ends: TaskEnd) -> GangEnd:
         ("preempted", "preempted", "infra-lost", "PREEMPTED", "job of higher priority"),
         ("stopped", "preempted", "interrupted", "PREEMPTED", "job of higher priority"),
         ("lost", "a word of tomorrow", "infra-lost", "LOST", "killed by something else"),
+        ("lost", "stopped", "infra-lost", "LOST", "node_rank 0: its supervisor was stopped"),
+        ("lost", "unreachable", "infra-lost", "UNREACHABLE", "the node gave no answer for 12 s"),
+        ("lost", "killed", "infra-lost", "KILLED", "its container was killed from outside"),
+        ("lost", "docker-restarted", "infra-lost", "DOCKER-RESTARTED", "Docker on the node was"),
+        ("lost", "docker-down", "infra-lost", "DOCKER-DOWN", "Docker on the node was down for"),
+        ("lost", "docker-hung", "infra-lost", "DOCKER-HUNG", "no answer for"),
+        ("lost", "node-down", "infra-lost", "NODE-DOWN", "Slurm gave the node up"),
+        ("log-replaced", "log-replaced", "failed", "LOG-REPLACED", "removed or replaced its log"),
     ],
 )
 def test_what_others_ended_is_no_fault_of_the_program(

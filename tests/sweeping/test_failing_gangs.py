@@ -46,6 +46,10 @@ def test_a_gang_that_does_not_end_well_ends_as_a_whole_and_says_why(
     assert code in {problem["code"] for problem in found["problems"]}
     assert words in str(found["problems"])
     assert json.loads(done.stdout)["cases"][0]["median"] is None
+    assert "1 trial without a valid outcome; no further one was started (--max-fail 1)" in (
+        done.stderr
+    )
+    assert {event["trial"] for event in place.events("intent")} == {found["trial"]}
     assert place.pids() == []
 
 

@@ -74,7 +74,9 @@ def test_a_second_signal_leaves_at_once_and_says_what_is_left(place: Place) -> N
         time.sleep(0.5)
     assert process.wait(10) == 7
     assert process.stderr is not None
-    assert "ERROR LEFTOVER" in process.stderr.read()
+    said = process.stderr.read()
+    assert "ERROR LEFTOVER" in said
+    assert f"dlp-{place.sweep().name}-1n1g-toy_b4_fp32_1-a1-r0 on " in said
     assert place.pids() != []
     again = place.start("sweep", "toy", "--case", "1x1", "--max-fail", "1")
     wait_for(lambda: place.events("adopted"), "the gang is adopted")

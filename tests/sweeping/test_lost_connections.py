@@ -149,6 +149,24 @@ def test_a_node_that_stays_away_is_given_up_in_time(place: Place, server: Sshd) 
     assert time.monotonic() - began < 60
 
 
+def test_status_of_a_task_on_a_silent_node_is_unknown(place: Place, server: Sshd) -> None:
+    """It is not taken for ended; the error and its exit code say why."""
+    place.rewrite(params="params: {behaviour: hangs}")
+    process = place.start("sweep", "toy", "--inventory", "far.yaml", "--repeats", "1")
+    wait_for(place.pids, "the task runs")
+    process.kill()
+    process.wait()
+    server.stop()
+    said = place.json("status", code=4)
+    assert [task["phase"] for task in said["tasks"]] == ["unknown"]
+    errors = [(error["code"], error["where"]["node"]) for error in said["errors"]]
+    assert errors == [("SSH-REFUSED", "one")]
+    assert said["trials"] == {"1n1g-toy_b4_fp32_1": "open"}
+    server.start()
+    place.must("stop")
+    assert place.pids() == []
+
+
 def test_what_may_be_left_counts_more_than_who_is_silent(
     place: Place, server: Sshd, tmp_path: Path
 ) -> None:

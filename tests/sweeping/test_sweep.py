@@ -5,6 +5,7 @@ import os
 import pty
 import socket
 import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -159,6 +160,25 @@ def test_a_taken_port_is_passed_over(place: Place) -> None:
     with socket.create_server(("127.0.0.1", first)):
         place.must("sweep", "toy", "--case", "1x1", "--repeats", "1")
     assert int(str(place.events("intent")[0]["port"])) > first
+
+
+# In a network of its own, all ports that attempts of the toy may try are taken.
+NO_PORT = """
+import socket, subprocess, sys
+held = [socket.create_server(("0.0.0.0", 20_000 + at)) for at in range(200)]
+sys.exit(subprocess.run(sys.argv[1:]).returncode)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a network of its own")
+def test_the_way_around_a_node_resumes_what_new_began(place: Place) -> None:
+    """With --new in the command, trials measured so far would be left behind."""
+    words = ("sweep", "toy", "--case", "1x1")
+    alone = ("unshare", "--net", sys.executable, "-c", NO_PORT, *place.program, *words, "--new")
+    done = commands.run(list(alone), cwd=place.folder, env=place.env())
+    assert (done.returncode, "ERROR PORT-BUSY node=left" in done.stderr) == (5, True), done.stderr
+    command = " ".join(("dlperf-orch", *words, "--nodes", "'!left'"))
+    assert f"Fix: leave it out: `{command}`." in done.stderr
 
 
 def test_a_terminal_sees_a_live_view(place: Place) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.fleet import Fleet
+from orchestrator import errors
+from orchestrator.fleet import Answer, Fleet, settled
 from orchestrator.model.node import Node
 from orchestrator.runtimes.engine import Engine
 from orchestrator.transports.local import LocalTransport
@@ -33,6 +34,22 @@ def test_connections_are_closed_also_without_dockers_library() -> None:
         pass
     with pytest.raises(OSError, match="Bad file descriptor"):
         stream.sendall(b"x")
+
+
+def test_equal_errors_of_several_nodes_are_one_and_the_others_are_named() -> None:
+    silent = [
+        errors.NodeError("port 22: no answer", code="SSH-UNREACHABLE", node=f"vs00{at}", address=at)
+        for at in ("2", "3")
+    ]
+    hung = errors.UnfitError("it does not answer", code="DOCKER-HUNG", node="vs004")
+    answers = [Answer(it.where["node"], True, it, 0.0) for it in (silent[0], hung, silent[1])]
+    with pytest.raises(errors.NodeError) as raised:
+        settled([Answer("vs001", True, None, 0.0), *answers])
+    assert str(raised.value) == (
+        "ERROR SSH-UNREACHABLE node=vs[002-003] address=[2-3]: port 22: no answer"
+        " (also failed: vs004)."
+    )
+    assert raised.value.others == ("vs002", "vs004", "vs003")
 
 
 @pytest.mark.parametrize(

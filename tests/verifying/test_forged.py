@@ -84,19 +84,18 @@ def test_formulas_that_share_no_code_with_the_engine_name_a_changed_number(
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_changed_number_of_each_page_is_named(tmp_path: Path, language: Language) -> None:
-    """Change one drawn number in every page, figure and table at once."""
+def test_a_changed_number_or_word_of_each_page_is_named(tmp_path: Path, language: Language) -> None:
+    """Change one drawn number, or one word, in every page, figure and table at once."""
     sweep = sweeps.collected(Store(tmp_path), sweeps.marked(), language)
     again = report_files.contents(sweep.folder, measured(sweep), language, sweep.folder)
     pages = {name: content.decode() for name, content in again.items() if name != RESULTS}
     assert len(pages) > 6
     chance = Random("pages")
-    for _ in range(3):
+    for pattern in (r"\d+", r"\d+", r"[A-Za-z]{4,}"):
         for name, text in pages.items():
-            number = chance.choice([*re.finditer(r"\d+", text)])
-            other = str(int(number[0]) + 1)
-            path = sweep.folder / name
-            path.write_text(text[: number.start()] + other + text[number.end() :])
+            it = chance.choice([*re.finditer(pattern, text)])
+            other = str(int(it[0]) + 1) if it[0].isdecimal() else it[0].swapcase()
+            (sweep.folder / name).write_text(text[: it.start()] + other + text[it.end() :])
         assert found(sweep) == {*pages}
 
 
@@ -127,6 +126,10 @@ def test_each_changed_value_of_an_outcome_is_found_though_its_event_agrees(
         outcome.write_bytes(before[0])
         events.write_bytes(before[1])
     assert unproven == {"tasks[0].why", "tasks[1].why", "code"}
+    for place in unproven:  # by the hash in its event all the same
+        change_leaf_at(outcome, place)
+        assert "logs/2n8g/r50_b256_amp_2.json" in found(sweep)
+        outcome.write_bytes(before[0])
 
 
 def test_each_changed_value_of_an_attempt_is_found_though_it_is_sealed(marked: Sweep) -> None:
@@ -336,6 +339,17 @@ def test_a_forged_state_of_a_machine_is_found(
     assert file in found(marked)
 
 
+def test_the_line_of_a_reported_number_is_derived(
+    untouched: dict[str, Sweep], tmp_path: Path
+) -> None:
+    """TensorFlow's summary is line 335 of its log; without a clock there is no window."""
+    name = "1n8g/r50_b256_amp_1"
+    sweep = sweeps.copied(untouched["tensorflow"], tmp_path)
+    assert json.loads(outcome(sweep, name).read_text())["lines"] == [335, 335]
+    reseal(sweep, name, lines=[334, 335])
+    assert found(sweep) == {f"logs/{name}.json"}
+
+
 @pytest.mark.parametrize("name", ["bert", "tensorflow", "pytorch", "marked"])
 def test_a_changed_byte_of_each_file_is_found(
     untouched: dict[str, Sweep], tmp_path: Path, name: str
@@ -436,6 +450,7 @@ def test_a_file_that_came_or_went_is_found(pytorch: Sweep) -> None:
     assert named["logs/1n8g/r50_b256_amp_9.log"].written == "a file"
     assert named[f"{ATTEMPT}/r0.gpus"].written == "a file"
     assert {f"{ATTEMPT}/r0.log", "figures/scaling.fr.svg"} <= named.keys()
+    assert "figures/scaling.fr.svg" in found(pytorch)  # though SHA256SUMS has it
 
 
 @pytest.mark.parametrize("content", ['{"tasks": [{"files": ["key"]}]}', "{", "[]"])
