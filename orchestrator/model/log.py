@@ -13,8 +13,8 @@ Rule = Literal["clock", "rates", "arithmetic", "reported", "latency"]
 
 clock: samples between two iterations, divided by the time between their lines. rates: the
 harmonic mean of the rates printed in the window, which is samples over time. arithmetic: their
-arithmetic mean, as in DLPerf's extract_tensorflow_logs.py. reported: what the program itself reports at its
-end. latency: global batch size / mean seconds per step in the window.
+arithmetic mean, as in DLPerf's extract_tensorflow_logs.py. reported: what the program itself
+reports at its end. latency: global batch size / mean seconds per step in the window.
 """
 
 SECOND_NS = 1_000_000_000
