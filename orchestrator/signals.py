@@ -37,7 +37,7 @@ class Signals:
     Until ``begin`` a request is only remembered: nothing has been started yet. From then on it
     raises ``Stopped``. Within the context it is only remembered again, in ``received``, and a
     further SIGINT or SIGTERM raises ``Abandoned``. Each is raised once. Requests are ignored while
-    the program leaves; after ``PATIENCE_S`` of that, one exits at once. A terminal that
+    the program leaves; after ``PATIENCE_S`` of that, one ends it at once. A terminal that
     closes sends SIGHUP twice, by its shell and by the kernel: a further SIGHUP never asks for more.
     """
 
@@ -84,7 +84,7 @@ class Signals:
         With such threads the interpreter was seen to crash as it ended: exit -11, not 7.
         """
         if self._abandoned:
-            import logging  # imported already, so this is quick
+            import logging  # already imported by then
 
             self.ignore()
             logging.shutdown()

@@ -54,7 +54,7 @@ def keep(read: Callable[[str], Value], *keys: str) -> Table:
 
 
 class Header:
-    """The header of one run; an argument that the table lacks keeps its name only."""
+    """The header of one run; for an argument that the table lacks, only the name is kept."""
 
     def __init__(self, table: Table, notes: Notes) -> None:
         self._table = table

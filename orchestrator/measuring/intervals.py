@@ -39,8 +39,8 @@ def of_quotient(
     """Return the interval of a quotient of medians; None where one has a single value.
 
     It is Welch's interval of the difference of mean logarithms, which holds for unequal spreads and
-    for few values. It is widened to contain the quotient of medians as well as that of means, so
-    that it also holds where the values of one side are skewed.
+    for few values. It is widened by the difference between the quotients of medians and of
+    geometric means, so that it also holds where the values of one side are skewed.
 
     Args:
         outside: the probability that the quotient lies outside.

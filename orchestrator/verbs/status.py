@@ -84,7 +84,7 @@ def status(
     store, voice = face.store, face.voice
     face.is_look = watch
     is_first = not watch and sweep_id is None and not store.sweeps()
-    if queued := jobs.list_waiting(store) if is_first else []:  # the first sweep is theirs
+    if queued := jobs.list_waiting(store) if is_first else []:  # will make the first sweep
         for job in queued:
             voice.result(job.summary)
         return voice.finish({"jobs": [asdict(job) for job in queued]})

@@ -21,7 +21,7 @@ from orchestrator.verifying.findings import Findings, at, codes, items, text
 from orchestrator.verifying.folder import Folder
 
 MOST = 30
-"""No more differences are printed, since one changed log changes many numbers."""
+"""Most differences that are printed; one changed log changes many numbers."""
 LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE", "LOG-CHANGED", "OUTCOME-CHANGED", "MISSING"})
 """Problems that other trials or later edits cause, so that a trial's own outcome lacks them."""
 
