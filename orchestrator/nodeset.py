@@ -1,4 +1,4 @@
-"""Many names in few words: ranges such as ``vs[001-002,004],gpu7``, and globs."""
+"""Fold names into ranges such as ``vs[001-002,004],gpu7``, unfold them, and match globs."""
 
 import fnmatch
 import itertools
@@ -18,7 +18,7 @@ def fits(name: str, pattern: str) -> bool:
 
 
 def fold(names: Iterable[str]) -> str:
-    """Return the names, each once, those that differ in their last number only as ranges.
+    """Return each name once; names that differ only in their last number become one range.
 
     Groups are in the order in which they first appear; leading zeros are kept. The notation is that
     of ClusterShell's nodeset command.
@@ -44,12 +44,12 @@ def fold(names: Iterable[str]) -> str:
 def unfold(text: str, most: int) -> Sequence[str]:
     """Return at most ``most`` names of a text with ranges: ``vs[001-128]``, ``r[1-2]n[1-4,8]``.
 
-    Of several ranges the last varies first. A text without ranges means itself.
+    Of several ranges the last varies fastest. A text without ranges is returned alone.
 
     Raises:
-        ValueError: why it is no such text; what was needed.
+        ValueError: a range is malformed, or there are more than ``most`` names.
     """
-    parts = _BRACKETS.split(text)  # what is between ranges, and every other one a range
+    parts = _BRACKETS.split(text)  # plain text and ranges in turn
     if any("[" in part or "]" in part for part in parts[::2]):
         raise ValueError("a bracket without its other one; needed ranges such as [001-128]")
     numbers = [_numbers(part, most) for part in parts[1::2]]
@@ -68,11 +68,11 @@ def unfold_all(text: str, most: int) -> list[str]:
 
 
 def fold_lines(lines: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield nodes and the text for them; lines that differ in numbers alone are shown once.
+    """Yield nodes and their text; of lines that differ only in numbers, the first is whole.
 
-    Of the others of that kind only words that differ are named. Their values are ranges in the
-    order of the nodes: on ``n[2-4]``, ``RANK=[1-3]`` is 2 on ``n3``. Where the order is another
-    one, each node is named alone.
+    For the other nodes only the words that differ are given, as ranges in the order of the nodes:
+    on ``n[2-4]``, ``RANK=[1-3]`` is 2 on ``n3``. If numbers do not ascend with the nodes, each
+    node is listed alone.
 
     Args:
         lines: words by node.

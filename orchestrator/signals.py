@@ -36,9 +36,9 @@ class Signals:
 
     Until ``begin`` a request is only remembered: nothing has been started yet. From then on it
     raises ``Stopped``. Within the context it is only remembered again, in ``received``, and a
-    further SIGINT or SIGTERM raises ``Abandoned``. Either is raised once: what comes while the
-    program leaves waits, unless leaving takes too long. A terminal that closes sends SIGHUP twice,
-    by its shell and by the kernel: a further SIGHUP never asks for more.
+    further SIGINT or SIGTERM raises ``Abandoned``. Each is raised once. Requests are ignored while
+    the program leaves; after ``PATIENCE_S`` of that, one ends it at once. A terminal that
+    closes sends SIGHUP twice, by its shell and by the kernel: a further SIGHUP never asks for more.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Signals:
         self._begun = self._in_order = self._abandoned = self._leaving = False
 
     def take(self) -> None:
-        """Handle them from now on; what was ignored at the start, as by nohup, stays ignored."""
+        """Handle the signals from now on; one ignored at the start, as by nohup, stays ignored."""
         for number in REQUESTS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._come)
@@ -74,17 +74,17 @@ class Signals:
         self._leaving, self._at = True, time.monotonic()
 
     def ignore(self) -> None:
-        """Let none come between the last statement of the program and its exit code."""
+        """Ignore requests between the last statement of the program and its exit code."""
         for number in REQUESTS:
             signal.signal(number, signal.SIG_IGN)
 
     def end(self, code: int | None) -> NoReturn:
         """End the program; at once where work was abandoned, whose threads still run.
 
-        The interpreter ends for them piece by piece, and was seen to crash there: exit -11, not 7.
+        With such threads the interpreter was seen to crash as it ended: exit -11, not 7.
         """
         if self._abandoned:
-            import logging  # loaded by then
+            import logging  # already imported by then
 
             self.ignore()
             logging.shutdown()

@@ -22,7 +22,7 @@ def alone(
     yield from fabric.adapters(node, answer.infiniband)
     yield from fabric.openable(node, answer.verbs)
     yield from fabric.gids(node, answer.gids)
-    if not isinstance(answer.gpu, Silent):  # one program that fails is one finding
+    if not isinstance(answer.gpu, Silent):  # report a failing nvidia-smi once
         yield from fabric.distances(node, answer.topology)
         yield from gpu.nvlinks(node, answer.gpu, answer.nvlinks, answer.nvlink_errors)
     yield from health.health(node, answer.health)

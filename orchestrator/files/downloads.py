@@ -20,7 +20,7 @@ class Downloads:
     """A folder of downloaded files, named by their sha256.
 
     Args:
-        show: called with how far a download is, in words.
+        show: called with a text that reports the progress of a download.
         idle_s: the longest time without a byte.
     """
 
@@ -28,7 +28,7 @@ class Downloads:
         self.folder, self._show, self._idle_s = folder, show, idle_s
 
     def cached(self, sha256: str) -> Path | None:
-        """Return the file of that sha256, hashed again; remove a damaged one. None without one."""
+        """Return the stored file, hashed again; None if there is none. Remove a damaged one."""
         path = self.folder / sha256.replace(":", "-")
         with on_disk(path):
             if not path.is_file():
@@ -42,7 +42,7 @@ class Downloads:
         """Return the file of a URL or path, which must hash to ``sha256``; copied if missing.
 
         Raises:
-            ImageError: OFED-CHECKSUM or DOWNLOAD; nothing of it is kept.
+            ImageError: OFED-CHECKSUM or DOWNLOAD; the partial file is removed.
             StoreError, LocalError: this machine cannot keep it.
         """
         return self.cached(sha256) or self.store(source, sha256)[0]
@@ -51,10 +51,10 @@ class Downloads:
         """Copy a file or what a URL gives into the folder; return its place and sha256.
 
         Args:
-            needed: its sha256; None to trust what comes, only when locking.
+            needed: the expected sha256; None accepts any, which only locking may do.
 
         Raises:
-            As ``fetch``; OFED-CHECKSUM also for what was cut.
+            As ``fetch``; OFED-CHECKSUM also for a truncated download.
         """
         with on_disk(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -86,7 +86,7 @@ class Downloads:
     def _chunks(self, url: str) -> Iterator[bytes]:
         got = 0
         try:
-            if not url.startswith(("http://", "https://")):  # urllib knows file: and ftp:, too
+            if not url.startswith(("http://", "https://")):  # urllib would open file: and ftp: too
                 raise OSError("needed http:// or https://")
             request = urllib.request.Request(url, headers={"User-Agent": "dlperf-orch"})
             with urllib.request.urlopen(request, timeout=self._idle_s) as answer:
@@ -97,7 +97,7 @@ class Downloads:
                     self._show(f"{url}: {got >> 20} MiB")
                     yield chunk
         except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, urllib.error.HTTPError):  # it is the answer, still open
+            if isinstance(error, urllib.error.HTTPError):  # the error is the open response
                 error.close()
             raise errors.ImageError(
                 f"{url} cannot be downloaded: {str(error) or type(error).__name__}",

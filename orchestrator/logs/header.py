@@ -1,4 +1,4 @@
-"""The header of a log: a program's arguments under our names; and the problems that a log shows."""
+"""Parse a log's header, a program's arguments, under our names; collect a log's problems."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ Table = Mapping[str, tuple[str, Callable[[str], Value]]]
 
 
 class Notes:
-    """The first problem of every sort, and how many there are."""
+    """Problems of a log: the first of each sort, and a count."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], tuple[int, str]] = {}
@@ -22,7 +22,7 @@ class Notes:
         self._seen[code, sort] = (count + times, first)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return them in the order of the log."""
+        """Return the problems in the order of the log."""
         return tuple(
             Problem(code, first if count == 1 else f"{first} (the first of {count})")
             for (code, _), (count, first) in self._seen.items()
@@ -54,7 +54,7 @@ def keep(read: Callable[[str], Value], *keys: str) -> Table:
 
 
 class Header:
-    """The header of one run; of arguments that the table lacks only the name is kept."""
+    """The header of one run; for an argument that the table lacks, only the name is kept."""
 
     def __init__(self, table: Table, notes: Notes) -> None:
         self._table = table
@@ -64,7 +64,7 @@ class Header:
         self.keys: set[str] = set()
 
     def add(self, key: str, text: str, line: int) -> None:
-        """Take an argument; a value that is invalid or contradicts another is noted, not used."""
+        """Record an argument; an invalid or contradictory value is a problem and is not used."""
         self.keys.add(key)
         if key not in self._table or text in ("", "None"):
             return

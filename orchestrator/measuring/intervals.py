@@ -9,15 +9,15 @@ from orchestrator.model.result import Interval
 
 COVERAGE = 0.95
 COVERAGE_OF_FEW = {2: 0.88, 3: 0.92, 4: 0.94}
-"""Coverage of that interval with so few trials on a side: ``docs/measuring.md``."""
+"""Coverage of ``of_quotient`` when a side has so few trials: ``docs/measuring.md``."""
 
 
 def of_median(values: Sequence[float]) -> Interval | None:
     """Return the narrowest symmetric order-statistic interval that covers the median with 95 %.
 
-    With fewer than 6 values none does with 95 %, and [min, max] is given with what it covers:
-    93.75 % of 5 values, 75 % of 3, nothing of one. Source: the sign test; the k-th smallest of n
-    values exceeds the median with probability sum(C(n, i), i < k) / 2^n.
+    Fewer than 6 values cannot reach 95 %: then it is [min, max] with its own coverage, such as
+    93.75 % for 5 values and 75 % for 3, and None for one value. Source: the sign test; the k-th
+    smallest of n values exceeds the median with probability sum(C(n, i), i < k) / 2^n.
     """
     ordered, n = sorted(values), len(values)
     if n < 2:
@@ -39,8 +39,8 @@ def of_quotient(
     """Return the interval of a quotient of medians; None where one has a single value.
 
     It is Welch's interval of the difference of mean logarithms, which holds for unequal spreads and
-    for few values. It is moved apart by as much as the medians differ otherwise than the means, so
-    that it holds also where the values of one side are skewed.
+    for few values. It is widened by the difference between the quotients of medians and of
+    geometric means, so that it also holds where the values of one side are skewed.
 
     Args:
         outside: the probability that the quotient lies outside.

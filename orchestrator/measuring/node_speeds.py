@@ -20,7 +20,7 @@ Ratio = tuple[tuple[str, ...], float]
 
 
 def compare_nodes(results: Sequence[Result]) -> tuple[NodeSpeed, ...]:
-    """Return the speeds of nodes by cases of one node, or without such cases by those of two.
+    """Return the speeds of nodes from one-node cases, or from two-node cases if there are none.
 
     A trial's ratio is its throughput over the median of its case's gangs, each gang by its own
     median. A node's speed is the median of its ratios; in pairs, where the slower node sets the
@@ -55,7 +55,7 @@ def compare_nodes(results: Sequence[Result]) -> tuple[NodeSpeed, ...]:
 
 
 def _ratios(result: Result, size: int) -> list[Ratio]:
-    """Return the ratios of valid trials on so many nodes; none if all ran on the same nodes."""
+    """Return the ratios of valid trials on ``size`` nodes; none if all ran on the same nodes."""
     by_gang: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for trial in result.valid:
         if trial.throughput and len(trial.nodes) == size:
@@ -81,7 +81,7 @@ def mark_slow_nodes(speeds: Sequence[NodeSpeed]) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The nodes of one trial, its bus bandwidth in GB/s, and the share of the median of pairs."""
+    """The nodes of one trial, its bus bandwidth in GB/s and as a share of the pairs' median."""
 
     nodes: tuple[str, ...]
     busbw: float
@@ -117,7 +117,7 @@ def find_smallest_slow(groups: Sequence[Group]) -> Iterator[Group]:
 
 
 def find_better_published(report: Report) -> PublishedResult | None:
-    """Return the lowest published bandwidth of such machines, if the result lacks a tenth of it."""
+    """Return the lowest published bandwidth of such machines if the result is below 90 % of it."""
     (result,) = report.results
     known = report.published_for(result)
     lowest = min(known, key=lambda row: row.throughput, default=None)

@@ -11,15 +11,15 @@ from orchestrator.model.problem import Problem
 Rule = Literal["clock", "rates", "arithmetic", "reported", "latency"]
 """The rule that computes throughput from a log.
 
-clock: samples between two iterations by the time between their lines. rates: the harmonic mean of
-the rates printed of the window, which is its work over its time. arithmetic: their arithmetic mean,
-as DLPerf's extract_tensorflow_logs.py takes it. reported: what the program itself reports at its
-end. latency: global batch size / mean seconds per step in the window.
+clock: samples between two iterations, divided by the time between their lines. rates: the
+harmonic mean of the rates printed in the window, which is samples over time. arithmetic: their
+arithmetic mean, as in DLPerf's extract_tensorflow_logs.py. reported: what the program itself
+reports at its end. latency: global batch size / mean seconds per step in the window.
 """
 
 SECOND_NS = 1_000_000_000
 RATE_TOLERANCE = 0.03
-"""Between the clock over the window and the rates that the program prints: the nine recorded logs
+"""Largest difference between the clock and the printed rates of a window: the nine recorded logs
 in tests/samples agree within 0.5 %, a log of another world size is off by a factor of 2 or more.
 """
 
@@ -67,7 +67,7 @@ class Fabric:
     Args:
         networks: what NCCL used between nodes, by its own names and sorted: IB, IBext_v8, Socket.
         no_device: the line that reports that NCCL found no HCA.
-        lines: the first of each sort of evidence, counted from 1.
+        lines: numbers, from 1, of the first line of each kind of evidence.
         problems: errors that libraries log; a trial is invalid by them only if it needs what is
             missing.
     """
@@ -108,13 +108,13 @@ def is_verbs(network: str) -> bool:
     return re.fullmatch(r"IB(?:ext(?:_v[0-9]{1,3})?)?", network) is not None
 
 
-POINTS = 120  # of a trace, at most: about as many as a figure has pixels for
+POINTS = 120  # maximum of a trace; a figure has about as many pixels
 TracePoint = tuple[int, int, float, float, float]
 """First and last iteration, and of the rates between them the lowest, the mean, the highest."""
 
 
 def reduce_rates(first: int, stride: int, rates: Sequence[float]) -> tuple[TracePoint, ...]:
-    """Return the trace of steps in at most ``POINTS`` points, each of as many steps but the last.
+    """Return at most ``POINTS`` points of equally many steps; the last point may have fewer.
 
     Args:
         stride: iterations from one step to the next.
@@ -139,10 +139,10 @@ class TrainingLog:
         steps: step lines of all epochs, repeated ones not counted.
         config: values of the header; one that it contradicts is absent.
         start, end: of the window, in the first epoch.
-        rate: over all steps; None also with a rate that is not a positive number.
+        rate: over all steps; None if any rate is not a positive number.
         window_rate: samples / sum of times, from the rates printed after the window's first
-            iteration up to its last, and by the rule ``latency`` that of the first too; None
-            unless the log has both ends.
+            iteration up to its last. By the rule ``latency`` the first iteration counts too.
+            None unless the log has both ends.
         reported: the numbers of the log's own summary, ``train_throughput`` among them.
         digest: hash over the iterations of the window with their timestamps, or with their text
             where they have none; equal for copies of the same evidence.
@@ -153,7 +153,7 @@ class TrainingLog:
         window_weighed: their harmonic mean, without the first where a rate is the mean since the
             line before; None likewise.
         agreement: how far clock and printed rates may differ over the window, as a share.
-        samples: of an iteration, by the clock and the printed rates.
+        samples: per iteration, as the clock and the printed rates give it.
         latency_s: mean seconds per optimizer step over the window, where the program prints them.
         memory_mib: the largest use of any GPU of the node that the program prints.
         lines: of the first and the last record of the window; None unless the log has both.

@@ -2,6 +2,6 @@
 
 ``matrix`` turns the grid into cases and finds what contradicts itself, ``plan`` makes trials of
 cases, without nodes, ``bind`` is the one place where nodes and ports meet a command line;
-``environment`` says with which variables. ``packing`` decides which trial begins next,
+``environment`` gives its variables. ``packing`` decides which trial begins next,
 ``inventory_draft`` writes the inventory of ``init``, ``images`` lists what must be built.
 """

@@ -45,7 +45,7 @@ def document(report: Report) -> dict[str, JSON]:
 
 
 def csv_text(report: Report) -> str:
-    """Return results.csv: of cases, else of logs; unknown values are empty."""
+    """Return results.csv: a row per case, or per log if there are no cases; unknown is empty."""
     keys = ("world_size", "micro_batch_size", "precision")
     rows = [_case_cells(report, result) for result in report.results] or [
         {
@@ -64,7 +64,7 @@ def csv_text(report: Report) -> str:
 
 
 def case_document(report: Report, result: Result) -> dict[str, object]:
-    """Return a case with its trials; values are not yet those of JSON."""
+    """Return a case with its trials; values are not converted to JSON types yet."""
     found = result.statistics
     return {
         "case": result.case.document(),
@@ -103,7 +103,7 @@ def _case_cells(report: Report, result: Result) -> dict[str, object]:
         "gpu_num_per_node": case.gpus_per_node,
         "batch_size_per_device": case.micro_batch_size,
         "precision": case.precision,
-        "device": case.device,  # of a folder of logs, it is what a header says
+        "device": case.device,  # for a folder of logs: from a header
         "global_batch_size": case.global_batch_size,
         **case.axes,
         "params": " ".join(f"{name}={value}" for name, value in case.params),
@@ -132,12 +132,12 @@ def _interval_cells(name: str, interval: Interval | None) -> dict[str, float | N
 
 def _published(published: PublishedResult, result: Result) -> dict[str, object]:
     fields = {**asdict(published), "interconnect": published.interconnect or None}
-    del fields["nodes"], fields["gpus_per_node"]  # those of the case
+    del fields["nodes"], fields["gpus_per_node"]  # the case has them
     return {**fields, "difference": published.difference(result)}
 
 
 def _transport(transport: str) -> str | None:
-    """Return None for the sign of logs that name none."""
+    """Return None for ``-``, the label of an unknown transport."""
     return None if transport == "-" else transport
 
 
@@ -247,6 +247,6 @@ def _files(groups: Sequence[Sequence[Result]]) -> list[str]:
         "_".join((case.precision, f"b{case.micro_batch_size}", *words))
         for case, words in zip(cases, distinctions(cases), strict=True)
     ]
-    if len(set(names)) < len(names):  # names of files hold less than values can
+    if len(set(names)) < len(names):  # two values may give one file name
         names = [f"{name}_{place}" for place, name in enumerate(names, 1)]
     return [f"{name}{EXPORT}" for name in names]

@@ -1,4 +1,4 @@
-"""One gang over several nodes while it runs: watched, and ended together.
+"""Launch a gang over several nodes, watch it, and end its tasks together.
 
 All nodes are polled, and a silent one delays no other.
 """
@@ -19,16 +19,16 @@ from orchestrator.model.attempt import Attempt, GangEnd, Limits, TaskEnd
 from orchestrator.model.plan import Task
 from orchestrator.runtimes import Runtime, TaskState
 
-# Between two looks at tasks that come to their gates: at first, and at most; in between a share of
-# what they have taken so far.
+# Seconds between two polls before all tasks are at their gates: least, most, and in between this
+# share of the time waited so far.
 GATE_S, GATES_S, SHARE = 0.003, 0.05, 0.25
 LOOK_S, CALM_S = 0.01, 0.2  # between two looks at a node: while a gang is young, and later
-SHARE_S = 0.005  # of them for every node of many: a look over SSH takes a fourth of it here
-GATHER_S = 0.00001  # for every node, in which answers gather that are then taken together
+SHARE_S = 0.005  # at least, per node; a poll over SSH takes a fourth of that here
+GATHER_S = 0.00001  # per node, to gather answers and take them together
 AGAIN_S = 0.5  # between two looks at a node that gave no answer
 YOUNG_S = 2.0
-PEERS_S = 2.0  # from the first failure seen until the others are ended: its cause may yet be said
-BEHIND_BYTES = 8 << 20  # of a log whose task has ended: more is not read here, but copied later
+PEERS_S = 2.0  # from the first failure until others are ended; they may log its cause
+BEHIND_BYTES = 8 << 20  # of an ended task's log; a longer rest is copied later
 T = TypeVar("T")
 Watch = Callable[[bytes], None]
 """Called with every new piece of the raw log that is measured."""
@@ -52,9 +52,9 @@ def launch(
     runtime: Callable[[str], Runtime],
     stopping: Callable[[], bool],
 ) -> bool:
-    """Bring every task to its gate, then open all gates; return False if one did not come there.
+    """Bring every task to its gate, then open all gates; return False if a task did not.
 
-    Then, and after an error, tasks may wait at their gates or run until they are removed.
+    After False or an error, tasks may wait at their gates or run until they are removed.
     """
     tasks: Sequence[Task] = attempt.tasks
     settled(ask_tasks(runtime, tasks, lambda at, task: at.create(attempt, task, limits)))
@@ -63,7 +63,7 @@ def launch(
         states = ask_tasks(runtime, tasks, lambda at, task: at.inspect(attempt, task))
         settled(states)
         phases = {state.node: state.checked().phase for state in states}
-        # Who waits at its gate stays there, or is missed when it is opened: not asked again.
+        # Do not poll a waiting task again: it stays, or opening its gate reports that it is gone.
         tasks = [task for task in tasks if phases[task.node] != "waiting"]
         if not tasks:
             break
@@ -95,8 +95,8 @@ class Gang:
     """Watches one gang until all of it has ended; the first task that fails ends the others.
 
     Args:
-        lost_s: without an answer until a node is given up; 12 s once the gang is to end, and 10 s
-            if its engine alone is silent. What such a node runs is not known.
+        lost_s: seconds without an answer until a node is given up; 12 s once the gang is to end,
+            and 10 s if only its engine is silent. What such a node runs is unknown.
     """
 
     def __init__(
@@ -135,13 +135,13 @@ class Gang:
                     time.sleep(GATHER_S * len(self._watched))
                 self._answered.clear()
         ends = tuple(watched.end for watched in self._watched if watched.end is not None)
-        # A rank that is ended for that takes others with it, whose ends may be seen before.
+        # Ending a task for its long log makes others fail, and their ends may be seen first.
         flooded = next((end for end in ends if end.why == "log-too-large"), None)
         reason = flooded.why if flooded else self._reason or "done"
         return GangEnd(reason, ends, first=flooded or self._first)
 
     def _leave_out_pause(self) -> None:
-        """Count no time in which this process stood still, such as after Ctrl-Z, as silence."""
+        """Do not count time in which this process was suspended, as by Ctrl-Z, as silence."""
         before, self._turned = self._turned, time.monotonic()
         if (stood_s := self._turned - before) > NODE_LOST_S:
             self._began, self._grew = self._began + stood_s, self._grew + stood_s
@@ -176,7 +176,7 @@ class Gang:
 
     def _ask(self, watched: _Watched) -> tuple[bytes, TaskState]:
         """Read the state before the log, so that the log of an ended task is complete."""
-        if watched.unheard_since is None:  # it may have waited for its turn among many
+        if watched.unheard_since is None:  # not earlier: the poll may have waited in the pool
             watched.unheard_since = time.monotonic()
         task, runtime = watched.task, self._runtime(watched.task.node)
         state = runtime.inspect(self._attempt, task)

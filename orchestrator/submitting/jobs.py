@@ -98,7 +98,7 @@ def end(store: Store, cluster: Cluster, holder: Holder | None, voice: Voice) -> 
 
 
 def _wait_for_end(job: str) -> bool:
-    """Return whether a job is over in time, or left on nodes alone that do not answer Slurm."""
+    """Return True if a job ends in time, or remains only on nodes that do not answer Slurm."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = slurm_queue.jobs(ids=(job,))

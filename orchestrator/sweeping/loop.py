@@ -1,4 +1,4 @@
-"""Run the requested trials of sweeps in lanes: threads, while the main thread hears signals."""
+"""Run the requested trials of sweeps in lanes: threads, while the main thread handles signals."""
 
 import contextlib
 import time
@@ -139,7 +139,7 @@ def take_turns(
 
 @contextlib.contextmanager
 def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> Iterator[View]:
-    """Show trials while the block runs them, once earlier attempts and other sweeps are settled."""
+    """Settle earlier attempts and other sweeps, then show the trials that the block runs."""
     try:
         with SIGNALS:
             closing.clear_others(campaigns)
@@ -151,7 +151,7 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
                         campaign.rotate()
                 yield view
     except Abandoned:
-        # Lanes, whose threads go on, must not write once the locks are released.
+        # Threads of lanes continue; they must not write once the locks are released.
         for campaign in campaigns:
             campaign.sweep.freeze()
         raise
@@ -163,7 +163,7 @@ def _view(campaigns: Sequence[Campaign], title: str, trials: int, done: int) -> 
 def _settle(campaign: Campaign, view: View) -> None:
     """Settle attempts that an earlier run left open, also of trials that are not requested now.
 
-    A signal does not stop this: each gang that is adopted ends by itself then.
+    A signal does not stop this: it makes each adopted gang end.
     """
     sweep, voice = campaign.sweep, campaign.voice
     left = iter([it for it in sweep.record().plan.trials if campaign.history(it).open])
@@ -190,7 +190,7 @@ def run_lanes(
     Args:
         give: returns the next item; None if none can begin until another has ended.
         may_begin: called before each item; once false, none begins.
-        ended: given an item and its result; no two at a time, and before the next item begins.
+        ended: called with an item and its result, one call at a time, before the next item.
 
     Raises:
         DlperfError: the gravest of the lanes' errors, after the others were printed.
@@ -241,14 +241,14 @@ def _describe(failure: BaseException) -> str:
 
 
 class Feed:
-    """Choose the requested trial that begins next, each once, by those that ended.
+    """Choose the requested trial that begins next, by the outcomes so far; each begins once.
 
     Args:
         whole: every trial requested of the sweep so far; the first trials of a case decide over
             later ones, whichever command ran them.
         value: the throughput of a trial's valid outcome; None without one.
-        nodes: counts those that may run a trial.
-        say: given a line per case that has settled, and how many trials it needs no more.
+        nodes: returns the number of nodes that may run a trial.
+        say: called for each settled case with a line and the number of trials it saves.
     """
 
     def __init__(

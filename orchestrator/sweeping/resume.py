@@ -30,7 +30,7 @@ OF = ("events.jsonl", "sweep.json")
 def open_sweep(
     store: Store, request: Requested, site: Site, voice: Voice, resumed: Sweep | None = None
 ) -> Iterator[Sweep]:
-    """Hold a sweep, locked, its plan written: ``resumed``, else the one to resume, else a new one.
+    """Lock ``resumed``, else the sweep to resume, else a new one, and write its plan.
 
     Raises:
         StoreError: LOCKED; or the record of a sweep that may be the one to resume is damaged.
@@ -93,13 +93,13 @@ def _find_resumable(store: Store, record: SweepRecord, voice: Voice) -> Sweep | 
 
 
 def _write_plan(sweep: Sweep, now: SweepRecord, recipe: Recipe) -> None:
-    """Write the trials requested of the sweep, now and before, ahead of starting any."""
+    """Write all trials requested of the sweep, now and earlier, before any of them starts."""
     before = sweep.record()
     trials = (*before.plan.trials, *now.plan.trials)
     repeats = max(trial.repeat for trial in trials if not trial.canary)
     names = {trial.name for trial in trials}
     whole = plan.build(plan.repeated(recipe, repeats))
-    # Reports show what the sweep began on, and the nodes that came later.
+    # Reports show nodes as they were at first; later nodes are added.
     site = replace(before.site, nodes={**before.site.nodes, **now.site.nodes, **before.site.nodes})
     is_open = any(history.open for history in sweep.histories().values())
     sweep.keep_record(
@@ -110,7 +110,7 @@ def _write_plan(sweep: Sweep, now: SweepRecord, recipe: Recipe) -> None:
             plan=replace(whole, trials=tuple(it for it in whole.trials if it.name in names)),
             site=site,
             commands=tuple(dict.fromkeys((*before.commands, *now.commands))),
-            # By which `stop` finds what is open.
+            # `stop` finds open attempts by this inventory.
             inventory=before.inventory if is_open else now.inventory,
         )
     )
@@ -131,7 +131,7 @@ def note_end(sweep: Sweep) -> None:
 def find_finished(store: Store, request: Requested) -> tuple[Sweep, int] | None:
     """Return the sweep whose requested trials are all valid or not needed, and how many are valid.
 
-    Return None if that is not certain; then the nodes are asked.
+    Return None if that is not certain; then the caller asks the nodes.
     """
     if request.options.new or request.options.strict or store.unreadable():
         return None

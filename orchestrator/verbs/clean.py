@@ -27,8 +27,8 @@ from orchestrator.sweeping import observed_sweep
 Names = dict[str, list[str]]
 """Names of folders, containers, tasks and images on a node, by kind."""
 
-# $1: the node's folder; then sweeps. Prints those that have a folder in it, and preparations of
-# data sets that left one and run no more.
+# $1: the node's folder; other arguments: sweep ids. Prints the sweeps that have a folder there,
+# and folders of data-set preparations that no longer run.
 FOLDERS = """
 cd -- "$1" 2>/dev/null || exit 0
 shift
@@ -52,7 +52,7 @@ def clean(
     cluster, path = sites.inventory(store, inventory, None, voice)
     needed = _list_needed_images(store) if images else None
     with contextlib.ExitStack() as held:
-        if not dry_run:  # only looking disturbs no measurement
+        if not dry_run:  # a dry run disturbs no measurement
             held.enter_context(store.lock(cluster.name))
         fleet = held.enter_context(Fleet.of(cluster))
         if not dry_run:
@@ -78,7 +78,7 @@ def clean(
 
         answers = ask_all(list(nodes), clean_node)
         gangs: Sequence[Finding] = ()
-        with contextlib.suppress(errors.NodeError):  # which is among the answers
+        with contextlib.suppress(errors.NodeError):  # the answers have the error, too
             gangs = strays.others(fleet, store.sweep_ids(), inventory or str(path))
     failures = [answer.error for answer in answers if answer.error]
     failures += _explain_kept(why, kept)
@@ -113,7 +113,7 @@ def clean(
 
 
 def split(store: Store, cluster: Cluster) -> tuple[list[str], dict[str, tuple[str, str]]]:
-    """Split the sweeps of a cluster that do not run into settled ones and those with open attempts.
+    """Split a cluster's stopped sweeps into settled ones and those with open attempts.
 
     Return ids of the settled sweeps; by id of the others, the cause and what to do.
     """
@@ -149,7 +149,7 @@ def _list_needed_images(store: Store) -> frozenset[str]:
 def _look(
     fleet: Fleet, node: Node, settled: Collection[str], unsettled: Collection[str]
 ) -> tuple[Names, Names]:
-    """Return what a node has of finished sweeps and killed provisionings, and what is kept.
+    """List what finished sweeps and killed provisionings left on a node, and what is kept.
 
     Kept are folders and tasks, running or ended, of sweeps with open attempts.
     """
@@ -170,7 +170,7 @@ def _look(
         engine = fleet.containers[node.name]
         labelled = engine.labelled(strays.LABEL)
         containers += [it.name for it in labelled if it.labels[strays.LABEL] in settled]
-        # Of a killed provisioning; the node's lock proves that none runs.
+        # Containers of a killed provisioning; the node's lock proves that none runs.
         containers += [it.name for it in engine.labelled(last_checks.LABEL)]
     return {"folders": folders, "containers": containers}, {"tasks": tasks, "folders": kept}
 

@@ -49,12 +49,12 @@ class _Progress:
     iteration: int
     iterations: int  # the last one that its log will show
     rate: float  # in samples per second, as its program prints it
-    left_s: float | None  # until its last iteration at that rate; None where the rate says nothing
+    left_s: float | None  # until its last iteration at that rate; None if the rate is not positive
 
 
 @dataclass(slots=True)
 class _Look:
-    """A sweep at one moment: its trials, and what its nodes say of those that are open."""
+    """A sweep at one moment: its trials, and what nodes report about open ones."""
 
     running: Running
     holder: Holder | None
@@ -84,12 +84,12 @@ def status(
     store, voice = face.store, face.voice
     face.is_look = watch
     is_first = not watch and sweep_id is None and not store.sweeps()
-    if queued := jobs.list_waiting(store) if is_first else []:  # which are to make the first sweep
+    if queued := jobs.list_waiting(store) if is_first else []:  # will make the first sweep
         for job in queued:
             voice.result(job.summary)
         return voice.finish({"jobs": [asdict(job) for job in queued]})
     look = _look(Running.of(store, sweep_id))
-    sweep_id = look.running.sweep.id  # a newer sweep is another one
+    sweep_id = look.running.sweep.id  # do not switch to a newer sweep
     while watch and not look.over:
         if not voice.as_json:  # the last look alone is the document
             voice.clear()
@@ -100,14 +100,14 @@ def status(
 
 
 def _look(running: Running) -> _Look:
-    """Look at a sweep now; a controller that begins or ends meanwhile counts as there."""
+    """Look at a sweep now; a controller that begins or ends meanwhile counts as running."""
     lock = running.sweep.lock()
     found = _Look(running, lock.held_by())
     if open_attempts := running.sweep.open_attempts():
         with running.scheduler() as scheduler:
             for attempt in open_attempts:
                 _look_at(attempt, scheduler, found)
-        # An attempt may have ended meanwhile; then only its outcome is true.
+        # An attempt may have ended meanwhile; its outcome is newer than these rows.
         still = {(attempt.trial, attempt.number) for attempt in running.sweep.open_attempts()}
         found.rows = [row for row in found.rows if (row.trial, row.attempt) in still]
         found.going = [it for it in found.going if (it.trial, it.attempt) in still]
@@ -117,7 +117,7 @@ def _look(running: Running) -> _Look:
 
 
 def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
-    """Add the tasks of an open attempt, and how far it is, to what was found."""
+    """Add the tasks and the progress of an open attempt to ``found``."""
     for task, answer in zip(attempt.tasks, scheduler.seen(attempt), strict=True):
         seen = answer.value or Seen("unknown", 0)  # its error says why
         if error := answer.error or seen.refusal:
@@ -128,7 +128,7 @@ def _look_at(attempt: Attempt, scheduler: Scheduler, found: _Look) -> None:
             try:
                 going = _find_progress(found.running, scheduler, attempt, seen.log_bytes)
                 found.going += [going] if going else []
-            except errors.NodeError as error:  # it answered just before
+            except errors.NodeError as error:  # though it has just answered
                 found.failures.append(error)
 
 
@@ -176,7 +176,7 @@ def _print(store: Store, look: _Look, voice: Voice) -> int:
         left = "" if it.left_s is None else f", about {words.duration(it.left_s)} left"
         at = f"iteration {it.iteration} of {it.iterations}, {it.rate:.2f} samples/s"
         voice.result(f"{it.trial} a{it.attempt}: {at}{left}")
-    # Tasks of an attempt that are equally far have one line; --json has each.
+    # Tasks of an attempt in the same phase share a line; --json lists each.
     alike: dict[tuple[str, str, str], list[_TaskRow]] = {}
     for row in look.rows:
         alike.setdefault((row.trial, str(row.attempt), row.phase), []).append(row)

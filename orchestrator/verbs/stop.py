@@ -21,7 +21,7 @@ from orchestrator.sweeping import closing
 from orchestrator.sweeping.observed_sweep import Running
 
 PATIENCE_S = 60.0
-BEGUN_S = 20.0  # until a controller that has begun holds its sweep
+BEGUN_S = 20.0  # until a controller that starts has locked its sweep
 AGAIN_S = 0.1
 
 
@@ -53,7 +53,7 @@ def stop(
     sweep, left = running.sweep, list[Attempt]()
     pid = _end_controller(sweep)
     job = jobs.end(store, running.cluster, sweep.lock().holder(), voice)
-    # Taken only to end something, or to see whether a controller of another machine lives.
+    # Lock only to end attempts, or to find out whether another machine's controller is alive.
     if sweep.open_attempts() or sweep.lock().holder():
         with sweep.lock():
             sweep.remove_unfinished()
@@ -70,7 +70,7 @@ def stop(
 
 
 def _stop_lost(store: Store, sweep_id: str | None, inventory: str, voice: Voice) -> int:
-    """End what runs on nodes of a sweep whose state folder is lost, found by marks; exit code."""
+    """End a sweep whose state folder is lost; find its tasks by marks. Return the exit code."""
     cluster, _ = user_files.cluster(inventory)
     whole = sweep_id is not None and SWEEP_ID.fullmatch(sweep_id)
     if sweep_id is None or not whole or sweep_id in store.sweep_ids() or cluster.slurm:
@@ -104,7 +104,7 @@ def _list_begun(store: Store) -> list[str]:
 
 
 def _end_controller(sweep: Sweep) -> int | None:
-    """Send SIGTERM to the process of this machine that runs the sweep and wait; its pid."""
+    """End the sweep's process on this machine by SIGTERM; return its pid, or None."""
     holder = sweep.lock().holder()
     if holder is None or not processes.is_here(holder.process):
         return None

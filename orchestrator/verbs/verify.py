@@ -21,7 +21,7 @@ from orchestrator.verifying.findings import Findings, at, codes, items, text
 from orchestrator.verifying.folder import Folder
 
 MOST = 30
-"""Differences that are printed: one changed log changes many numbers."""
+"""Most differences that are printed; one changed log changes many numbers."""
 LATER = frozenset({"SAME-EVIDENCE", "PROVENANCE", "LOG-CHANGED", "OUTCOME-CHANGED", "MISSING"})
 """Problems that other trials or later edits cause, so that a trial's own outcome lacks them."""
 
@@ -54,7 +54,7 @@ def verify(face: Face, sweep_id: WhichFile = None) -> int:
 
 
 def check_sweep(sweep: Sweep) -> Findings:
-    """Check the checksums, then the numbers, then whether the same reports come out again."""
+    """Check the checksums, then the numbers, then that measuring again gives the same reports."""
     findings = Findings()
     place = Folder(sweep.folder.resolve(), findings)
     record = place.sealed("sweep.json")
@@ -73,7 +73,7 @@ def check_sweep(sweep: Sweep) -> Findings:
 def _compare_reports(
     sweep: Sweep, place: Folder, outcomes: Mapping[str, Mapping[str, object]]
 ) -> None:
-    """Measure the sweep once more and compare outcomes and reports with what comes out."""
+    """Measure the sweep again; compare its outcomes and reports with the new ones."""
     findings = place.findings
     written = at(place.document(RESULTS), "written")
     try:
