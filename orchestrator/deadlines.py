@@ -18,6 +18,7 @@ COMMAND_S = 10.0  # one that only looks: the size of a file, a table of the kern
 REMOVE_S = 120.0  # removing folders of ours
 SUPERVISOR_S = 30.0  # a supervisor's start, a signal to it, killing what it leaves
 HEARD_S = 0.5  # until a signal is handled that comes just before the main thread waits
+STREAM_END_S = 5.0  # a command whose input has ended
 
 # Slurm.
 STEP_S = 30.0  # beside what a step's commands may take

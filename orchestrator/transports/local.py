@@ -1,5 +1,6 @@
 """This machine as a node."""
 
+import contextlib
 import errno
 import itertools
 import os
@@ -9,7 +10,7 @@ import subprocess
 import threading
 
 from orchestrator import errors
-from orchestrator.deadlines import SHELL_S, STEP_S
+from orchestrator.deadlines import SHELL_S, STEP_S, STREAM_END_S
 from orchestrator.transports import MOST_BYTES, Completed, Stream, Transport, _shell
 from orchestrator.transports.failures import make_error
 from orchestrator.words import limit
@@ -35,6 +36,7 @@ class LocalTransport(Transport):
     def __init__(self, node: str, within: tuple[str, ...] = ()) -> None:
         super().__init__(node)
         self._within = within
+        self._opened: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
 
     def get(self, path: str, offset: int = 0, *, own: bool = False) -> bytes | None:
         try:
@@ -75,7 +77,8 @@ class LocalTransport(Transport):
                 theirs.close()
         except OSError as error:
             raise self._explain_start(words, error) from error
-        threading.Thread(target=process.wait, daemon=True).start()
+        self._opened.append((process, ours))
+        threading.Thread(target=self._reap, args=(process, ours), daemon=True).start()
         if is_script:
             marks = _shell.Marks()
             ours.settimeout(SHELL_S + STEP_S)
@@ -87,6 +90,10 @@ class LocalTransport(Transport):
                 raise make_error("START", cause, node=self.node) from error
             ours.settimeout(None)
         return ours
+
+    def _reap(self, process: "subprocess.Popen[bytes]", ours: socket.socket) -> None:
+        process.wait()
+        self._opened.remove((process, ours))
 
     def _execute(
         self, argv: tuple[str, ...], timeout_s: float, doing: str, content: bytes | None = None
@@ -119,4 +126,7 @@ class LocalTransport(Transport):
         return make_error("START", cause, node=self.node)
 
     def close(self) -> None:
-        """Close nothing: a stream is closed by whoever opened it."""
+        for process, ours in list(self._opened):
+            ours.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STREAM_END_S)
