@@ -41,7 +41,7 @@ def _sections(page: Page, sources: Sources | None) -> Iterable[Section]:
             [tree.Items(known) if known else tree.Paragraph([nothing])],
         ),
         ("result", text("Cases at a glance", "用例一览"), _glance(page)),
-        ("lone", text("Logs", "日志"), [tables.lone(page)]),
+        ("lone", text("Logs", "日志"), _lone(page)),
         ("figures", text("Figures", "图"), figures.of_page(page)),
         ("published", text("Published results", "已公布的结果"), [tables.published(page)]),
         ("machines", text("State of the machines", "机器状态"), tables.machines(page)),
@@ -80,6 +80,19 @@ def _glance(page: Page) -> Iterable[Block]:
         series = [[labels.of_series(page, group)] for group in groups]
         if groups:
             yield tree.Facts([*zip(names, series, strict=True)])
+
+
+def _lone(page: Page) -> Iterable[Block]:
+    """Yield the logs that belong to no case; the table has their numbers in the list below it."""
+    lone = page.report.lone
+    if lone:
+        yield tables.lone(page)
+        yield tree.Facts(
+            [
+                (str(number), (Span(it.path, log=it.path), f", sha256 {it.log.sha256[:12]}"))
+                for number, it in enumerate(lone, 1)
+            ]
+        )
 
 
 def _environment(page: Page) -> Iterable[Block]:

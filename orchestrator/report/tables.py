@@ -69,6 +69,7 @@ def _result(page: Page, result: Result) -> Words:
 
 
 def _speedup(page: Page, result: Result) -> str:
+    """Return a speedup with its interval, or what it lacks."""
     if result.speedup is None:
         lacking = page.text("n/a (no valid 1x1)", "n/a（无有效的 1x1）")
         return lacking if result.statistics else labels.NONE
@@ -162,7 +163,7 @@ def published(page: Page) -> Table:
 
 
 def lone(page: Page) -> Table:
-    """Build the table of logs that belong to no case."""
+    """Build the table of logs that belong to no case, by their numbers in a list below it."""
     rows: list[Words] = []
     for number, each in enumerate(page.report.lone, 1):
         log = each.log
@@ -170,7 +171,7 @@ def lone(page: Page) -> Table:
         window = f" {log.window[0]}-{log.window[1]}" if log.window else ""
         rows.append(
             (
-                Span(each.path, log=each.path),
+                Span(str(number), f"log-{number}"),
                 *(str(log.config.get(key, "?")) for key in settings),
                 Span(labels.fixed(each.throughput, 2), f"log-{number}"),
                 labels.fixed(log.rate.mean if log.rate else None, 2),

@@ -51,7 +51,6 @@ def test_an_honest_clock_is_not_marked() -> None:
     jitter = {30: 0.101, 31: 0.099, 40: 0.150, 41: 0.050}
     log = PYTORCH.read(write_log(lambda number: jitter.get(number, 0.1)))
     assert log.problems == ()
-    assert log.words == frozenset()  # equal rates prove no copy
 
 
 @pytest.mark.parametrize("base", BASES, ids=lambda base: f"{base.source}-{base.rule}")
