@@ -93,16 +93,19 @@ class History:
     """One trial's attempts so far; it grows with every event.
 
     Args:
-        begun: by number, when its intent was written; empty if that event was lost.
+        begun: by number, when its intent was written.
         closed: by number, how it ended.
+        found: numbers of attempts that have a folder but no event; True if the attempt was bound to
+            nodes, else nothing of it was ever started.
     """
 
     begun: dict[int, str] = field(default_factory=dict)
     closed: dict[int, Ended] = field(default_factory=dict)
+    found: dict[int, bool] = field(default_factory=dict)
 
     @property
     def attempts(self) -> int:
-        return max((*self.begun, *self.closed), default=0)
+        return max((*self.begun, *self.closed, *self.found), default=0)
 
     @property
     def state(self) -> str:
@@ -112,7 +115,8 @@ class History:
     @property
     def open(self) -> tuple[int, ...]:
         """Return the numbers of the attempts without an outcome, ascending."""
-        return tuple(it for it in sorted(self.begun) if it not in self.closed)
+        bound = (number for number, is_bound in self.found.items() if is_bound)
+        return tuple(it for it in sorted({*self.begun, *bound}) if it not in self.closed)
 
     def add(self, event: Event) -> None:
         if isinstance(event, Intent):
@@ -123,7 +127,7 @@ class History:
     def spans(self) -> tuple[tuple[str, str], ...]:
         """Return when each attempt began and ended, as written in files; empty for not yet."""
         ends = {number: ended.at for number, ended in [*self.closed.items()]}
-        return tuple((at, ends.get(number, "")) for number, at in [*self.begun.items()] if at)
+        return tuple((at, ends.get(number, "")) for number, at in [*self.begun.items()])
 
 
 def by_trial(events: Iterable[Event]) -> dict[str, History]:

@@ -94,8 +94,8 @@ class Sweep:
     def histories(self) -> dict[str, History]:
         """Return the history of attempts, by trial name.
 
-        An attempt with a record but without an event counts as begun and open: its number is not
-        used again, and its tasks are adopted or ended.
+        An attempt with a folder here but without an event counts as begun and open: its number is
+        not used again, and its tasks are adopted or ended.
         """
         histories = by_trial(self.events())
         place = self.folder / "attempts"
@@ -103,12 +103,14 @@ class Sweep:
             trials = disk.listed(place)
         for trial in trials:
             with ours(trial):
-                bound = [it for it in disk.listed(trial) if disk.is_there(it / "attempt.json")]
-            for path in bound:
-                if re.fullmatch("a[1-9][0-9]{0,5}", path.name, re.ASCII):
+                folders = disk.listed(trial)
+            for path in folders:
+                if re.fullmatch("a[1-9][0-9]{0,5}", path.name, re.ASCII) and path.is_dir():
                     history = histories.setdefault(trial.name, History())
-                    if int(path.name[1:]) > history.attempts:
-                        history.begun[int(path.name[1:])] = ""
+                    number = int(path.name[1:])
+                    if number > history.attempts:
+                        with ours(path):
+                            history.found[number] = disk.is_there(path / "attempt.json")
         return histories
 
     def freeze(self) -> None:
@@ -193,6 +195,7 @@ class Sweep:
 
 @contextlib.contextmanager
 def _refusing_damage(path: Path) -> Iterator[None]:
+    """Turn the ValueError of a file that cannot be parsed into STORE-DAMAGED."""
     try:
         yield
     except ValueError as error:

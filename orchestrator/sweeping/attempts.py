@@ -57,6 +57,8 @@ def settle(campaign: Campaign, view: View, trial: Trial) -> None:
 
 def _settle_latest(campaign: Campaign, trial: Trial, attempt: Attempt, view: View) -> None:
     name = f"{trial.name} a{attempt.number}"
+    if attempt.number in campaign.history(trial).found:
+        campaign.voice.line(f"{name}: its folder exists, but events.jsonl has no entry for it")
     if campaign.scheduler.adoptable(attempt):
         campaign.voice.line(f"{name}: adopted from an earlier run")
         campaign.sweep.append(Adopted(at=now(), trial=trial.name, attempt=attempt.number))

@@ -198,11 +198,20 @@ def test_an_attempt_is_open_from_its_intent_to_its_end(
     assert found.closed == {event.attempt: event for event in events if isinstance(event, Ended)}
 
 
+@pytest.mark.parametrize(("is_bound", "opened"), [(True, (2,)), (False, ())])
+def test_an_attempt_known_only_by_its_folder_is_open_if_it_was_bound(
+    is_bound: bool, opened: tuple[int, ...]
+) -> None:
+    """Its number is not used again, even if no task of it was started."""
+    found: History = by_trial((intent(1), ended(1, "valid")))["t"]
+    found.found[2] = is_bound
+    assert (found.attempts, found.open) == (2, opened)
+
+
 def test_attempts_last_from_their_intent_to_their_end() -> None:
     """Open ones have no end yet; an attempt without an intent has no span."""
     end = ended(1, "failed", at="10:01")
     found = by_trial((intent(1, at="10:00"), end, intent(2, at="10:02")))["t"]
-    found.begun[3] = ""  # an attempt whose event was lost
     assert found.spans() == (("10:00", "10:01"), ("10:02", ""))
     assert by_trial((end,))["t"].spans() == ()
     assert (History().attempts, History().spans()) == (0, ())
