@@ -164,8 +164,9 @@ def test_a_taken_port_is_passed_over(place: Place) -> None:
 
 # In a network of its own, all ports that attempts of the toy may try are taken.
 NO_PORT = """
-import socket, subprocess, sys
-held = [socket.create_server(("0.0.0.0", 20_000 + at)) for at in range(200)]
+import os, socket, subprocess, sys
+first = int(os.environ["TOY_PORT"])
+held = [socket.create_server(("0.0.0.0", first + at)) for at in range(200)]
 sys.exit(subprocess.run(sys.argv[1:]).returncode)
 """
 
