@@ -17,7 +17,7 @@ TRAIN = """\
 workload: ngc_tensorflow_rn50
 image: ngc-tensorflow-20.03
 device: cuda
-method: {repeats: 1, iterations: 24, window: [21, 24], rule: rates, stall_limit_s: 900}
+method: {repeats: 1, iterations: 24, window: [21, 24], rule: arithmetic, stall_limit_s: 900}
 grid: {placement: [1x1, 1x2], precision: [fp32], micro_batch_size: [1]}
 params: {mode: train}
 """

@@ -24,7 +24,7 @@ grid: {placement: [1x1, 2x1], precision: [amp], micro_batch_size: [1]}
 TENSORFLOW = """\
 workload: ngc_tensorflow_rn50
 image: ngc-tensorflow-20.03
-method: {repeats: 1, iterations: 24, window: [21, 24], rule: rates, time_limit_s: 1500,
+method: {repeats: 1, iterations: 24, window: [21, 24], rule: arithmetic, time_limit_s: 1500,
   stall_limit_s: 900}
 grid: {placement: [2x1], precision: [fp32], micro_batch_size: [1]}
 params: {mode: train}
