@@ -75,7 +75,7 @@ def on_terminal(
     env: Mapping[str, str],
     ctrl_c_at: Callable[[str], bool] = lambda _: False,
 ) -> str:
-    """What the command wrote to a terminal that is ``columns`` wide, colours taken out.
+    """Return what a command wrote to a terminal of ``columns`` columns, without colors.
 
     Args:
         ctrl_c_at: of what was seen so far, whether the person presses Ctrl-C now; once.

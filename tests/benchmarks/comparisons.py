@@ -172,8 +172,10 @@ def of_medians(draws: int = DRAWS) -> Iterator[tuple[int, float, float]]:
 def tell(
     size: int, deviation: float, slower: float, *, runs: int = RUNS
 ) -> tuple[float, float, float]:
-    """Of cases that are unknown after ``size`` trials: how many name a number of further ones,
-    and how many of these are told with the lowest and with the highest of the named numbers.
+    """Simulate cases that are undecided after ``size`` trials.
+
+    Returns three shares: cases for which a number of further trials is named, and of those, cases
+    that the lowest and the highest named number decide.
     """
     chance = random.Random(f"{size} {deviation} {slower}")
     unknown = named = 0

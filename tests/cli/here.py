@@ -23,7 +23,7 @@ from tests.conftest import Place, own_ports
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command printed, and its exit code."""
+    """The output of a command and its exit code."""
 
     code: int
     out: str

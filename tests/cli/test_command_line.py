@@ -123,7 +123,7 @@ def test_a_closed_standard_output_is_a_local_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", PRINTING)
 def test_a_reader_that_has_gone_causes_no_error(tmp_path: Path, command: str) -> None:
-    """As with ``| head -1``."""
+    """The reader closes the pipe early, like ``| head -1``."""
     by_shell(tmp_path, '{ "$@"; echo $? >code; } 2>err | :', command)
     assert "ERROR" not in (tmp_path / "err").read_text()
     assert (tmp_path / "code").read_text().strip() in ("0", "1", "141")  # 1: click's own, of --help

@@ -1,4 +1,4 @@
-"""What a dry run plans and shows: cases, inventory, and lines that a shell takes."""
+"""Dry runs show the planned cases, the inventory and commands that a shell accepts."""
 
 import shlex
 

@@ -135,7 +135,7 @@ PLAIN_USER = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
 def test_a_folder_that_cannot_be_read_is_an_error_and_hides_no_log(
     five: Path, place: str, mode: int
 ) -> None:
-    """Whether it is the given folder or one below: never a median of the rest."""
+    """The given folder or one below it is unreadable: no median of the rest."""
     closed = five / place
     (five / "1n1g").mkdir(exist_ok=True)
     (five / "1n1g" / "r50_b256_fp16_1.log").write_text("a log that can be read\n")

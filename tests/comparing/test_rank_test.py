@@ -28,7 +28,7 @@ def count_ways(scores: list[int], chosen: list[int]) -> float:
 
 @pytest.mark.parametrize("places", [*itertools.combinations(range(8), 4)][::5])
 def test_scores_are_the_printed_quantiles(places: tuple[int, ...]) -> None:
-    """Of 4 and 4 values there are 70 ways to deal them out."""
+    """There are 70 ways to split 8 values into halves."""
     first = [float(place) for place in range(8) if place not in places]
     p = rank_test.two_sided(first, [float(place) for place in places])
     assert p == pytest.approx(count_ways([*QUANTILES], [*places]))

@@ -87,7 +87,7 @@ def test_a_case_is_different_the_same_or_unknown(
 
 
 def test_p_is_that_of_the_rank_test() -> None:
-    """Of 7 and 7 values, two of 3432 ways are as uneven, also of a small difference."""
+    """There are 3432 ways to split 14 values into halves; two are as uneven as this one."""
     for factor in (0.97, 0.996):
         found = one(STEADY, times(STEADY, factor))
         assert found.p == pytest.approx(2 / 3432)

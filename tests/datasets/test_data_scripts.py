@@ -239,7 +239,7 @@ def test_of_several_nodes_at_one_place_the_first_does_the_work(stage: Stage) -> 
 
 
 def test_a_set_that_was_begun_in_another_way_is_begun_again(stage: Stage) -> None:
-    """The same way continues; work that is going on is not touched."""
+    """A set continues only in the way in which it was begun; else it is begun anew."""
     kept = stage.partial / "set/train/x"
     for way, stays in (("0", True), ("as it is", True), ("1", False), ("1", True)):
         if not kept.exists():

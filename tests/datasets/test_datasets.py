@@ -238,7 +238,7 @@ def test_an_extraction_needs_a_twentieth_more_than_the_tars() -> None:
 
 
 def test_links_need_no_disk_space() -> None:
-    """Where source and target share a file system."""
+    """Source and target are on one file system."""
     needs = ((32, 1 << 40), (0, 0))
     way, linked = chosen(known("wiki_ofrecord"), found(needs=needs, linkable=True))
     assert (way.script, linked) == ("place.sh", 64 << 20)

@@ -289,7 +289,7 @@ def pip(tmp_path: Path) -> Pip:
 
 
 def test_wheels_are_installed_alone(pip: Pip) -> None:
-    """What they need is there already; it is not installed again."""
+    """Packages that the base already has are not installed again."""
     first, second = pip.wheel("oneflow", PRESENT), pip.wheel("other_one", PRESENT)
     done = pip.install(f"{first} {second}")
     assert done.returncode == 0, done.stderr
