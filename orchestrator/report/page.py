@@ -49,7 +49,7 @@ HEADS: Mapping[str, tuple[str, str]] = {
     "memory_clock": ("memory clock, MHz", "显存时钟，MHz"),
     "power": ("power, W", "功率，W"),
     "temperature": ("temperature, °C", "温度，°C"),
-    "utilisation": ("utilisation, %", "利用率，%"),
+    "utilisation": ("utilization, %", "利用率，%"),
     "others": ("CPUs used by others", "其他进程占用的 CPU 数"),
     "limits": ("limits seen", "出现过的限制"),
     "energy": ("J per sample", "每样本能耗，J"),
